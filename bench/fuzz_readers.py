@@ -30,7 +30,7 @@ from kubekit.oci.access import Access
 from kubekit.oci.errors import OciError, Unverified
 from kubekit.oci.signatures import Keyring, claim, verify_signatures
 from kubekit.oci.transport import Question, Transport, pause_s
-from runup.advice.decide.graph import judge, parse_graph
+from runup.advice.decide.graph import derive_advice, parse_graph
 from runup.advice.decide.graph_limits import BadGraph
 from runup.preflight.decide import report
 
@@ -97,7 +97,7 @@ def _graph(drawn: random.Random) -> bytes:
 
 def _read_graph(data: bytes) -> str:
     try:
-        judge(parse_graph(data), current=Version("5.0.0"), channel="stable-5.0")
+        derive_advice(parse_graph(data), current=Version("5.0.0"), channel="stable-5.0")
     except BadGraph as error:
         return check_text(str(error))
     return ACCEPTED

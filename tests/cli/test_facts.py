@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.cli.facts import Condition, Release, Risk, Update, conditions_of, first, read, texts
+from runup.cli.facts import Condition, Release, Risk, Update, conditions_of, first_condition, read, texts
 
 RECOMMENDED = {"type": "Recommended", "status": "False", "reason": "R", "message": "m"}
 WHOLE = {
@@ -45,7 +45,7 @@ def test_of_several_conditions_the_first_counts() -> None:
     found = read(WHOLE)
     assert found.condition("Failing") == Condition("Failing", "True")
     assert found.condition("Nothing") is None
-    assert first((), "Failing") is None
+    assert first_condition((), "Failing") is None
 
 
 def test_what_is_not_recommended() -> None:

@@ -23,14 +23,14 @@ from kubekit.kube.errors import NotFound
 from kubekit.lang.printable import is_hazardous, printable
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.main import root
-from runup.cli.output import Printable, bare
+from runup.cli.output import Printable, without_printable
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait_progress
 from runup.operator import log as operator_log
 from runup.preflight.cli.render import finding_texts
 from runup.preflight.cli.render import history_tables as rendered_history
-from runup.preflight.cli.render.explain import explain, explanation
+from runup.preflight.cli.render.explain import explain_risk, explanation
 from runup.preflight.decide import kept_history, schedule, stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE as RUNS
 from runup.preflight.decide.findings import of_target
@@ -245,7 +245,7 @@ def hostile(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 def _write_kept_reports(server: Server, data: dict[str, str]) -> None:
     """What preflights as Jobs leave, had somebody else the right to write it."""
     last = LastScheduled(id=EVIL, target_version=EVIL, risks=1, new=(EVIL,))
-    kept = kept_history.empty() | {"data": data}
+    kept = kept_history.empty_config_map() | {"data": data}
     kept["metadata"]["annotations"] = {kept_history.LAST: codec.encode(last).decode()}
     job = {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "i"}], "restartPolicy": "Never"}}}}
     annotations = {schedule.EVERY: EVIL, schedule.TARGET: EVIL}
@@ -302,7 +302,7 @@ def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
         finding_texts.result(of_target(cluster, stored, "5.2.0"), screen, wide=True),
         rendered_history.history(stored, screen, wide=True),
         rendered_history.comparison(rendered_history.compare(REPORT, REPORT), screen, wide=True),
-        explanation(explain(cluster, stored, RISK["name"], EVIL), screen),
+        explanation(explain_risk(cluster, stored, RISK["name"], EVIL), screen),
         wait_progress.region(wait_progress.Progress(EVIL, of_target(cluster, stored, "5.2.0").risks, EVIL), screen),
     ]
     assert (screen.colour, True) == ("\x1b[" in texts[0], "Risk" in texts[0])
@@ -321,7 +321,7 @@ def test_a_log_line_shows_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every field of the operator's log, and the traceback of what somebody else's text broke."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    operator_log.configure()
+    operator_log.configure_logging()
     try:
         log = structlog.get_logger()
         try:
@@ -340,7 +340,7 @@ def test_colours_of_our_own_pass() -> None:
     stream = io.StringIO()
     front: Any = Printable(stream)
     front.write("\x1b[1m")
-    bare(front).write("\x1b[1m")
+    without_printable(front).write("\x1b[1m")
     assert stream.getvalue() == "\\x1b[1m\x1b[1m"
 
 

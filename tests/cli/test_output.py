@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runup.cli.output import Printable, bare, screen_of, shown, write
+from runup.cli.output import Printable, printable_streams, screen_of, without_printable, write
 from runup.cli.render.screen import PIPE, Drawn, Screen
 
 
@@ -113,13 +113,13 @@ def test_what_others_wrote_is_an_escape() -> None:
     front.writelines(["b\x07\n", "c\n"])
     assert stream.getvalue() == "a\\x1b[2J\nb\\x07\nc\n"
     assert front.getvalue() == stream.getvalue()
-    assert bare(front) is stream  # type: ignore[arg-type, comparison-overlap]
-    assert bare(stream) is stream
+    assert without_printable(front) is stream  # type: ignore[arg-type, comparison-overlap]
+    assert without_printable(stream) is stream
 
 
 def test_what_was_drawn_goes_past_it(capsys: pytest.CaptureFixture[str]) -> None:
     """Our colours stay; each part goes to its own stream."""
-    with shown():
+    with printable_streams():
         write([("out", Drawn("\x1b[1mours\x1b[0m ")), ("out", "\x1b[1mtheirs "), ("err", "told\x07")])
     assert capsys.readouterr() == ("\x1b[1mours\x1b[0m \\x1b[1mtheirs ", "told\\x07")
 
@@ -129,11 +129,11 @@ def test_streams_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     before = sys.stdout, sys.stderr
 
     def inside() -> None:
-        with shown():
+        with printable_streams():
             assert isinstance(sys.stdout, Printable)
             assert isinstance(sys.stderr, Printable)
             assert not isinstance(sys.stdout.bare, Printable)
-            with shown():
+            with printable_streams():
                 assert not isinstance(sys.stdout.bare, Printable)
             raise KeyError
 
@@ -143,7 +143,7 @@ def test_streams_are_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     other = io.StringIO()
     monkeypatch.setattr(sys, "stdout", sys.stdout)
     monkeypatch.setattr(sys, "stderr", sys.stderr)
-    with shown():
+    with printable_streams():
         sys.stdout = other
     assert sys.stdout is other
 
@@ -152,7 +152,7 @@ def test_a_character_that_a_terminal_lacks_is_an_escape(monkeypatch: pytest.Monk
     """Output never decides an exit code."""
     data = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(data, "ascii"))
-    with shown():
+    with printable_streams():
         print("ü")
         sys.stdout.flush()
     assert data.getvalue() == b"\\xfc\n"

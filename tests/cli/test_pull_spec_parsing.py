@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.lang.gotext import quoted
 from runup.cli.pull_spec_parsing import PullSpec, pull_spec
-from runup.cli.render.text import columns, shortened, timestamp
+from runup.cli.render.text import columns, shorten, timestamp
 from runup.cli.versions import check_version, newest_first, numbers, order
 
 D = "sha256:" + "a" * 64
@@ -169,8 +169,8 @@ def test_go_quoting() -> None:
 
 def test_shortened_at_a_word() -> None:
     """A long line is cut between words, a short one is left alone."""
-    assert shortened("one two three four", 12) == "one two…"
-    assert shortened("one two\nthree", 12) == "one two"
+    assert shorten("one two three four", 12) == "one two…"
+    assert shorten("one two\nthree", 12) == "one two"
 
 
 def test_times_are_told_in_utc() -> None:

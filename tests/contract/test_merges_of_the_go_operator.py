@@ -27,7 +27,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.client import Client
 from kubekit.kube.errors import Conflict
 from runup.applying.control import object_requests
-from runup.applying.decide.rendering import LABEL, ClusterValues, rendered
+from runup.applying.decide.rendering import LABEL, ClusterValues, render
 
 T = TypeVar("T")
 JSON = dict[str, Any]
@@ -127,7 +127,7 @@ async def merged(client: Client, resource: Resource, pair: JSON) -> tuple[JSON, 
     name, namespace = pair["live"]["metadata"]["name"], NAMESPACE if resource.namespaced else ""
     await client.send(calls.create(resource, pair["live"], field_manager="somebody"))
     (task,) = tasks(pair["manifest"])
-    manifest = rendered(task, ClusterValues()).object
+    manifest = render(task, ClusterValues()).object
 
     async def live() -> JSON:
         return await client.send(calls.get_raw(resource, name, namespace))

@@ -73,7 +73,10 @@ async def judged(dump: Path, data: Path) -> CheckOutcome:
     known = imports.what_is_known(scenario, [BUDGETS], objects, [""] * len(objects), [])
     async with ApiServer(data) as server, Client(load_config(str(server.kubeconfig))) as admin:
         await admin.send(calls.create(NAMESPACES, {"metadata": {"name": "shop"}}))
-        for resource, obj in [*((BUDGETS, imports.marked(obj)) for obj in objects), *((MAPS, obj) for obj in known)]:
+        for resource, obj in [
+            *((BUDGETS, imports.mark_imported(obj)) for obj in objects),
+            *((MAPS, obj) for obj in known),
+        ]:
             await admin.send(calls.create(resource, obj))
         changed = asyncio.Event()
         async with ReadOnlyClient(admin.config, namespace="") as client:

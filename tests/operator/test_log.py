@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, bounded, configure, with_traceback
+from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, configure_logging, shorten_texts, with_traceback
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,12 @@ from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, bounded, configure, with
 def test_long_texts_lose_their_middle(text: str, shown: str) -> None:
     """Two thousand characters are enough to recognise it by; how many are gone is said."""
     assert MAX_TEXT == 2000
-    assert bounded(None, "", {"event": text, "number": 7}) == {"event": shown, "number": 7}
+    assert shorten_texts(None, "", {"event": text, "number": 7}) == {"event": shown, "number": 7}
 
 
 def test_a_traceback_has_a_limit_of_its_own() -> None:
     """It is no longer text that is cut once more."""
-    assert bounded(None, "", {"exception": "x" * 3000}) == {"exception": "x" * 3000}
+    assert shorten_texts(None, "", {"exception": "x" * 3000}) == {"exception": "x" * 3000}
     try:
         raise ValueError("y" * 2001)
     except ValueError as error:
@@ -75,7 +75,7 @@ def test_no_exception_is_no_field(given: Any) -> None:
 
 def test_what_others_wrote_is_shown_as_escapes(logs: None, capsys: pytest.CaptureFixture[str]) -> None:
     """They stay escapes when somebody prints the field; keys are in the order of the alphabet."""
-    configure()
+    configure_logging()
     structlog.get_logger("test").warning("seen", name="a\x1b[2J", at={1, 2})
     (line,) = capsys.readouterr().err.splitlines()
     event = json.loads(line)
@@ -87,7 +87,7 @@ def test_what_others_wrote_is_shown_as_escapes(logs: None, capsys: pytest.Captur
 def test_libraries_warn_in_json(logs: None, capsys: pytest.CaptureFixture[str]) -> None:
     """What they log from a warning on, and Python's own warnings; what they log below is left out."""
     with warnings.catch_warnings():
-        configure()
+        configure_logging()
         warnings.simplefilter("always")
         logging.getLogger("aiohttp").info("quiet")
         logging.getLogger("aiohttp").warning("loud %d", 1)

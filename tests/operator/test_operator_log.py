@@ -15,7 +15,7 @@ from tests.operator.operator_world import cluster
 from tests.operator.test_operator_ends import leading, operator, told
 
 from kubekit.kube import config
-from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, configure
+from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, configure_logging
 
 SECRET = "a-token-that-is-nobodys-business"
 
@@ -42,7 +42,7 @@ async def test_answers_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_a_bug_shows_calls_and_no_variables(capsys: pytest.CaptureFixture[str]) -> None:
     """A traceback is one line of JSON, bounded, and holds no variable's value."""
-    configure()
+    configure_logging()
     try:
         _recurse(SECRET, 300)
     except ValueError:
@@ -62,7 +62,7 @@ def test_what_libraries_say_is_json_too(capsys: pytest.CaptureFixture[str]) -> N
     """asyncio tells of a task that failed unheard by the standard library's logging."""
     import logging
 
-    configure()
+    configure_logging()
     try:
         logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=ValueError("it broke"))
     finally:
@@ -87,7 +87,7 @@ def test_times_are_utc_and_say_so_whatever_the_machines_zone(
     capsys: pytest.CaptureFixture[str], far_east: None
 ) -> None:
     """Logs of several machines are read side by side."""
-    configure()
+    configure_logging()
     before = datetime.now(UTC)
     try:
         structlog.get_logger("test").warning("it happened")

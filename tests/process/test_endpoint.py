@@ -35,7 +35,7 @@ from runup.process.leader_election import cancel
 from runup.process.metrics_authorization import ALLOWED_FOR_S, MAX_CACHED, REFUSED_FOR_S, MetricsAuthorizer
 from runup.process.readiness import ASKED_EVERY_S, Readiness
 from runup.process.serving_tls import asked_by_flags, profile_reflector
-from runup.process.tls_profile import followed
+from runup.process.tls_profile import mandatory_profile
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
 BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
@@ -431,7 +431,7 @@ async def test_which_versions_are_served(
     await endpoint.start("127.0.0.1:0", ready=_ready, refused=None, tls=asked_by_flags(*flags), **files)
     try:
         if spec is not None:
-            endpoint.follow(followed({"spec": spec}))
+            endpoint.follow(mandatory_profile({"spec": spec}))
         assert (await _agreed(endpoint, "TLSv1_2"), await _agreed(endpoint, "TLSv1_3")) == served
         endpoint.follow(None)
         back = ("", "TLSv1.3") if flags[0] == "VersionTLS13" or "AES_128" in flags[1] else ("TLSv1.2", "TLSv1.3")

@@ -14,7 +14,15 @@ from tests.kubekit.kube.test_lease_election import LeaseServer
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from runup.process.leader_election import SINGLE_NODE, Election, LeaseLost, election_of, lead, restart_on_error, until
+from runup.process.leader_election import (
+    SINGLE_NODE,
+    Election,
+    LeaseLost,
+    election_of,
+    restart_on_error,
+    run_until_stopped,
+    run_while_leader,
+)
 
 DEADLINE_S = 90.0
 
@@ -36,7 +44,7 @@ async def test_an_elector_that_breaks_before_it_leads_ends_the_process(api: Scri
 
     async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
         with pytest.raises(OverflowError):
-            await lead(
+            await run_while_leader(
                 client,
                 work,
                 namespace="ns",
@@ -61,7 +69,7 @@ async def test_giving_up_the_lease_gives_up_the_work(api: ScriptedApi) -> None:
 
     async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
         leading = asyncio.create_task(
-            lead(
+            run_while_leader(
                 client,
                 work,
                 namespace="ns",
@@ -141,7 +149,7 @@ async def test_how_long_a_lease_is_held_hangs_on_the_topology(topology: str | No
             async def work(stopping: asyncio.Event = stopping) -> None:
                 stopping.set()
 
-            await lead(
+            await run_while_leader(
                 client,
                 work,
                 namespace="ns",
@@ -170,7 +178,7 @@ async def test_who_needs_no_lease_works_at_once() -> None:
 
     async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
         for work in (ends, fails):
-            leading = lead(
+            leading = run_while_leader(
                 client,
                 work,
                 namespace="ns",
@@ -200,7 +208,9 @@ async def test_a_lost_lease_ends_the_work_and_says_why(api: ScriptedApi) -> None
     with capture_logs() as logs:
         async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
             leading = asyncio.create_task(
-                lead(client, work, namespace="ns", lease="version", election=Election(), clock=clock, stopping=stopping)
+                run_while_leader(
+                    client, work, namespace="ns", lease="version", election=Election(), clock=clock, stopping=stopping
+                )
             )
             await at_work.wait()
             await eventually(lambda: clock.sleeping == (26,))
@@ -245,7 +255,7 @@ async def test_what_is_told_to_stop_is_over_before_anybody_goes_on() -> None:
             await asyncio.sleep(0)
             ended.append("over")
 
-    going = asyncio.create_task(until(stopping, work()))
+    going = asyncio.create_task(run_until_stopped(stopping, work()))
     await at_work.wait()
     stopping.set()
     await going

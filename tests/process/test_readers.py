@@ -30,7 +30,7 @@ from runup.process import serving_tls
 from runup.process.certificate import ServingCertificate
 from runup.process.endpoint import Endpoint, host_and_port
 from runup.process.metrics_authorization import MetricsAuthorizer, Refusal
-from runup.process.process_server import ProcessOptions, served
+from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.readiness import Readiness
 from runup.process.serving_tls import TlsSettings, asked_by_flags
 from runup.process.tls_profile import TlsProfile
@@ -229,7 +229,9 @@ async def test_what_a_process_serves_hangs_on_its_flags(tmp_path: Path, reviews:
             (ProcessOptions(listen="127.0.0.1:0", metrics_auth=False), 200),
         ):
             endpoint = Endpoint(Metrics())
-            async with served(endpoint, options, client, clock, lacking=lambda: "pods are not listed yet", caches=()):
+            async with serve_until_done(
+                endpoint, options, client, clock, lacking=lambda: "pods are not listed yet", caches=()
+            ):
                 assert bool(endpoint.address) is (refused is not None)
                 if refused is not None:
                     async with session.get(f"{endpoint.address}/metrics") as response:

@@ -14,7 +14,7 @@ from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver import ApiServer
 from runup.clusterversion.control.metrics import Metrics
 from runup.process.endpoint import Endpoint
-from runup.process.process_server import ProcessOptions, served
+from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.tls_profile import TlsProfile
 
 MODERN = {"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}
@@ -36,7 +36,7 @@ async def test_the_cluster_s_profile_counts_while_the_block_lasts(tmp_path: Path
     options = ProcessOptions(listen="127.0.0.1:0", **files)
     async with ApiServer(tmp_path / "data") as server, Client(config.load(str(server.kubeconfig))) as client:
         await define_api_servers(client)
-        async with served(endpoint, options, client, clock, lacking=str, caches=()):
+        async with serve_until_done(endpoint, options, client, clock, lacking=str, caches=()):
             assert await answered(endpoint, old)
             await create_api_server(client, **MODERN)
             async with asyncio.timeout(DEADLINE_S):
@@ -54,7 +54,7 @@ async def test_a_flag_counts_where_the_cluster_says_nothing(tmp_path: Path) -> N
     async with (
         ApiServer(tmp_path / "data") as server,
         Client(config.load(str(server.kubeconfig))) as client,
-        served(endpoint, options, client, SystemClock(), lacking=str, caches=()),
+        serve_until_done(endpoint, options, client, SystemClock(), lacking=str, caches=()),
     ):
         assert not await answered(endpoint, _old(files))
         assert await answered(endpoint, trusting)

@@ -51,7 +51,7 @@ def operator_objects(release: Release, files: Mapping[str, bytes]) -> list[JSON]
     """The operator as `cluster-version-operator render` writes it for an installer; `files` are the release's."""
     own = {path: data for path, data in files.items() if "/0000_00_cluster-version-operator_" in path}
     needed = {path: files[path] for path in (METADATA, IMAGE_REFERENCES)}
-    rendered = bootstrap.rendered(own | needed, release.image, bootstrap.Cluster(gates=frozenset(GATES)))
+    rendered = bootstrap.render_release(own | needed, release.image, bootstrap.Cluster(gates=frozenset(GATES)))
     return [obj for obj in objects_of(rendered) if obj["kind"] != "CustomResourceDefinition"]
 
 

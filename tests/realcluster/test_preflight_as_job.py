@@ -21,7 +21,7 @@ from kubekit.api.conditions import status_of
 from kubekit.api.workloads_v1 import Job
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
-from runup.preflight.control.cluster_runs import labelled
+from runup.preflight.control.cluster_runs import labelled_metadata
 from runup.preflight.decide.cluster_run import KINDS, NAMESPACE, RUN_LABEL
 from runup.preflight.decide.schedule import SCHEDULED_LABEL
 
@@ -60,7 +60,7 @@ def client(cluster: RealCluster) -> Iterator[SyncClient]:
 
 def left(client: SyncClient) -> list[tuple[str, str]]:
     """The kinds and names of a run's objects that are there."""
-    return [(kind.kind, found["name"]) for kind in KINDS for found in labelled(client, kind, RUN_LABEL)]
+    return [(kind.kind, found["name"]) for kind in KINDS for found in labelled_metadata(client, kind, RUN_LABEL)]
 
 
 def test_a_run(cluster: RealCluster, client: SyncClient, image: str) -> None:
@@ -144,4 +144,4 @@ def test_a_schedule(cluster: RealCluster, client: SyncClient, image: str) -> Non
         assert json.loads(shown.stdout)["failed"] or json.loads(shown.stdout)["last"]
     finally:
         assert typed(cluster, "schedule", "--remove").returncode == 0
-    assert [found["name"] for kind in KINDS for found in labelled(client, kind, SCHEDULED_LABEL)] == []
+    assert [found["name"] for kind in KINDS for found in labelled_metadata(client, kind, SCHEDULED_LABEL)] == []

@@ -20,7 +20,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubesandbox.apiserver.server import ApiServer
 from runup.applying.control.payloads import read_folder
-from runup.applying.decide.rendering import ClusterValues, rendered
+from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import tasks_of
 from runup.dump.documents import identity
 from runup.rehearse.control import cluster_source
@@ -95,7 +95,7 @@ class World:
         """Applies objects as the operator renders them: with ClusterVersion as their owner."""
         identities = [Identity(*identity(obj)) for obj in objects]
         manifests = [Manifest.of("", each, obj) for each, obj in zip(identities, objects, strict=True)]
-        await self.apply(*(rendered(task, ClusterValues(owner_uid=uid)).object for task in tasks_of(manifests)))
+        await self.apply(*(render(task, ClusterValues(owner_uid=uid)).object for task in tasks_of(manifests)))
 
     async def edit(self, obj: JSON, patch: JSON, manager: str = USER) -> None:
         """Changes an object as a user does."""

@@ -16,7 +16,7 @@ from tests.servers import Server
 from tests.transcripts import stage
 
 from runup.cli.render.screen import Screen
-from runup.clusterversion.cli.wait_progress import Progress, changed, region, so_far
+from runup.clusterversion.cli.wait_progress import Progress, changed_lines, region, so_far
 from runup.preflight.decide.findings import of_target
 from runup.preflight.decide.stored_reports import History
 
@@ -98,4 +98,4 @@ def _live(width: int) -> str:
 
 def _lines() -> str:
     before, after = _steps()
-    return "".join(f"{line}\n" for line in (*changed(None, before), *changed(before, after)))
+    return "".join(f"{line}\n" for line in (*changed_lines(None, before), *changed_lines(before, after)))

@@ -23,7 +23,7 @@ _LIMIT_S = 2.0
 
 def versions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Returns the versions that the cluster knows as updates, newest first, described as recommended or risky."""
-    return _matching(_ask(ctx, _versions), incomplete)
+    return _matching_items(_ask_cluster(ctx, _versions), incomplete)
 
 
 def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -31,10 +31,13 @@ def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
     # `upgrade accept A,B` takes several names: the last one is completed, the ones before it stay.
     done, comma, last = incomplete.rpartition(",")
     start = done + comma
-    return [static_completion.item(start + each.value, help=each.help) for each in _matching(_ask(ctx, _risks), last)]
+    return [
+        static_completion.item(start + each.value, help=each.help)
+        for each in _matching_items(_ask_cluster(ctx, _risks), last)
+    ]
 
 
-def _matching(items: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
+def _matching_items(items: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
     return [static_completion.item(name, help=text) for name, text in items if name.startswith(incomplete)]
 
 
@@ -54,7 +57,7 @@ def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
     return [(name, "") for name in known_risk_names(cluster)]
 
 
-def _ask(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+def _ask_cluster(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, str]]]) -> list[tuple[str, str]]:
     try:
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.retry_policy import Timeouts

@@ -148,12 +148,12 @@ def change(
         if body is None:
             return cluster, None
         try:
-            return cluster, send(_guarded(body, cluster))
+            return cluster, send(_with_resource_version(body, cluster))
         except Conflict:
             cluster = read(client)
     body = decide(cluster)
-    return cluster, None if body is None else send(_guarded(body, cluster))
+    return cluster, None if body is None else send(_with_resource_version(body, cluster))
 
 
-def _guarded(body: Patch, cluster: ClusterVersion) -> Patch:
+def _with_resource_version(body: Patch, cluster: ClusterVersion) -> Patch:
     return {"metadata": {"resourceVersion": cluster.metadata.resource_version}, **body}

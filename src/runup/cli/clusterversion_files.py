@@ -50,7 +50,7 @@ class Read(msgspec.Struct, frozen=True):
 
 def mock(path: str) -> Read:
     """Reads the case whose ClusterVersion is in `path`; its alerts are in the file beside it. Raises CommandError."""
-    cluster = _first(document(path), path)
+    cluster = _first_item(document(path), path)
     beside = path.replace(MARK, "-alerts.json", 1)
     return _with_alerts(Read(cluster), beside)
 
@@ -60,7 +60,7 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
     # oc's test cases are named without their endings.
     if not os.path.exists(path) and os.path.isfile(path + MARK):
         return mock(path + MARK)
-    with _opened(path) as folder:
+    with _open_dump(path) as folder:
         if not os.path.isdir(folder):
             return _of_file(folder)
         roots = list(_roots(folder))
@@ -77,7 +77,7 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
 
 
 @contextmanager
-def _opened(path: str) -> Iterator[str]:
+def _open_dump(path: str) -> Iterator[str]:
     if not os.path.exists(path):
         raise CommandError(f"there is no {path}; give the folder of a must-gather, or of another dump")
     if os.path.isdir(path) or path.endswith(_SUFFIXES):
@@ -89,7 +89,7 @@ def _opened(path: str) -> Iterator[str]:
     from runup.dump.dump_files import BadDump
 
     try:
-        with archive.opened(Path(path)) as folder:
+        with archive.open_dump(Path(path)) as folder:
             yield str(folder)
     except BadDump as error:
         raise CommandError(error.message) from error
@@ -133,21 +133,21 @@ def _in_archive(folder: str) -> list[Found]:
 def _in_folder(folder: str) -> list[Found]:
     return [
         (os.path.split(file)[0], version)
-        for file in _mentioning(folder, b"ClusterVersion")
+        for file in _files_mentioning(folder, b"ClusterVersion")
         for version in _versions_in(file)
     ]
 
 
-def _mentioning(folder: str, word: bytes) -> Iterator[str]:
+def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
     """Yields the files of objects below `folder` that contain `word`."""
-    for number, file in enumerate(_walk(folder), 1):
+    for number, file in enumerate(_walk_files(folder), 1):
         if number > _MAX_CANDIDATES:
             raise CommandError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
         if word in contents(file):
             yield file
 
 
-def _walk(folder: str) -> Iterator[str]:
+def _walk_files(folder: str) -> Iterator[str]:
     # Not os.walk, which calls itself for each level before Python 3.12.
     waiting = [(folder, 1)]
     while waiting:
@@ -170,7 +170,7 @@ def _files(folder: str) -> list[str]:
 
 def _versions_in(file: str) -> list[JSON]:
     """Returns the ClusterVersions `version` in `file`; none if it is unreadable, as in every other reader of dumps."""
-    return [obj for obj in _objects(file) if text(obj, "kind") == "ClusterVersion" and _name(obj) in ("", "version")]
+    return [obj for obj in _objects(file) if text(obj, "kind") == "ClusterVersion" and _name_of(obj) in ("", "version")]
 
 
 def _objects(file: str) -> Iterator[JSON]:
@@ -183,14 +183,14 @@ def _objects(file: str) -> Iterator[JSON]:
     except kyaml.YamlError:
         return
     for each in documents:
-        for item in _items(each):
+        for item in _items_of(each):
             # The items of a list do not repeat the list's kind: `ConfigMapList` has items without `kind`.
             if isinstance(each, dict) and text(each, "kind").endswith("List"):
                 item.setdefault("kind", text(each, "kind").removesuffix("List"))
             yield item
 
 
-def _items(document: Any) -> list[JSON]:
+def _items_of(document: Any) -> list[JSON]:
     if not isinstance(document, dict):
         return []
     return mappings(document, "items") if isinstance(document.get("items"), list) else [document]
@@ -218,7 +218,7 @@ def _resource_version(obj: JSON) -> int:
     return int(version) if version.isdecimal() else 0
 
 
-def _name(obj: JSON) -> str:
+def _name_of(obj: JSON) -> str:
     return text(mapping(obj, "metadata"), "name")
 
 
@@ -245,7 +245,7 @@ def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
     for root in roots:
         core = os.path.join(root, "namespaces", namespace, "core")
         files += [*_files(os.path.join(core, "configmaps")), os.path.join(core, "configmaps.yaml")]
-    for file in files or (() if roots else _mentioning(folder, b"ConfigMap")):
+    for file in files or (() if roots else _files_mentioning(folder, b"ConfigMap")):
         for obj in _objects(file):
             # A cluster has ConfigMaps of the same names in other namespaces.
             if text(obj, "kind") == "ConfigMap" and text(mapping(obj, "metadata"), "namespace") == namespace:
@@ -307,8 +307,8 @@ def document(path: str) -> Any:
         raise CommandError(str(error)) from error
 
 
-def _first(document: Any, path: str) -> JSON:
-    items = _items(document)
+def _first_item(document: Any, path: str) -> JSON:
+    items = _items_of(document)
     if not items:
         raise CommandError(f"{path} contains no ClusterVersion")
     if (kind := text(items[0], "kind")) not in ("", "ClusterVersion"):

@@ -63,7 +63,7 @@ def connection_of(ctx: click.Context) -> Connection:
     return ctx.find_root().ensure_object(Connection)
 
 
-def _remember(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...] | None) -> None:
+def _remember_option(ctx: click.Context, param: click.Parameter, value: str | tuple[str, ...] | None) -> None:
     # An option that is not given must not overwrite the one before the subcommand.
     if value and param.name is not None:
         setattr(connection_of(ctx), param.name, value)
@@ -125,7 +125,7 @@ _OPTIONS = (
         metavar="NAME",
         multiple=True,
         expose_value=False,
-        callback=_remember,
+        callback=_remember_option,
         help="Act as a member of this group; may be repeated.",
     ),
 )

@@ -69,7 +69,7 @@ def _of_kube(error: Exception) -> Failure | None:
     if kube is None or not isinstance(error, kube.KubeError):
         return None
     if isinstance(error, kube.Unreachable):
-        return Failure(_unreachable(error.address, error.detail, refused=error.refused))
+        return Failure(_unreachable_text(error.address, error.detail, refused=error.refused))
     if isinstance(error, kube.Unauthorized):
         return Failure(with_prefix(f"You must be logged in to the server ({error.message})"))
     if isinstance(error, kube.Invalid):
@@ -79,7 +79,7 @@ def _of_kube(error: Exception) -> Failure | None:
     return Failure(with_prefix(error.message))
 
 
-def _unreachable(address: str, detail: str, *, refused: bool) -> str:
+def _unreachable_text(address: str, detail: str, *, refused: bool) -> str:
     if refused:
         return f"The connection to the server {address} was refused - did you specify the right host or port?\n"
     return f"Unable to connect to the server: {detail}\n"

@@ -61,7 +61,7 @@ class Facts(msgspec.Struct, frozen=True):
 
     def condition(self, type_: str) -> Condition | None:
         """Returns the first condition of this type."""
-        return first(self.conditions, type_)
+        return first_condition(self.conditions, type_)
 
     @property
     def not_recommended(self) -> list[tuple[Update, Condition]]:
@@ -81,7 +81,7 @@ def read(document: JSON) -> Facts:
         channel=text(spec, "channel"),
         upstream=text(spec, "upstream"),
         desired=_release(desired),
-        channels=tuple(each for each in _items(desired, "channels") if isinstance(each, str)),
+        channels=tuple(each for each in _items_of(desired, "channels") if isinstance(each, str)),
         conditions=conditions_of(status),
         available=tuple(_release(each) for each in mappings(status, "availableUpdates")),
         conditional=tuple(_update(each) for each in mappings(status, "conditionalUpdates")),
@@ -89,7 +89,7 @@ def read(document: JSON) -> Facts:
     )
 
 
-def first(conditions: Iterable[Condition], type_: str) -> Condition | None:
+def first_condition(conditions: Iterable[Condition], type_: str) -> Condition | None:
     """Returns the first of `conditions` of this type, as every client of ClusterVersion reads it."""
     return next((condition for condition in conditions if condition.type == type_), None)
 
@@ -122,10 +122,10 @@ def texts(holder: Mapping[str, Any] | None, key: str) -> dict[str, str]:
 
 def mappings(holder: Mapping[str, Any], key: str) -> list[JSON]:
     """Returns the objects in the list at `key`."""
-    return [each for each in _items(holder, key) if isinstance(each, dict)]
+    return [each for each in _items_of(holder, key) if isinstance(each, dict)]
 
 
-def _items(holder: Mapping[str, Any], key: str) -> list[Any]:
+def _items_of(holder: Mapping[str, Any], key: str) -> list[Any]:
     value = holder.get(key)
     return value if isinstance(value, list) else []
 
@@ -136,4 +136,4 @@ def _release(value: Mapping[str, Any]) -> Release:
 
 def _update(value: Mapping[str, Any]) -> Update:
     risks = tuple(Risk(text(each, "name"), text(each, "message")) for each in mappings(value, "risks"))
-    return Update(_release(mapping(value, "release")), risks, first(conditions_of(value), "Recommended"))
+    return Update(_release(mapping(value, "release")), risks, first_condition(conditions_of(value), "Recommended"))

@@ -16,7 +16,7 @@ import click
 
 from runup.cli.connection import connection_options
 from runup.cli.lazy import LazyGroup
-from runup.cli.output import shown
+from runup.cli.output import printable_streams
 
 COMMANDS: dict[str, str] = {
     "upgrade": "runup.clusterversion.cli.command:upgrade",
@@ -82,11 +82,11 @@ def root(ctx: click.Context) -> None:
 
 def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
     """Runs the command line `argv` and returns its exit code; only a bug of ours ends in a traceback."""
-    with shown():
-        return _run(argv, prog)
+    with printable_streams():
+        return _run_command(argv, prog)
 
 
-def _run(argv: Sequence[str] | None, prog: str) -> int:
+def _run_command(argv: Sequence[str] | None, prog: str) -> int:
     stdout = sys.stdout
     try:
         words = list(sys.argv[1:] if argv is None else argv)

@@ -45,7 +45,7 @@ class Printable:
         return getattr(self.bare, name)
 
 
-def bare(stream: TextIO) -> TextIO:
+def without_printable(stream: TextIO) -> TextIO:
     """Returns the stream without `Printable`, for code that draws."""
     return stream.bare if isinstance(stream, Printable) else stream
 
@@ -56,7 +56,7 @@ def write(output: Iterable[Output]) -> None:
 
     for name, text in output:
         stream = sys.stdout if name == "out" else sys.stderr
-        (bare(stream) if isinstance(text, Drawn) else stream).write(text)
+        (without_printable(stream) if isinstance(text, Drawn) else stream).write(text)
         stream.flush()
 
 
@@ -64,7 +64,7 @@ def screen_of(stream: TextIO) -> Screen:
     """Returns the screen of `stream`: a terminal with its size, or a pipe. `NO_COLOR` disables colours."""
     from runup.cli.render.screen import PIPE, Screen
 
-    plain_stream = bare(stream)
+    plain_stream = without_printable(stream)
     if not plain_stream.isatty():
         return PIPE
     width, height = _size(plain_stream)
@@ -89,14 +89,14 @@ def _size(stream: TextIO) -> tuple[int, int]:
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def printable_streams() -> Iterator[None]:
     """Routes stdout and stderr through `Printable`."""
     before = sys.stdout, sys.stderr
-    for stream in map(bare, before):
+    for stream in map(without_printable, before):
         # Without UTF-8, a character that the terminal lacks is escaped, too: it must not end the command with an error.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    front = tuple(cast("TextIO", Printable(bare(stream))) for stream in before)
+    front = tuple(cast("TextIO", Printable(without_printable(stream))) for stream in before)
     sys.stdout, sys.stderr = front
     try:
         yield

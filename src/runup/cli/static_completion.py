@@ -27,13 +27,13 @@ def item(value: str, **said: Any) -> CompletionItem:
 def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:
     """Returns a completer that offers those of `names` that begin with the typed text."""
 
-    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def complete_name(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
         try:
             return [item(name) for name in names(ctx) if name.startswith(incomplete)]
         except Exception:  # noqa: BLE001 (see the module's docstring)
             return []
 
-    return complete
+    return complete_name
 
 
 def folders(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -33,14 +33,14 @@ def check_version(text: str) -> None:
         if not piece:
             raise ValueError("Build meta data is empty")
         if not _ALPHANUMERIC.issuperset(piece):
-            raise ValueError(f"Invalid character(s) found in build meta data {_quoted(piece)}")
+            raise ValueError(f"Invalid character(s) found in build meta data {_quote(piece)}")
 
 
 def _check_number(text: str, upper: str, lower: str) -> None:
     if not _DIGITS.issuperset(text):
-        raise ValueError(f"Invalid character(s) found in {lower} number {_quoted(text)}")
+        raise ValueError(f"Invalid character(s) found in {lower} number {_quote(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise ValueError(f"{upper} number must not contain leading zeroes {_quoted(text)}")
+        raise ValueError(f"{upper} number must not contain leading zeroes {_quote(text)}")
     if not text:
         raise ValueError('strconv.ParseUint: parsing "": invalid syntax')
 
@@ -50,9 +50,9 @@ def _check_prerelease(piece: str) -> None:
         raise ValueError("Prerelease is empty")
     if _DIGITS.issuperset(piece):
         if len(piece) > 1 and piece[0] == "0":
-            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {_quoted(piece)}")
+            raise ValueError(f"Numeric PreRelease version must not contain leading zeroes {_quote(piece)}")
     elif not _ALPHANUMERIC.issuperset(piece):
-        raise ValueError(f"Invalid character(s) found in prerelease {_quoted(piece)}")
+        raise ValueError(f"Invalid character(s) found in prerelease {_quote(piece)}")
 
 
 def numbers(text: str) -> tuple[int, int, int]:
@@ -78,7 +78,7 @@ def order(text: str) -> tuple[Any, ...]:
     return (True, *numbers(text), not prerelease, pieces)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     from kubekit.lang.gotext import quoted  # compiles what only an error needs
 
     return quoted(text)

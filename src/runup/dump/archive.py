@@ -34,7 +34,7 @@ _CONFIG_MAPS = "config/configmaps/"
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Path]:
+def open_dump(path: Path) -> Iterator[Path]:
     """Yields the folder of the dump at `path`, unpacked if it is an archive; raises BadDump."""
     if not path.is_file() or path.suffix in SUFFIXES:
         if path.is_dir():
@@ -61,7 +61,7 @@ def _is_kept(name: PurePosixPath) -> bool:
     return name.suffix in SUFFIXES or name.name in _KEPT or _CONFIG_MAPS in "/".join(name.parts[:-1]) + "/"
 
 
-def _inside(name: PurePosixPath) -> PurePosixPath:
+def _relative_path(name: PurePosixPath) -> PurePosixPath:
     """Returns `name` as a relative path; raises ValueError if it leads outside."""
     if ".." in name.parts:
         raise ValueError(f"{name} leads out of it")
@@ -72,7 +72,7 @@ def _unpack(path: Path, into: Path) -> Path:
     into.mkdir()
     bytes_left, entries_left = MAX_BYTES, MAX_ENTRIES
     try:
-        with _plain(path) as stream:
+        with _decompressed(path) as stream:
             archive = Archive(stream)
             for entry in archive:
                 entries_left -= 1
@@ -89,7 +89,7 @@ def _unpack(path: Path, into: Path) -> Path:
                 if len(name.parts) > MAX_DEPTH:
                     text = f"{path} has more than {MAX_DEPTH} folders in one another; give the archive of a dump"
                     raise BadDump(text, reason="DumpTooDeep")
-                file = into / _inside(name)
+                file = into / _relative_path(name)
                 # Links are never written, so no path can use one.
                 file.parent.mkdir(parents=True, exist_ok=True)
                 with file.open("wb") as writer:
@@ -101,7 +101,7 @@ def _unpack(path: Path, into: Path) -> Path:
     return into
 
 
-def _plain(path: Path) -> BinaryIO:
+def _decompressed(path: Path) -> BinaryIO:
     """Returns the archive's unpacked bytes, by what it begins with, whatever it is called."""
     with path.open("rb") as file:
         head = file.read(6)

@@ -23,16 +23,16 @@ def why_several(name: str, seen: Iterable[Seen]) -> str:
     """Returns an error that names the clusters of the dump `name`, or an empty string if it has one at most."""
     seen = tuple(seen)
     for kind in ("ClusterVersion", "Namespace"):
-        clusters = list(_distinct([each for each in seen if each.obj.get("kind", "ClusterVersion") == kind]))
+        clusters = list(_distinct_clusters([each for each in seen if each.obj.get("kind", "ClusterVersion") == kind]))
         if len(clusters) > 1:
-            rows = [f"  {each.place}: {_described(each.obj)}" for each in clusters[:MAX_NAMED]]
+            rows = [f"  {each.place}: {_describe_cluster(each.obj)}" for each in clusters[:MAX_NAMED]]
             more = [f"  and {len(clusters) - MAX_NAMED} more"] * (len(clusters) > MAX_NAMED)
             hint = "give each of them by itself, with its own folder"
             return "\n".join([f"{name} holds {len(clusters)} clusters; {hint}:", *rows, *more])
     return ""
 
 
-def _distinct(seen: Sequence[Seen]) -> Iterator[Seen]:
+def _distinct_clusters(seen: Sequence[Seen]) -> Iterator[Seen]:
     """Yields the first sighting of each cluster."""
     kept: list[Seen] = []
     for each in seen:
@@ -43,13 +43,13 @@ def _distinct(seen: Sequence[Seen]) -> Iterator[Seen]:
 
 def _is_same(one: Seen, other: Seen) -> bool:
     """Compares by the first mark that both have; without any, what is in one place is one cluster."""
-    for mine, yours in zip(_marks(one.obj), _marks(other.obj), strict=True):
+    for mine, yours in zip(_identifying_marks(one.obj), _identifying_marks(other.obj), strict=True):
         if mine and yours:
             return mine == yours
     return one.place == other.place
 
 
-def _marks(obj: JSON) -> tuple[str, ...]:
+def _identifying_marks(obj: JSON) -> tuple[str, ...]:
     """Returns what stays the same for a cluster: its id, the object's uid and creation, when it was installed."""
     metadata, history = _mapping(obj, "metadata"), _mapping(obj, "status").get("history")
     first = history[-1] if isinstance(history, list) and history and isinstance(history[-1], dict) else {}
@@ -61,8 +61,8 @@ def _marks(obj: JSON) -> tuple[str, ...]:
     )
 
 
-def _described(obj: JSON) -> str:
-    cluster_id, uid, *_ = _marks(obj)
+def _describe_cluster(obj: JSON) -> str:
+    cluster_id, uid, *_ = _identifying_marks(obj)
     version = str(_mapping(_mapping(obj, "status"), "desired").get("version") or "")
     known = f"cluster {cluster_id}" if cluster_id else f"uid {uid}" if uid else "a cluster without an id"
     return f"{known}, at {version}" if version else known

@@ -101,7 +101,7 @@ def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]
     names: dict[Path, dict[Resource, set[str]]] = defaultdict(lambda: defaultdict(set))
     spoilt: set[tuple[Path, Resource]] = set()
     for file in layout.files:
-        if (placed := _placed(file, layout.root)) is None:
+        if (placed := _place_in_tree(file, layout.root)) is None:
             continue
         root, resource = placed
         names[root][resource].add(file.stem)
@@ -130,7 +130,7 @@ def _empty_folders(root: Path) -> Iterator[Resource]:
             yield "" if group == _CORE else group, folder.name
 
 
-def _placed(file: Path, top: Path) -> tuple[Path, Resource] | None:
+def _place_in_tree(file: Path, top: Path) -> tuple[Path, Resource] | None:
     """Returns the root of the tree and the resource of a file `GROUP/PLURAL/NAME.yaml`, or None for any other."""
     parts = file.relative_to(top).parts
     start = next((index for index, part in enumerate(parts) if part in {CLUSTER, NAMESPACES}), None)

@@ -71,7 +71,7 @@ class CompleteKinds:
         return f"of {plural} the dump has only the {named}: whether there were others is not known"
 
 
-def collected(
+def complete_kinds(
     layout: Layout,
     objects: Iterable[JSON],
     lists: Mapping[Path, tuple[Listed, ...]],
@@ -141,7 +141,7 @@ def _by_answers(
                 empty[resource].append(place)
             continue
         for group, kind in listed.held:
-            reach = _reach(listed, (group, kind), place)
+            reach = _namespaces_reached(listed, (group, kind), place)
             # Beside a tree it was collected later, when some objects of the tree may have been gone.
             if ALL in reach and layout.style in _FLAT and listed.counts[group, kind] < numbers[group, kind]:
                 continue
@@ -156,7 +156,7 @@ def _by_answers(
     return proofs
 
 
-def _reach(listed: Listed, kind: tuple[str, str], place: str | None) -> AbstractSet[str]:
+def _namespaces_reached(listed: Listed, kind: tuple[str, str], place: str | None) -> AbstractSet[str]:
     """Returns the namespaces in which a list has every object of one of its kinds."""
     if place:
         return {place}

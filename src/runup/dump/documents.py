@@ -35,7 +35,7 @@ def objects_in(path: Path, *, values: dict[str, str] | None = None) -> list[JSON
         raise BadManifest(f"{path}: {error}", reason="BadManifest") from error
     objects: list[JSON] = []
     for document in documents:
-        objects.extend(_flattened(document, path))
+        objects.extend(_items_of(document, path))
     return objects
 
 
@@ -54,7 +54,7 @@ def identity(obj: JSON) -> tuple[str, str, str, str]:
     return (group if version else "", obj["kind"], metadata.get("namespace") or "", metadata.get("name") or "")
 
 
-def _flattened(document: Any, path: Path) -> Iterator[JSON]:
+def _items_of(document: Any, path: Path) -> Iterator[JSON]:
     if document is None:
         return
     if not isinstance(document, dict):
@@ -67,7 +67,7 @@ def _flattened(document: Any, path: Path) -> Iterator[JSON]:
             # The items of a typed list (NodeList) may leave out what the list already says.
             if isinstance(item, dict) and kind not in {"", "List"}:
                 item = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
-            yield from _flattened(item, path)
+            yield from _items_of(item, path)
         return
     if not isinstance(document.get("kind"), str) or not isinstance(document.get("apiVersion"), str):
         raise BadManifest(f"{path}: a document has no apiVersion and kind", reason="BadManifest")

@@ -67,7 +67,7 @@ def _folder(path: Path) -> Layout:
     # An archive has folders of these names too, for some of what it gathers.
     tree = tuple(file for file in _inspect_files(path) if not any(file.is_relative_to(root) for root in archives))
     if tree:
-        return Layout("inspect", name_of(path), (*tree, *_beside(path)), path)
+        return Layout("inspect", name_of(path), (*tree, *_files_beside(path)), path)
     if len(archives) > 1:
         listed = "\n".join(f"  {Path(name_of(path)) / archive.relative_to(path)}" for archive in archives)
         text = f"{name_of(path)} holds {len(archives)} archives of the Insights operator; give one of them:\n{listed}"
@@ -96,7 +96,7 @@ def name_of(path: Path) -> str:
     return path.name if path.name.strip(".") else path.resolve().name
 
 
-def _beside(root: Path) -> Iterator[Path]:
+def _files_beside(root: Path) -> Iterator[Path]:
     """Yields the files that `oc get` added at the top of a tree, one for each kind."""
     yield from sorted(file for file in root.iterdir() if file.suffix in SUFFIXES and file.is_file())
 

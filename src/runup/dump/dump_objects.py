@@ -111,8 +111,8 @@ def read(file: Path, style: str, root: Path | None = None, *, packs: bool = Fals
         elif isinstance(document, dict) and style == "insights" and not document.get("kind"):
             continue  # a summary by the gatherer, not an object
         if _is_list(document):
-            lists.append(_listed(document))
-        for number, item in enumerate(_items(document), 1):
+            lists.append(_read_list(document))
+        for number, item in enumerate(_items_of(document), 1):
             why = why_no_object(item)
             if not why:
                 objects.append(item)
@@ -129,10 +129,10 @@ def _as_list(document: Any, kind: tuple[str, str] | None) -> Any:
     return {**head, "items": document}
 
 
-def _listed(document: JSON) -> Listed:
+def _read_list(document: JSON) -> Listed:
     held: dict[tuple[str, str], frozenset[str]] = {}
     counts: Counter[tuple[str, str]] = Counter()
-    for item in _items(document):
+    for item in _items_of(document):
         if not why_no_object(item):
             group, kind, namespace, _ = identity(item)
             held[group, kind] = held.get((group, kind), frozenset()) | {namespace}
@@ -142,7 +142,7 @@ def _listed(document: JSON) -> Listed:
     # results sets in chunks"); one that somebody put together has no metadata of a list.
     is_cut = isinstance(metadata, dict) and bool(metadata.get("continue") or metadata.get("remainingItemCount"))
     is_answer = not is_cut and (not held or (isinstance(metadata, dict) and "resourceVersion" in metadata))
-    return Listed(_text(document, "apiVersion"), _text(document, "kind"), held, is_answer, is_cut, counts)
+    return Listed(_text_at(document, "apiVersion"), _text_at(document, "kind"), held, is_answer, is_cut, counts)
 
 
 def insights_kind(file: Path) -> tuple[str, str] | None:
@@ -190,7 +190,7 @@ def why_no_object(item: Any) -> str:
     """Returns why a document is not a Kubernetes object; empty if it is one."""
     if not isinstance(item, dict):
         return f"it is a {type(item).__name__}, not a Kubernetes object"
-    if not _text(item, "kind") or not _text(item, "apiVersion"):
+    if not _text_at(item, "kind") or not _text_at(item, "apiVersion"):
         return "it has no apiVersion and kind"
     metadata = item.get("metadata")
     if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
@@ -234,25 +234,25 @@ def _configuration(file: Path) -> JSON | None:
 def _is_list(document: Any) -> bool:
     if not isinstance(document, dict) or "items" not in document:
         return False
-    kind, items = _text(document, "kind"), document["items"]
+    kind, items = _text_at(document, "kind"), document["items"]
     # Go writes a list without items as null.
     return kind.endswith("List") if items is None else isinstance(items, list) and (kind or "List").endswith("List")
 
 
-def _items(document: Any) -> Iterator[Any]:
+def _items_of(document: Any) -> Iterator[Any]:
     if not _is_list(document):
         yield document
         return
-    kind = _text(document, "kind")
+    kind = _text_at(document, "kind")
     for item in document["items"] or ():
         if isinstance(item, dict) and kind not in _LISTS:
             item = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List"), **item}
         if _is_list(item):
-            yield from _items(item)
+            yield from _items_of(item)
         else:
             yield {} if item is None else item
 
 
-def _text(document: Any, key: str) -> str:
+def _text_at(document: Any, key: str) -> str:
     value = document.get(key)
     return value if isinstance(value, str) else ""

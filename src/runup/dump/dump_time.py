@@ -24,7 +24,7 @@ def gathered_at(folder: Path) -> datetime | None:
     if not folder.is_dir():
         return None
     file = next(iter(sorted(folder.glob("timestamp")) or sorted(folder.glob("*/timestamp"))), None)
-    matches = _GATHERED.findall(_text(file)) if file else []
+    matches = _GATHERED.findall(_read_text(file)) if file else []
     if not matches:
         return None
     day, time, _fraction, zone = matches[-1]
@@ -40,7 +40,7 @@ def collected_at(folder: Path) -> datetime | None:
         record = json.loads(contents(folder / COLLECTED))
     except (OSError, ValueError, RecursionError):
         return None
-    return _parsed(record.get("collectedTime")) if isinstance(record, dict) else None
+    return _parse_time(record.get("collectedTime")) if isinstance(record, dict) else None
 
 
 def timestamps(folder: Path) -> list[str] | None:
@@ -48,10 +48,10 @@ def timestamps(folder: Path) -> list[str] | None:
     file = folder / "timestamp"
     if not file.is_file():
         return None
-    return ["".join(match) for match in _GATHERED.findall(_text(file))]
+    return ["".join(match) for match in _GATHERED.findall(_read_text(file))]
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return contents(file, MIB).decode(errors="replace")
     except OSError:
@@ -65,7 +65,7 @@ def newest_transition(objects: Iterable[JSON]) -> datetime | None:
         for obj in objects
         if identity(obj)[:2] in _TIMED
         for condition in _conditions(obj)
-        if (time := _parsed(condition.get("lastTransitionTime")))
+        if (time := _parse_time(condition.get("lastTransitionTime")))
     ]
     return max(times) + _MOMENT if times else None
 
@@ -76,7 +76,7 @@ def _conditions(obj: JSON) -> list[JSON]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-def _parsed(text: object) -> datetime | None:
+def _parse_time(text: object) -> datetime | None:
     try:
         time = datetime.fromisoformat(str(text))
     except ValueError:

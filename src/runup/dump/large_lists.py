@@ -65,7 +65,7 @@ def read(data: bytes, *, packs: bool = False) -> JSON | None:
             return None
         found = msgspec.json.decode(data, type=_List)
         metadata = msgspec.json.decode(found.metadata) if len(bytes(found.metadata)) <= _MAX_METADATA else {}
-        items = _items(found.items, packs=packs)
+        items = _decode_items(found.items, packs=packs)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     head = {"apiVersion": found.api_version, "kind": found.kind, "metadata": metadata}
@@ -95,7 +95,7 @@ def _packed(raw: bytes) -> Any:
     return {"metadata": {key: value for key, value in named.items() if value}, PACKED: raw}
 
 
-def _items(raw: tuple[msgspec.Raw, ...], *, packs: bool) -> list[Any]:
+def _decode_items(raw: tuple[msgspec.Raw, ...], *, packs: bool) -> list[Any]:
     left = MAX_OBJECTS_BYTES
     items: list[Any] = []
     for each in raw:

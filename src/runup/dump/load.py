@@ -16,12 +16,12 @@ from kubekit.lang.printable import printable
 from runup.dump import archive, dump_time
 from runup.dump import dump_objects as objects
 from runup.dump.clusters import Seen, why_several
-from runup.dump.completeness import CompleteKinds, collected
+from runup.dump.completeness import CompleteKinds, complete_kinds
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump, Layout, find
 from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
-from runup.dump.normalize import mended
+from runup.dump.normalize import mend_object
 from runup.dump.plain_clusters import KubernetesVersion, is_version_file, of_openshift, version_in
 from runup.dump.plurals import guess_plural
 
@@ -86,7 +86,7 @@ def read(path: Path, only: Collection[str] = (), *, any_kubernetes: bool = False
     `only`, if given, limits the files of a tree to these resources. With `any_kubernetes`, a dump of a cluster
     without a ClusterVersion is one, too. With `packs` the items of large lists are packed (`large_lists.unpacked`).
     """
-    with archive.opened(path) as folder:
+    with archive.open_dump(path) as folder:
         return load(find(folder), only, any_kubernetes=any_kubernetes, packs=packs)
 
 
@@ -115,8 +115,8 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 skipped += 1
                 continue
             if identity(raw) in _OF_A_CLUSTER:
-                seen.append(Seen(_place(file, layout), raw))
-            obj, mended_problems = mended(raw)
+                seen.append(Seen(_path_to_name(file, layout), raw))
+            obj, mended_problems = mend_object(raw)
             memory.take(obj)
             problems += mended_problems
             key, version = identity(obj), _version(raw)
@@ -124,7 +124,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 if obj == objects_by_identity[key]:
                     continue
                 which = "the one read last" if version == versions[key] else "the newer"
-                problems.append(f"{_named(obj)} is given twice; {which} counts")
+                problems.append(f"{_object_name(obj)} is given twice; {which} counts")
                 if version < versions[key]:
                     continue
             objects_by_identity[key], versions[key] = obj, version
@@ -141,7 +141,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
         style=layout.style,
         objects=loaded,
         plurals=plurals,
-        collected=collected(layout, loaded, lists, plurals, broken),
+        collected=complete_kinds(layout, loaded, lists, plurals, broken),
         problems=tuple(map(printable, problems)),
         skipped=skipped,
         now=dump_time.gathered_at(layout.root) if layout.style == "inspect" else dump_time.collected_at(layout.root),
@@ -163,7 +163,7 @@ def _kubernetes(layout: Layout, dump: Dump, problems: list[str]) -> KubernetesVe
         why = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
     if why:
         text = _without_cluster_version(layout, [])
-        raise BadDump("\n".join([f"{text}{why}", *_some(problems)]), reason="NoClusterVersion")
+        raise BadDump("\n".join([f"{text}{why}", *_first_lines(problems)]), reason="NoClusterVersion")
     return found
 
 
@@ -172,7 +172,7 @@ def moment_of(dump: Dump) -> datetime | None:
     return dump.now or dump_time.newest_transition(dump.objects)
 
 
-def _place(file: Path, layout: Layout) -> str:
+def _path_to_name(file: Path, layout: Layout) -> str:
     """Returns the path to name instead of the whole dump, so that only the cluster of `file` is read.
 
     It is the folder of the file, or the file; of `oc adm inspect`, the root of its tree.
@@ -200,7 +200,7 @@ def _version(obj: JSON) -> int:
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else 0
 
 
-def _named(obj: JSON) -> str:
+def _object_name(obj: JSON) -> str:
     _group, kind, namespace, name = identity(obj)
     return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
 
@@ -227,8 +227,8 @@ def _without_cluster_version(layout: Layout, problems: list[str]) -> str:
     text = (
         f"the dump {layout.name} ({_files(layout)}) has no ClusterVersion 'version', so it does not describe a cluster"
     )
-    return "\n".join([text, *_some(problems)])
+    return "\n".join([text, *_first_lines(problems)])
 
 
-def _some(problems: list[str]) -> list[str]:
+def _first_lines(problems: list[str]) -> list[str]:
     return [f"  {problem}" for problem in problems[:5]]

@@ -34,9 +34,9 @@ NEWER = {
 }
 
 
-def mended(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
+def mend_object(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
     """Returns the corrected object, and a message for each problem, which names the object."""
-    obj = newer(obj)
+    obj = replace_old_version(obj)
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _DROPPED_METADATA}
     if not metadata.get("namespace"):
         metadata.pop("namespace", None)
@@ -53,7 +53,7 @@ def mended(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
     return {**obj, "status": {**status, "conditions": kept}}, tuple(f"{about}: {each}" for each in problems)
 
 
-def newer(obj: JSON) -> JSON:
+def replace_old_version(obj: JSON) -> JSON:
     """Returns the object in the API version that replaced its own."""
     version = NEWER.get((obj["apiVersion"], obj["kind"]))
     if not version:

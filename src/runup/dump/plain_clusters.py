@@ -41,11 +41,11 @@ class KubernetesVersion:
 def version_in(layout: Layout, objects: Iterable[JSON]) -> KubernetesVersion:
     """Returns the version that the dump's cluster runs."""
     objects = tuple(objects)
-    if answered := next(_answered(layout), ""):
+    if answered := next(_answered_versions(layout), ""):
         return KubernetesVersion(answered)
-    if running := max(_of_pods(objects), key=_number, default=""):
+    if running := max(_of_pods(objects), key=_version_numbers, default=""):
         return KubernetesVersion(running)
-    newest = max(_of_kubelets(objects), key=_number, default="")
+    newest = max(_of_kubelets(objects), key=_version_numbers, default="")
     if not newest:
         return KubernetesVersion()
     note = f"the API server's version is not in the dump; taken to be that of the newest kubelet, {newest}"
@@ -68,7 +68,7 @@ def of_openshift(objects: Iterable[JSON]) -> str:
     return ""
 
 
-def _answered(layout: Layout) -> Iterator[str]:
+def _answered_versions(layout: Layout) -> Iterator[str]:
     for name in (*_FILES, _TROUBLESHOOT):
         if version := _of_file(layout.root / name):
             yield version
@@ -82,15 +82,15 @@ def _of_file(file: Path) -> str:
         read: Any = json.loads(data) if file.suffix == ".json" else kyaml.load(data, name=file.name)
     except (OSError, ValueError, RecursionError):
         return ""
-    return _said(read)
+    return _version_in(read)
 
 
-def _said(read: Any) -> str:
+def _version_in(read: Any) -> str:
     if not isinstance(read, dict):
         return ""
     for above in _ABOVE:
         if isinstance(read.get(above), dict):
-            return _said(read[above])
+            return _version_in(read[above])
     found = next((str(read[key]) for key in _KEYS if read.get(key)), "")
     return found if _VERSION.match(found) else ""
 
@@ -121,6 +121,6 @@ def _info(node: JSON) -> JSON:
     return info if isinstance(info, dict) else {}
 
 
-def _number(version: str) -> tuple[int, ...]:
+def _version_numbers(version: str) -> tuple[int, ...]:
     match = _VERSION.match(version)
     return tuple(map(int, match.groups())) if match else ()

@@ -50,7 +50,7 @@ def run_process(
     from kubekit.kube import config
     from kubekit.kube.errors import KubeError
     from kubekit.oci.errors import OciError
-    from runup.operator.log import configure
+    from runup.operator.log import configure_logging
     from runup.process.leader_election import LeaseLost
 
     try:
@@ -59,7 +59,7 @@ def run_process(
     except (KubeError, ValueError, OSError) as error:
         click.echo(f"error: {error}", err=True)
         return 1
-    configure()
+    configure_logging()
     try:
         run(serve(cluster, options))
     except LeaseLost:

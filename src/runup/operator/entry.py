@@ -12,22 +12,22 @@ from types import FrameType
 
 def main() -> int:
     """Runs a command and returns its exit code."""
-    return _run(sys.argv[1:])
+    return _run_program(sys.argv[1:])
 
 
 def kernel_modules() -> int:
     """Runs `kernel-module-preflight`, by the name under which its images start it, and returns the exit code."""
-    return _run(["kernel-module-preflight", *sys.argv[1:]])
+    return _run_program(["kernel-module-preflight", *sys.argv[1:]])
 
 
-def _run(args: list[str]) -> int:
+def _run_program(args: list[str]) -> int:
     # Before the imports of `run`: they take most of the start.
-    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGTERM, _exit_at_once)
     from runup.operator.main import main as run
 
     return run(args)
 
 
-def _end(_number: int, _frame: FrameType | None) -> None:
+def _exit_at_once(_number: int, _frame: FrameType | None) -> None:
     """Exits with 0, the code of a requested stop: nothing has begun, so nothing has to be undone."""
     os._exit(0)

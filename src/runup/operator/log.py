@@ -21,7 +21,7 @@ MAX_TEXT = 2_000
 MAX_TRACEBACK = 6_000
 
 
-def configure() -> None:
+def configure_logging() -> None:
     """Configures logging for this process."""
     import structlog
 
@@ -30,7 +30,7 @@ def configure() -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             with_traceback,
-            bounded,
+            shorten_texts,
             _printable,
             structlog.processors.JSONRenderer(sort_keys=True, default=str),
         ],
@@ -62,11 +62,11 @@ def with_traceback(_logger: object, _method: str, event: MutableMapping[str, Any
         else None
     )
     if error is not None:
-        event["exception"] = _middle_out("".join(_lines(error)), MAX_TRACEBACK)
+        event["exception"] = _middle_out("".join(_traceback_lines(error)), MAX_TRACEBACK)
     return event
 
 
-def bounded(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def shorten_texts(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Returns `event` with long texts shortened."""
     for name, value in event.items():
         if isinstance(value, str) and name != "exception":
@@ -80,7 +80,7 @@ def _printable(_logger: object, _method: str, event: MutableMapping[str, Any]) -
     return escaped
 
 
-def _lines(error: BaseException) -> Iterator[str]:
+def _traceback_lines(error: BaseException) -> Iterator[str]:
     chain = traceback.TracebackException.from_exception(error, capture_locals=False)
     for line in chain.format():
         yield _middle_out(line, MAX_TEXT)

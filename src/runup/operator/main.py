@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from runup.cli.lazy import LazyGroup
-from runup.cli.output import shown
+from runup.cli.output import printable_streams
 
 PROGRAM = "cluster-version-operator"
 COMMANDS: dict[str, str] = {
@@ -62,11 +62,11 @@ def operator() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code. An error is one line on stderr; a bug of ours keeps its traceback."""
-    with shown():
-        return _run(args)
+    with printable_streams():
+        return _run_command(args)
 
 
-def _run(args: Sequence[str] | None) -> int:
+def _run_command(args: Sequence[str] | None) -> int:
     from kubekit.errors import RunupError
     from runup.cli.errors import describe
 

@@ -39,9 +39,9 @@ from runup.preflight.decide.preflight_deployment import Workplace
 from runup.process.ca_file import Authorities
 from runup.process.endpoint import Endpoint
 from runup.process.installer import Installer
-from runup.process.leader_election import cancel, lead, restart_on_error
+from runup.process.leader_election import cancel, restart_on_error, run_while_leader
 from runup.process.plan_executor import Executor
-from runup.process.process_server import ProcessOptions, served
+from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.shutdown import run_until_told
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.release_verification import ReleaseChecks
@@ -153,11 +153,13 @@ class Manager:
         agent = f"ClusterVersionOperator/{__version__}"
         async with (
             Client(self._config, clock=self._clock, user_agent=agent) as client,
-            served(self.endpoint, options, client, self._clock, lacking=self.caches.idle, caches=self.caches.all()),
+            serve_until_done(
+                self.endpoint, options, client, self._clock, lacking=self.caches.idle, caches=self.caches.all()
+            ),
         ):
-            await self._serve(client, facts, own)
+            await self._serve_cluster(client, facts, own)
 
-    async def _serve(self, client: Client, facts: Facts, own: OwnRelease) -> None:
+    async def _serve_cluster(self, client: Client, facts: Facts, own: OwnRelease) -> None:
         queue: WorkQueue[str] = WorkQueue(self._clock)
         # Sources call this when their state changes: the next pass observes it.
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731
@@ -203,7 +205,7 @@ class Manager:
         installer = Installer(client, self._clock, self.metrics.cluster.installed_by)
         tasks.append(asyncio.create_task(restart_on_error(installer.run, self._clock)))
         try:
-            await self._lead(client, facts, controller, worker)
+            await self._run_while_leading(client, facts, controller, worker)
         finally:
             await cancel(tasks)
             await loads.close()
@@ -230,7 +232,7 @@ class Manager:
         """Returns the worker that applies releases."""
         kinds = {(follower.resource.group, follower.resource.kind): follower for follower in following}
 
-        def hurry(group: str, kind: str) -> None:
+        def hurry_kind(group: str, kind: str) -> None:
             # A missing kind may exist once an object was applied: its reflector need not wait for a back-off.
             if (group, kind) in kinds:
                 kinds[(group, kind)].hurry()
@@ -242,12 +244,12 @@ class Manager:
             operator=(facts.place.namespace, facts.place.operator_service_account),
             image=facts.release.image,
             wake=wake,
-            hurry=hurry,
+            hurry=hurry_kind,
         )
         self.metrics.cluster.failed_attempts = worker.failed_attempts
         return worker
 
-    async def _lead(
+    async def _run_while_leading(
         self, client: Client, facts: Facts, controller: ClusterVersionController, worker: Worker | None
     ) -> None:
         """Runs the controller and the worker while leading; returns when stopped."""
@@ -259,7 +261,7 @@ class Manager:
             finally:
                 await cancel(applying)
 
-        await lead(
+        await run_while_leader(
             client,
             work,
             namespace=facts.place.namespace,

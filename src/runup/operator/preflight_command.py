@@ -105,7 +105,7 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
     Exit code 4: with the kept reports as destination, the report names risks that none before it does.
     """
     if reads:
-        sys.stdout.buffer.write(_reads())
+        sys.stdout.buffer.write(_content_of_reads())
         return 0
     # A managing operator of a later release may ask for a format that this one does not know.
     if format_ != FORMAT:
@@ -113,7 +113,7 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
     _check_folder(flags["release_dir"])
     import asyncio
 
-    return asyncio.run(_run(flags))
+    return asyncio.run(_run_checks(flags))
 
 
 def _check_folder(given: Path) -> None:
@@ -124,7 +124,7 @@ def _check_folder(given: Path) -> None:
         raise CommandError(f"--release-dir {given} holds neither a folder preflight-checks nor release-manifests")
 
 
-def _reads() -> bytes:
+def _content_of_reads() -> bytes:
     """Returns the content that an image's builder stores as `preflight-checks/reads`."""
     from runup.checks.catalogue.own_rights import own_rights
     from runup.checks.decide import rights
@@ -133,7 +133,7 @@ def _reads() -> bytes:
     return rights.to_file(own_rights(), rights.of_checks(python_checks()))
 
 
-async def _run(flags: Mapping[str, Any]) -> int:
+async def _run_checks(flags: Mapping[str, Any]) -> int:
     import asyncio
 
     from kubekit.kube.clock import SystemClock
@@ -250,7 +250,7 @@ def _logger() -> Any:
     """Returns a logger to stderr; stdout is the report's."""
     import structlog
 
-    from runup.operator.log import configure
+    from runup.operator.log import configure_logging
 
-    configure()
+    configure_logging()
     return structlog.get_logger("preflight")

@@ -36,8 +36,8 @@ def render(*, output_dir: str, release_image: str, version: str, gate: str) -> i
         overrides=bootstrap.overrides(read_file(name, version), version) if version else (),
     )
     files = files_in(Path(os.environ.get(PAYLOAD) or "/"), bootstrap.FOLDERS)
-    rendered_files = bootstrap.rendered(files, release_image, cluster)
-    _write(rendered_files, Path(output_dir))
+    rendered_files = bootstrap.render_release(files, release_image, cluster)
+    _write_files(rendered_files, Path(output_dir))
     click.echo(f"{len(rendered_files)} files in {output_dir}")
     return 0
 
@@ -62,7 +62,7 @@ def image(name: str) -> int:
     return 0
 
 
-def _write(files: dict[str, bytes], root: Path) -> None:
+def _write_files(files: dict[str, bytes], root: Path) -> None:
     from runup.cli.errors import CommandError
 
     try:

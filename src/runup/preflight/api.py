@@ -74,7 +74,7 @@ def evaluate(
         if dump is not None:
             judged = of_dump(Path(dump), wanted, SystemClock().now())
         else:
-            judged = _live(kubeconfig, context, wanted)
+            judged = _evaluate_live(kubeconfig, context, wanted)
     except (CommandError, RunupError, KubeError, OciError) as error:
         raise PreflightError(error.message) from error
     except (DecodeError, OSError) as error:
@@ -87,7 +87,9 @@ def evaluate(
     return findings
 
 
-def _live(kubeconfig: str | os.PathLike[str] | None, context: str, wanted: RequestedUpdate) -> EvaluatedCluster:
+def _evaluate_live(
+    kubeconfig: str | os.PathLike[str] | None, context: str, wanted: RequestedUpdate
+) -> EvaluatedCluster:
     path = None if kubeconfig is None else os.fspath(kubeconfig)
     cluster = config.load(path, context or None)
     try:

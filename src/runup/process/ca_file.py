@@ -32,7 +32,7 @@ class Authorities:
         try:
             stamp = stamp_of(self._path)
             if stamp != self._seen:
-                self._pem, self._seen = self._read(self._path, size=stamp[2]), stamp
+                self._pem, self._seen = self._read_within_limit(self._path, size=stamp[2]), stamp
             self._error = ""
         except (OSError, UnicodeDecodeError, ValueError) as error:
             if str(error) != self._error:
@@ -41,7 +41,7 @@ class Authorities:
         return self._pem
 
     @staticmethod
-    def _read(path: Path, size: int) -> str:
+    def _read_within_limit(path: Path, size: int) -> str:
         if size > MAX_BYTES:
             raise ValueError(f"it has {size} bytes; {MAX_BYTES} at most are read")
         return path.read_text(encoding="ascii")

@@ -42,7 +42,7 @@ class ServingCertificate:
             log.warning(text, cert_file=self._cert_file, key_file=self._key_file)
             return
         if why := self._load():
-            raise Terminal(f"{self._named()}: they cannot be used: {why}", reason="BadFlag")
+            raise Terminal(f"{self._flags_text()}: they cannot be used: {why}", reason="BadFlag")
 
     async def follow(self) -> None:
         """Looks for a changed certificate every `CHECK_INTERVAL_S`."""
@@ -70,14 +70,14 @@ class ServingCertificate:
             return str(getattr(error, "reason", None) or error.strerror or error)
         return ""
 
-    def _named(self) -> str:
+    def _flags_text(self) -> str:
         return f"--serving-cert-file {self._cert_file}, --serving-key-file {self._key_file}"
 
     def _stamps(self) -> tuple[FileVersion | None, FileVersion | None]:
-        return _stamp(self._cert_file), _stamp(self._key_file)
+        return _file_version(self._cert_file), _file_version(self._key_file)
 
 
-def _stamp(file: str) -> FileVersion | None:
+def _file_version(file: str) -> FileVersion | None:
     try:
         return stamp_of(Path(file))
     except OSError:

@@ -74,7 +74,7 @@ class Endpoint:
         host, port = host_and_port(listen)
         # Tokens are sent with requests for metrics: never in plain text over a network.
         if not cert_file and host not in _LOOPBACK:
-            raise _bad(listen, "give --serving-cert-file and --serving-key-file, or listen on 127.0.0.1")
+            raise _bad_flag(listen, "give --serving-cert-file and --serving-key-file, or listen on 127.0.0.1")
         # Health that is served in plain HTTP waits for nothing.
         serves = "metrics and readiness" if self.health_address else "metrics and health"
         certificate = ServingCertificate(cert_file, key_file, self._clock, serves=serves) if cert_file else None
@@ -90,7 +90,7 @@ class Endpoint:
         try:
             self.address = await self._serve(app, host, port, context)
         except OSError as error:
-            raise _bad(listen, error.strerror or str(error)) from error
+            raise _bad_flag(listen, error.strerror or str(error)) from error
         if certificate is not None:
             self._following = asyncio.create_task(restart_on_error(certificate.follow, self._clock))
 
@@ -105,7 +105,7 @@ class Endpoint:
         try:
             self.health_address = await self._serve(app, host, port, None)
         except OSError as error:
-            raise _bad(listen, error.strerror or str(error), "--health-listen") from error
+            raise _bad_flag(listen, error.strerror or str(error), "--health-listen") from error
 
     async def _serve(self, app: web.Application, host: str, port: int, context: ssl.SSLContext | None) -> str:
         """Serves `app` and returns its address. Raises OSError."""
@@ -153,10 +153,10 @@ def host_and_port(listen: str, flag: str = "--listen") -> tuple[str, int]:
     """Returns host and port of an address to listen on. Raises Terminal if it is not one."""
     host, colon, port = listen.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
-        raise _bad(listen, "give host:port, such as 127.0.0.1:9099", flag)
+        raise _bad_flag(listen, "give host:port, such as 127.0.0.1:9099", flag)
     # An empty host means every address, as it does for other programs.
     return host.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)  # noqa: S104
 
 
-def _bad(listen: str, why: str, flag: str = "--listen") -> Terminal:
+def _bad_flag(listen: str, why: str, flag: str = "--listen") -> Terminal:
     return Terminal(f"{flag} {listen}: {why}", reason="BadFlag")

@@ -57,7 +57,7 @@ async def fetch(
                 own = {"Authorization": authorization} if authorization and is_same_server(place, url) else {}
                 # The first URL is the administrator's and may name any address; a redirect may name no internal one.
                 reach = AddressPolicy(not hop, loopback)
-                answer = await _once(place, reach, limit, {**(headers or {}), **own}, context)
+                answer = await _fetch_once(place, reach, limit, {**(headers or {}), **own}, context)
                 if isinstance(answer, Page):
                     return answer
                 place = answer
@@ -75,14 +75,14 @@ def is_same_server(place: str, url: str) -> bool:
     return (asked.scheme, asked.netloc) == ("https", first.netloc)
 
 
-async def _once(
+async def _fetch_once(
     url: str, reach: AddressPolicy, limit: int, headers: Mapping[str, str], context: SSLContext | None
 ) -> Page | str:
     """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
     written = address_of(parts.hostname or "")
     if written is not None:
-        _judge(reach, written)
+        _refuse_address(reach, written)
     # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
     connector = aiohttp.TCPConnector(
         socket_factory=_factory(AddressPolicy() if proxies.named(parts.scheme, parts.hostname or "") else reach),
@@ -97,14 +97,14 @@ async def _once(
     ):
         place = response.headers.get("Location", "")
         if response.status in _REDIRECTS and place:
-            return _followed(url, place)
+            return _redirect_target(url, place)
         try:
             return Page(response.status, await response.content.readexactly(limit + 1))
         except asyncio.IncompleteReadError as error:
             return Page(response.status, error.partial)
 
 
-def _followed(url: str, place: str) -> str:
+def _redirect_target(url: str, place: str) -> str:
     target = urljoin(url, place)
     if urlsplit(target).scheme not in ("http", "https"):
         raise aiohttp.ClientPayloadError(f"a redirect to {target[:_SHOWN]}, which is not an http or https address")
@@ -114,14 +114,14 @@ def _followed(url: str, place: str) -> str:
 def _factory(reach: AddressPolicy) -> Any:
     """Returns a function that creates a socket for an address. It raises ForbiddenAddress if that is not allowed."""
 
-    def make(place: tuple[Any, ...]) -> socket.socket:
+    def make_socket(place: tuple[Any, ...]) -> socket.socket:
         family, kind, protocol, _, address = place
-        _judge(reach, ipaddress.ip_address(str(address[0]).partition("%")[0]))
+        _refuse_address(reach, ipaddress.ip_address(str(address[0]).partition("%")[0]))
         return socket.socket(family, kind, protocol)
 
-    return make
+    return make_socket
 
 
-def _judge(reach: AddressPolicy, address: Address) -> None:
+def _refuse_address(reach: AddressPolicy, address: Address) -> None:
     if reach.refuses(address):
         raise ForbiddenAddress(errno.EACCES, f"a redirect to {address}, an address that redirects must not lead to")

@@ -29,10 +29,10 @@ class Installer:
 
     async def run(self) -> None:
         """Reads the ConfigMaps until there is an answer."""
-        while not await self._asked():
+        while not await self._read_notes():
             await self._clock.sleep(AGAIN_S)
 
-    async def _asked(self) -> bool:
+    async def _read_notes(self) -> bool:
         try:
             for name, kind in NOTES:
                 if (note := await self._note(name)) is not None:

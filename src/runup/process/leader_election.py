@@ -62,7 +62,7 @@ def election_of(text: str) -> Election:
     return Election(*numbers)
 
 
-async def lead(
+async def run_while_leader(
     client: Client,
     work: Callable[[], Coroutine[Any, Any, None]],
     *,
@@ -81,7 +81,7 @@ async def lead(
     set.
     """
     if not elect:
-        await until(stopping, work())
+        await run_until_stopped(stopping, work())
         return
     chosen = election or await _election(client)
     leading = asyncio.Event()
@@ -109,7 +109,7 @@ async def lead(
     # If the elector fails before it leads, nothing else would end the wait for leadership.
     competing.add_done_callback(lambda _: stopping.set())
     try:
-        await until(stopping, when_leading())
+        await run_until_stopped(stopping, when_leading())
     finally:
         await cancel([competing])
     if not competing.cancelled():
@@ -119,7 +119,7 @@ async def lead(
         raise LeaseLost(f"the lease {namespace}/{lease} was lost: {elector.lost}")
 
 
-async def until(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+async def run_until_stopped(stopping: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
     """Runs `work` until it ends or `stopping` is set, and raises its error. Cancellation ends `work` first."""
     task = asyncio.create_task(work)
     stop = asyncio.create_task(_wait(stopping))

@@ -59,14 +59,14 @@ class MetricsAuthorizer:
         if kept is not None and self._clock.monotonic() < kept[0]:
             return kept[1]
         try:
-            refusal = await within(self._clock, ANSWER_S, self._ask(token.strip(), path))
+            refusal = await within(self._clock, ANSWER_S, self._review_access(token.strip(), path))
         except (KubeError, DecodeError, TimeoutError) as error:
             # Not kept: the API server may answer the next scrape.
             return Refusal(503, f"the API server could not be asked who may read this: {error}")
-        self._keep(key, refusal)
+        self._keep_answer(key, refusal)
         return refusal
 
-    async def _ask(self, token: str, path: str) -> Refusal | None:
+    async def _review_access(self, token: str, path: str) -> Refusal | None:
         async with self._asking:
             identity = await self._client.send(reviews.who_is(token))
             if not identity.authenticated:
@@ -76,7 +76,7 @@ class MetricsAuthorizer:
             return None
         return Refusal(403, f'{identity.user.username} may not get the non-resource URL "{path}"')
 
-    def _keep(self, key: tuple[bytes, str], refusal: Refusal | None) -> None:
+    def _keep_answer(self, key: tuple[bytes, str], refusal: Refusal | None) -> None:
         lasts_s = ALLOWED_FOR_S if refusal is None else REFUSED_FOR_S
         self._kept[key] = (self._clock.monotonic() + lasts_s, refusal)
         self._kept.move_to_end(key)

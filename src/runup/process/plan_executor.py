@@ -61,9 +61,9 @@ class Executor:
     async def execute(self, plan: Plan[object]) -> None:
         """Carries out the actions of `plan` in order. Raises KubeError at the first that fails (events excepted)."""
         for action in plan.actions:
-            await self._act(action)
+            await self._carry_out(action)
 
-    async def _act(self, action: Action) -> None:
+    async def _carry_out(self, action: Action) -> None:
         if isinstance(action, Apply):
             await self._apply(action)
         elif isinstance(action, PatchStatus):
@@ -71,7 +71,7 @@ class Executor:
         elif isinstance(action, Delete):
             await self._delete(action)
         else:
-            await self._tell(action)
+            await self._create_event(action)
 
     async def _apply(self, action: Apply) -> None:
         call = calls.apply(action.resource, action.object, field_manager=self._component, force=action.force)
@@ -114,7 +114,7 @@ class Executor:
         except NotFound:
             return
 
-    async def _tell(self, event: Event) -> None:
+    async def _create_event(self, event: Event) -> None:
         """Creates an event. One that cannot be stored is dropped: it only repeats what a condition says."""
         obj = event_object(event, self._clock.now(), self._component)
         try:

@@ -43,7 +43,7 @@ class ProcessOptions:
 
 
 @asynccontextmanager
-async def served(
+async def serve_until_done(
     endpoint: Endpoint,
     options: ProcessOptions,
     client: Client,

@@ -34,14 +34,14 @@ class Readiness:
 
     async def why_not(self) -> str:
         """Returns what is missing, as text for the reader of a probe; empty if nothing is."""
-        return self._lacking() or self._stale() or await self._silence()
+        return self._lacking() or self._why_stale() or await self._why_unanswered()
 
-    def _stale(self) -> str:
+    def _why_stale(self) -> str:
         """Returns the first cache that is no longer followed, so that its content may be stale; empty if none is."""
         stale = (cache for cache in self._caches if cache.synced and cache.error is not None)
         return next((f"{cache.kind.__name__} is not followed any more: {cache.error}" for cache in stale), "")
 
-    async def _silence(self) -> str:
+    async def _why_unanswered(self) -> str:
         if self._clock.monotonic() - self._asked_at >= ASKED_EVERY_S:
             try:
                 await within(self._clock, ANSWER_S, self._client.send(_VERSION))

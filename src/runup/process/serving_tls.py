@@ -72,11 +72,11 @@ def profile_reflector(
     """Returns a reflector that calls `follow` with the cluster's profile, now and whenever it changes."""
     cache: Cache[Configuration] = Cache(Configuration)
 
-    def look() -> None:
+    def follow_profile() -> None:
         api_server = cache.get(NamespacedName("", "cluster"))
-        follow(tls_profile.followed({"spec": api_server.spec}) if api_server is not None else None)
+        follow(tls_profile.mandatory_profile({"spec": api_server.spec}) if api_server is not None else None)
 
-    cache.add_listener(lambda *_: look())
+    cache.add_listener(lambda *_: follow_profile())
     return Reflector(
         client,
         Configuration,

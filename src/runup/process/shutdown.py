@@ -65,7 +65,7 @@ async def run_until_told(
     # The loop's own signal handlers would wait for a loop that may be busy.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, on_signal)
-    watching = asyncio.create_task(_when(stopping, cut_off))
+    watching = asyncio.create_task(_arm_when_stopping(stopping, cut_off))
     try:
         await run
     finally:
@@ -73,7 +73,7 @@ async def run_until_told(
         cut_off.after(THREAD_JOIN_S, 0 if signalled else 1)
 
 
-async def _when(stopping: asyncio.Event | None, cut_off: CutOff) -> None:
+async def _arm_when_stopping(stopping: asyncio.Event | None, cut_off: CutOff) -> None:
     if stopping is not None:
         await stopping.wait()
         if not cut_off.is_set:

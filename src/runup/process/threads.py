@@ -18,7 +18,7 @@ async def in_thread(work: Callable[[], T], name: str) -> T:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def settle(give: Callable[[], None]) -> None:
+    def settle_if_open(give: Callable[[], None]) -> None:
         if not done.done():
             give()
 
@@ -26,13 +26,13 @@ async def in_thread(work: Callable[[], T], name: str) -> T:
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 -- it is raised where it was asked for
-            tell(lambda error=error: done.set_exception(error))  # type: ignore[misc]
+            hand_to_loop(lambda error=error: done.set_exception(error))  # type: ignore[misc]
         else:
-            tell(lambda: done.set_result(result))
+            hand_to_loop(lambda: done.set_result(result))
 
-    def tell(give: Callable[[], None]) -> None:
+    def hand_to_loop(give: Callable[[], None]) -> None:
         try:
-            loop.call_soon_threadsafe(settle, give)
+            loop.call_soon_threadsafe(settle_if_open, give)
         except RuntimeError:
             return  # the loop is gone: the process ends
 

@@ -100,7 +100,7 @@ def profile_of(api_server: Mapping[str, Any]) -> TlsProfile:
     return TlsProfile(str(custom.get("minTLSVersion", "")), tuple(name for name in ciphers if name))
 
 
-def followed(api_server: Mapping[str, Any]) -> TlsProfile | None:
+def mandatory_profile(api_server: Mapping[str, Any]) -> TlsProfile | None:
     """Returns the profile of APIServer `cluster` if each component has to follow it, None if that is optional.
 
     An unknown policy counts as strict, as announced with the field (`spec.tlsAdherence`).
@@ -127,7 +127,7 @@ def _iana(name: str) -> str:
     return next((known[item] for item in sorted(rsa | changed) if item in known), "")
 
 
-def injected(data: Mapping[str, Any], profile: TlsProfile | None) -> dict[str, Any]:
+def inject_profile(data: Mapping[str, Any], profile: TlsProfile | None) -> dict[str, Any]:
     """Returns `data` of a ConfigMap with `profile` in its configuration files. Raises Terminal without a profile."""
     changed = dict(data)
     for key, text in data.items():
@@ -158,10 +158,10 @@ def _with_profile(text: str, profile: TlsProfile) -> str:
     flow = any(node.flow_style for node in (root, *(pair[1] for pair in [serving] if pair))) if serving else False
     # `{a: b}` has no lines of its own to replace: the document is written anew, and loses its comments.
     if getattr(root, "flow_style", False) or flow:
-        return _rewritten(text, profile)
+        return _rewrite_document(text, profile)
     if serving is None or not isinstance(serving[1], pyyaml.MappingNode):
         end = "" if not text or text.endswith("\n") else "\n"
-        return text + end + "servingInfo:\n" + _lines(profile, "  ")
+        return text + end + "servingInfo:\n" + _profile_lines(profile, "  ")
     indent = " " * serving[1].start_mark.column
     gone: set[int] = set()
     for key, value in serving[1].value:
@@ -171,10 +171,10 @@ def _with_profile(text: str, profile: TlsProfile) -> str:
     at = serving[0].start_mark.line + 1
     head = [line for number, line in enumerate(lines[:at]) if number not in gone]
     tail = [line for number, line in enumerate(lines[at:], start=at) if number not in gone]
-    return "".join([*head, _lines(profile, indent), *tail])
+    return "".join([*head, _profile_lines(profile, indent), *tail])
 
 
-def _rewritten(text: str, profile: TlsProfile) -> str:
+def _rewrite_document(text: str, profile: TlsProfile) -> str:
     document = kyaml.load(text)
     serving = document.get("servingInfo") or {}
     kept = {key: value for key, value in serving.items() if key not in _KEYS}
@@ -187,7 +187,7 @@ def _values(profile: TlsProfile) -> dict[str, Any]:
     return {**version, **({"cipherSuites": list(profile.ciphers)} if profile.ciphers else {})}
 
 
-def _lines(profile: TlsProfile, indent: str) -> str:
+def _profile_lines(profile: TlsProfile, indent: str) -> str:
     setting_lines = [f"{indent}minTLSVersion: {profile.min_version}\n"] if profile.min_version else []
     if profile.ciphers:
         setting_lines += [f"{indent}cipherSuites:\n", *(f"{indent}- {name}\n" for name in profile.ciphers)]

@@ -69,8 +69,8 @@ def test_ends_that_are_none(text: str) -> None:
     assert text in caught.value.message
 
 
-OLD = acceptance.encoded(Acceptance("A", "once", "kim", NOW, NOW - timedelta(hours=1)))
-LIVE = acceptance.encoded(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)))
+OLD = acceptance.encode_record(Acceptance("A", "once", "kim", NOW, NOW - timedelta(hours=1)))
+LIVE = acceptance.encode_record(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)))
 PLANS: dict[str, tuple[dict[str, str], list[str], list[str], Acceptance, set[str], set[str]]] = {
     "nothing is told": ({}, ["A"], [], Acceptance(""), set(), set()),
     "a reason": ({}, ["A"], [], Acceptance("", "why"), {"A"}, set()),
@@ -90,11 +90,11 @@ def test_what_is_written(name: str) -> None:
     """Records follow the list of names and never precede it."""
     found, add, left, new, written, dropped = PLANS[name]
     assert set(acceptance_records.plan(found, add, new, NOW)) == written
-    assert set(acceptance_records.going(found, left)) == dropped
+    assert set(acceptance_records.removal_data(found, left)) == dropped
 
 
 NODE, OTHER = "Node worker-1", "Node worker-2"
-COVERING = acceptance.encoded(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)).covering([NODE]))
+COVERING = acceptance.encode_record(Acceptance("A", "still", "kim", NOW, NOW + timedelta(hours=1)).covering([NODE]))
 OBJECTS: dict[str, tuple[dict[str, str], tuple[str, ...], Acceptance | None]] = {
     "the objects are kept without any flag": ({}, (NODE,), Acceptance("A", "", "ann", NOW).covering([NODE])),
     "nothing is known of objects": ({}, (), None),
@@ -181,7 +181,7 @@ def test_a_story(run: Run, place: Server) -> None:
 
 def test_what_ended_is_accepted_anew(run: Run, place: Server) -> None:
     """The API's list is the same; the record that held it up goes."""
-    old = acceptance.encoded(Acceptance("RiskA", "once", "kim", NOW, NOW))
+    old = acceptance.encode_record(Acceptance("RiskA", "once", "kim", NOW, NOW))
     metadata = {"name": acceptance.NAME, "namespace": "records", "labels": acceptance.LABELS}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"RiskA": old}}
     place.client.send(calls.create(resource_of(ConfigMap), body))
@@ -285,7 +285,7 @@ def test_a_preflight_counts_what_counts(run: Run, place: Server) -> None:
     )
 
     def shown(until: datetime) -> tuple[int, bool, bool]:
-        record = acceptance.encoded(Acceptance("RiskA", "network team, CHG-7712", "kim", NOW, until))
+        record = acceptance.encode_record(Acceptance("RiskA", "network team, CHG-7712", "kim", NOW, until))
         metadata = {"name": acceptance.NAME, "namespace": "records"}
         change = {"metadata": metadata, "data": {"RiskA": record}}
         place.client.send(calls.apply(resource_of(ConfigMap), change, field_manager="test", force=True))

@@ -13,7 +13,7 @@ NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
 def _value(until: datetime | None) -> str:
-    return acceptance.encoded(Acceptance("A", "why", "kim", NOW, until))
+    return acceptance.encode_record(Acceptance("A", "why", "kim", NOW, until))
 
 
 COUNTS = {
@@ -22,7 +22,7 @@ COUNTS = {
     "an end that is to come": ({"A": _value(NOW + timedelta(seconds=1))}, True),
     "an end that has come": ({"A": _value(NOW)}, False),
     "an end that is over": ({"A": _value(NOW - timedelta(days=1))}, False),
-    "another risk's end": ({"B": acceptance.encoded(Acceptance("B", until=NOW))}, True),
+    "another risk's end": ({"B": acceptance.encode_record(Acceptance("B", until=NOW))}, True),
     "no JSON": ({"A": "until tomorrow"}, False),
     "a list": ({"A": "[]"}, False),
     "an end that is no time": ({"A": '{"name": "A", "until": "soon"}'}, False),
@@ -36,7 +36,7 @@ COUNTS = {
 def test_what_counts(name: str) -> None:
     """An acceptance counts until its end; what cannot be read accepts nothing."""
     data, counts = COUNTS[name]
-    assert (acceptance.counting(["A"], acceptance.read(data), NOW) == {"A"}) is counts
+    assert (acceptance.names_that_count(["A"], acceptance.read(data), NOW) == {"A"}) is counts
 
 
 def test_a_record_comes_back_as_it_was_written() -> None:
@@ -45,12 +45,12 @@ def test_a_record_comes_back_as_it_was_written() -> None:
     key = acceptance.key_of(told.name)
     assert key.isascii()
     assert " " not in key
-    assert acceptance.read({key: acceptance.encoded(told)}) == {told.name: told}
+    assert acceptance.read({key: acceptance.encode_record(told)}) == {told.name: told}
 
 
 def test_a_record_alone_accepts_nothing() -> None:
     """The API's list of names is the authority."""
-    assert acceptance.counting([], acceptance.read({"A": _value(None)}), NOW) == frozenset()
+    assert acceptance.names_that_count([], acceptance.read({"A": _value(None)}), NOW) == frozenset()
 
 
 def test_the_next_end_is_the_soonest_that_is_to_come() -> None:
@@ -63,5 +63,5 @@ def test_the_next_end_is_the_soonest_that_is_to_come() -> None:
 
 def test_unused_names_get_the_nearest() -> None:
     """A misspelt name is told with the one that was probably meant."""
-    found = acceptance.unused(["DualStackIncompatibel", "Elsewhere", "Known"], ["DualStackIncompatible", "Known"])
+    found = acceptance.unused_names(["DualStackIncompatibel", "Elsewhere", "Known"], ["DualStackIncompatible", "Known"])
     assert found == {"DualStackIncompatibel": "DualStackIncompatible", "Elsewhere": ""}

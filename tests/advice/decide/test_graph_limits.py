@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kubekit.api import codec
 from kubekit.lang.version import Version
 from runup.advice.decide import graph_limits as limits
-from runup.advice.decide.graph import CHANNELS, advice, judge, parse_graph
+from runup.advice.decide.graph import CHANNELS, advice, derive_advice, parse_graph
 from runup.advice.decide.graph_limits import BadGraph
-from runup.advice.decide.update_paths import Step, StepMap, way
+from runup.advice.decide.update_paths import Step, StepMap, shortest_way
 
 HERE = "5.0.0"
 JSON = dict[str, Any]
@@ -93,7 +93,7 @@ TOO_MANY: dict[str, tuple[JSON, str]] = {
 
 def read(document: JSON) -> None:
     """What is made of an answer before a pass may use it."""
-    judge(parse_graph(json.dumps(document).encode()), current=Version(HERE), channel="c")
+    derive_advice(parse_graph(json.dumps(document).encode()), current=Version(HERE), channel="c")
 
 
 @pytest.mark.parametrize("name", TOO_MANY)
@@ -210,7 +210,7 @@ def test_the_way_is_the_best_of_all_ways(drawn: list[tuple[int, int, bool]]) -> 
     """Fewest updates, then fewest with risks, then over the newest releases; all of them are tried here."""
     names = [f"5.{number}.0" for number in range(7)]
     steps = [Step(names[old], names[new], ("R",) if risky else ()) for old, new, risky in drawn]
-    found = way(
+    found = shortest_way(
         StepMap({name: [step for step in steps if step.origin == name] for name in names}),
         "5.0.0",
         "5.6.0",

@@ -12,10 +12,19 @@ from tests.factories import NOW
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk, add_risks, by_name, holding, join, ordered
+from runup.advice.decide.candidates import (
+    ALWAYS,
+    Candidate,
+    JudgedRisk,
+    add_risks,
+    by_name,
+    join,
+    newest_first,
+    only_holding_risks,
+)
 from runup.advice.decide.current_advice import CurrentAdvice, advise
 from runup.advice.decide.graph import Graph, GraphDocument, parse_graph
-from runup.advice.decide.recommended import recommended, unaccepted
+from runup.advice.decide.recommended import recommended_condition, unaccepted_names
 from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.advice.decide.service import Failure, ServiceState, query_for, usable_graph
 from runup.advice.decide.upgradeable import upgradeable
@@ -108,7 +117,7 @@ def update(version: str, *risks: JudgedRisk) -> Candidate:
 
 def test_the_newest_comes_first() -> None:
     """By what versions mean, not by how they are written; what is none comes last."""
-    found = ordered([update("5.0.9"), update("five"), update("5.0.10"), update("5.1.0-rc.1"), update("5.1.0")])
+    found = newest_first([update("5.0.9"), update("five"), update("5.0.10"), update("5.1.0-rc.1"), update("5.1.0")])
     assert [each.release.version for each in found] == ["5.1.0", "5.1.0-rc.1", "5.0.10", "5.0.9", "five"]
 
 
@@ -122,7 +131,7 @@ def test_risks_are_in_the_order_of_their_names() -> None:
 
 def test_what_only_informs_is_left_out() -> None:
     """Of what an update waits for."""
-    found = holding(update("5.1.0", judged("A", holds_up=False), judged("B")))
+    found = only_holding_risks(update("5.1.0", judged("A", holds_up=False), judged("B")))
     assert [risk.name for risk in found.risks] == ["B"]
 
 
@@ -139,7 +148,7 @@ def test_what_only_informs_is_left_out() -> None:
 )
 def test_what_nobody_has_accepted(risk: JudgedRisk, accepted: tuple[str, ...], expected: tuple[str, ...]) -> None:
     """By name; what is to be accepted is what holds the update up."""
-    assert unaccepted(update("5.1.0", risk), accepted) == expected
+    assert unaccepted_names(update("5.1.0", risk), accepted) == expected
 
 
 EVALUATION = "EvaluationFailed"
@@ -175,7 +184,7 @@ def test_what_risks_come_to(
     risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str, str]
 ) -> None:
     """Status, reason and words, whichever risk comes first."""
-    found = recommended(update("5.1.0", *risks), accepted)
+    found = recommended_condition(update("5.1.0", *risks), accepted)
     assert (found.status, found.reason) == expected[:2]
     assert found.message.startswith(expected[2])
     assert "\n\n" not in found.message.removeprefix(expected[2])

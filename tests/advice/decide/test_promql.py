@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide import promql
-from runup.advice.decide.matching_rules import applies
+from runup.advice.decide.matching_rules import evaluate_rules
 from runup.advice.decide.promql import AlertState, Answer, BadAnswer, PrometheusState
 from runup.advice.decide.risks import alert_risks
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule, PromQL
@@ -70,7 +70,7 @@ RULES: dict[str, tuple[tuple[MatchingRule, ...], PrometheusState, str, str]] = {
 def test_rules(name: str) -> None:
     """The first rule that can be evaluated decides; what could not be told is Unknown, with its reason."""
     matching, known, status, text = RULES[name]
-    found = applies(ConditionalUpdateRisk("R", "m", "https://u", matching), known, NOW)
+    found = evaluate_rules(ConditionalUpdateRisk("R", "m", "https://u", matching), known, NOW)
     assert found.status == status
     assert text in found.message
 

@@ -99,12 +99,12 @@ OWNED = {
 @pytest.mark.parametrize("name", OWNED)
 def test_whose_risk_it_is(name: str) -> None:
     """What a source here says is never taken for the update service's once that is away."""
-    assert risks.owns(_named(name)) is OWNED[name]
+    assert risks.is_from_source(_named(name)) is OWNED[name]
 
 
 def test_an_alert_s_risk_is_known_by_its_reason() -> None:
     """Its name may be any."""
-    assert risks.owns(_named("BadNews", "Alert:firing"))
+    assert risks.is_from_source(_named("BadNews", "Alert:firing"))
 
 
 @pytest.mark.parametrize(

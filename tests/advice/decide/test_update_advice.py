@@ -15,7 +15,7 @@ from runup.advice.decide.candidates import ALWAYS, Candidate, JudgedRisk
 from runup.advice.decide.graph import advice, parse_graph, reachable
 from runup.advice.decide.graph_limits import BadGraph
 from runup.advice.decide.promql import NOTHING
-from runup.advice.decide.recommended import recommended
+from runup.advice.decide.recommended import recommended_condition
 from runup.advice.decide.service import NotAsked, query_for
 from runup.api.config_v1 import ClusterVersionSpec, ConditionalUpdateRisk, MatchingRule, PromQL, Release
 
@@ -211,9 +211,9 @@ def test_promql_is_unknown_until_something_else_decides() -> None:
     promql = MatchingRule(type="PromQL", promql=PromQL(promql="up"))
     only = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql,))
     both = ConditionalUpdateRisk(name="R", message="m", url="https://e/", matching_rules=(promql, *ALWAYS))
-    found = matching_rules.applies(only, NOTHING, NOW)
+    found = matching_rules.evaluate_rules(only, NOTHING, NOW)
     assert (found.status, found.reason) == ("Unknown", "EvaluationFailed")
-    assert matching_rules.applies(both, NOTHING, NOW).status == "True"
+    assert matching_rules.evaluate_rules(both, NOTHING, NOW).status == "True"
 
 
 def judged(name: str, status: Any, reason: str = "Match") -> JudgedRisk:
@@ -244,11 +244,11 @@ NO, UNKNOWN = judged("N", "False"), judged("U", "Unknown", "EvaluationFailed")
 )
 def test_recommended(risks: tuple[JudgedRisk, ...], accepted: tuple[str, ...], expected: tuple[str, str]) -> None:
     """The fold of docs/upstream-behaviour.md 7.5."""
-    found = recommended(Candidate(Release(version="5.1.0"), risks), accepted)
+    found = recommended_condition(Candidate(Release(version="5.1.0"), risks), accepted)
     assert (found.status, found.reason) == expected
 
 
 def test_recommended_joins_messages_in_risk_order() -> None:
     """Parts are separated by a blank line; one that is accepted says nothing beside one that is not."""
-    found = recommended(Candidate(Release(), (A, C, UNKNOWN)), ("C",))
+    found = recommended_condition(Candidate(Release(), (A, C, UNKNOWN)), ("C",))
     assert found.message == "A. https://e/\n\nU?"

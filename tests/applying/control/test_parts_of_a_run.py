@@ -43,7 +43,7 @@ from runup.applying.control.object_applier import Memory
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.retry import TaskRetrier
 from runup.applying.control.run_progress import RunProgress
-from runup.applying.decide.notices import contested, dropped
+from runup.applying.decide.notices import contested_notice, dropped_notice
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
 from runup.applying.decide.rendering import LABEL
@@ -538,12 +538,12 @@ async def test_how_often_the_same_is_told(again_after_s: float, stored: int) -> 
         api.answers(_stored)
         async with Client(ClusterConfig(api.url)) as client:
             notices = Notices(client, clock)
-            await notices.tell(contested(one, ""))
+            await notices.tell(contested_notice(one, ""))
             clock.jump(again_after_s)
-            await notices.tell(contested(one, "x"))
+            await notices.tell(contested_notice(one, "x"))
             assert len(api.targets) == stored
-            await notices.tell(contested(other, ""))
-            await notices.tell(dropped(one, ["w"]))
+            await notices.tell(contested_notice(other, ""))
+            await notices.tell(dropped_notice(one, ["w"]))
             assert len(api.targets) == stored + 2
             assert [json.loads(body)["type"] for body in api.bodies] == ["Warning"] * (stored + 2)
 
@@ -556,5 +556,5 @@ async def test_an_event_that_cannot_be_stored_ends_nothing(parts: Parts) -> None
     """There is no server."""
     (task,) = tasks(config_map("a", {}))
     with capture_logs() as logs:
-        await Notices(parts.client, parts.clock).tell(contested(task, ""))
+        await Notices(parts.client, parts.clock).tell(contested_notice(task, ""))
     assert [line["event"] for line in logs] == ["told", "an event could not be stored"]

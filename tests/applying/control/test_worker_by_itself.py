@@ -21,7 +21,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
-from runup.applying.control.worker import Work, Worker, chosen
+from runup.applying.control.worker import Work, Worker, chosen_manifests
 from runup.applying.decide.progress import Progress, State, Wanted
 from runup.process.leader_election import cancel
 from runup.release.decide.inclusion import Filters
@@ -211,8 +211,8 @@ def test_which_objects_of_a_release_are_applied() -> None:
     off = config_map("c", {}, annotations={CAPABILITY: "Console"})
     found = payload(one, unknown, again, off)
     wanted = replace(FIRST, filters=Filters(profile="self-managed-high-availability", major=5))
-    own, own_hash = chosen(Work(wanted, State.UPDATING, found))
-    other, other_hash = chosen(Work(wanted, State.UPDATING, found, own=False))
+    own, own_hash = chosen_manifests(Work(wanted, State.UPDATING, found))
+    other, other_hash = chosen_manifests(Work(wanted, State.UPDATING, found, own=False))
     assert names(own) == [("a", '{"k": "2"}'), ("c", "{}")]
     assert names(other) == [("b", "{}"), ("a", '{"k": "2"}'), ("c", "{}")]
     raw = found.manifests

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.applying.decide.tasks import manifest
 
-from runup.applying.decide.implicit_capabilities import implicit
+from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
 from runup.release.decide.capabilities import Capabilities
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Manifest
@@ -36,10 +36,10 @@ def of(capabilities: str | None, name: str = "m", **annotations: str) -> Manifes
 def test_what_is_turned_on(before: Manifest, after: Manifest, enabled: str, expected: str) -> None:
     """By the same object in both releases."""
     on = frozenset(filter(None, enabled.split(",")))
-    found = implicit([after], [before], Filters(capabilities=Capabilities(KNOWN, on)), 5)
+    found = implicit_capabilities_of([after], [before], Filters(capabilities=Capabilities(KNOWN, on)), 5)
     assert found == frozenset(filter(None, expected.split(",")))
 
 
 def test_nothing_is_known_before_the_first_release() -> None:
     """Without capabilities there is nothing to turn on."""
-    assert implicit([of("A")], [of(None)], Filters(), 5) == frozenset()
+    assert implicit_capabilities_of([of("A")], [of(None)], Filters(), 5) == frozenset()

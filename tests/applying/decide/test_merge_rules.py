@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runup.api.owned_v1 import ManagedFields, OwnedMeta
-from runup.applying.decide.merge_rules import MERGER, merged, writes_of_others
+from runup.applying.decide.merge_rules import MERGER, merge_objects, writes_of_others
 from runup.applying.decide.ownership import MANAGER
 
 DEPLOYMENT = ("apps", "Deployment")
@@ -123,8 +123,8 @@ def pod(**spec: Any) -> dict[str, Any]:
 )
 def test_what_stays_and_what_goes(kind: tuple[str, str], manifest: Any, live: Any, expected: Any) -> None:
     """The rules of docs/upstream-behaviour.md 5.2; what is merged once is merged."""
-    assert merged(kind, manifest, live) == expected
-    assert merged(kind, manifest, expected) == expected
+    assert merge_objects(kind, manifest, live) == expected
+    assert merge_objects(kind, manifest, expected) == expected
 
 
 def of(*entries: ManagedFields, version: str = "7") -> OwnedMeta:

@@ -6,7 +6,7 @@ import pytest
 from tests.applying.decide.tasks import task
 
 from kubekit.lang.truncate import stored_bytes
-from runup.applying.decide.notices import MAX_MESSAGE_BYTES, contested, dropped
+from runup.applying.decide.notices import MAX_MESSAGE_BYTES, contested_notice, dropped_notice
 
 TASK = task("0000_50_a_x.yaml", "Deployment", "apps", "x")
 
@@ -20,16 +20,16 @@ TASK = task("0000_50_a_x.yaml", "Deployment", "apps", "x")
 )
 def test_who_insists(writer: str, words: str) -> None:
     """And what can be done about it."""
-    notice = contested(TASK, writer)
+    notice = contested_notice(TASK, writer)
     assert notice.message.startswith(f'deployment "ns/x" (1 of 1) {words}')
     assert notice.message.endswith("spec.overrides")
 
 
 def test_what_a_server_does_not_keep() -> None:
     """Each thing in its words, as many as an event holds."""
-    notice = dropped(TASK, ['unknown field "spec.a"', 'unknown field "spec.b"'])
+    notice = dropped_notice(TASK, ['unknown field "spec.a"', 'unknown field "spec.b"'])
     assert notice.message.endswith('all of it: unknown field "spec.a"; unknown field "spec.b"')
-    many = dropped(TASK, [f'unknown field "spec.{number}"' for number in range(100)]).message
+    many = dropped_notice(TASK, [f'unknown field "spec.{number}"' for number in range(100)]).message
     assert stored_bytes(many) <= MAX_MESSAGE_BYTES
     assert 'unknown field "spec.0"; unknown field "spec.1"; ' in many
     assert many.endswith(" more")

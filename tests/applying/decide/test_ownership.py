@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.applying.decide.ownership import MANAGER, adopted, covers
+from runup.applying.decide.ownership import MANAGER, adopted_entries, owns_all_of
 
 OBJECT = {
     "apiVersion": "apps/v1",
@@ -79,7 +79,7 @@ POD = ("f:spec", "f:template", "f:spec")
 )
 def test_whether_all_of_it_is_ours(fields: dict[str, Any], expected: bool) -> None:
     """A field that somebody else changed is missing from our entry."""
-    assert covers(fields, OBJECT) is expected
+    assert owns_all_of(fields, OBJECT) is expected
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_whether_all_of_it_is_ours(fields: dict[str, Any], expected: bool) -> No
 )
 def test_lists_and_maps(fields: dict[str, Any], obj: dict[str, Any], expected: bool) -> None:
     """As their schema has them: sets, maps and wholes."""
-    assert covers(fields, obj) is expected
+    assert owns_all_of(fields, obj) is expected
 
 
 def entry(manager: str, operation: str, fields: dict[str, Any], subresource: str = "") -> dict[str, Any]:
@@ -141,7 +141,7 @@ def test_what_earlier_writers_set_becomes_ours() -> None:
     installer = entry("cluster-bootstrap", "Update", {"f:metadata": {"f:labels": {"f:x": {}}}})
     status = entry(MANAGER, "Update", {"f:status": {}}, "status")
     person = entry("kubectl-edit", "Update", {"f:data": {"f:c": {}}})
-    assert adopted([ours, go, installer, status, person]) == [
+    assert adopted_entries([ours, go, installer, status, person]) == [
         {**ours, "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}, "f:metadata": {"f:labels": {"f:x": {}}}}},
         status,
         person,
@@ -159,16 +159,16 @@ def test_what_earlier_writers_set_becomes_ours() -> None:
 def test_what_nobody_of_ours_set_is_not_adopted(theirs: dict[str, Any]) -> None:
     """The entries stay as they are."""
     entries = [entry(MANAGER, "Apply", {"f:data": {"f:a": {}}}), theirs]
-    assert adopted(entries) == entries
+    assert adopted_entries(entries) == entries
 
 
 def test_an_entry_of_a_subresource_is_not_ours() -> None:
     """Nothing is put into it."""
     entries = [entry(MANAGER, "Apply", {"f:status": {}}, "status"), entry(MANAGER, "Update", {"f:data": {}})]
-    assert adopted(entries) == entries
+    assert adopted_entries(entries) == entries
 
 
 def test_without_an_entry_of_ours_nothing_is_adopted() -> None:
     """There is nothing to put it into."""
     entries = [entry(MANAGER, "Update", {"f:data": {}})]
-    assert adopted(entries) == entries
+    assert adopted_entries(entries) == entries

@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterOperator, ClusterOperatorStatus, OperandVersion
-from runup.applying.decide.failure_summary import Verdict, judge, summarize, without_progress
+from runup.applying.decide.failure_summary import Verdict, judge_problem, summarize, without_progress
 from runup.applying.decide.operators import problem_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import State
@@ -199,7 +199,7 @@ def test_what_waiting_means(problems: list[Problem], text: str, progressing: boo
     """Progress for a while, then slow or a failure; the words name who is late."""
     summary = summarize(problems)
     assert summary is not None
-    verdict = judge(summary.problem, now=NOW)
+    verdict = judge_problem(summary.problem, now=NOW)
     assert (verdict.text, verdict.progressing, verdict.slow) == (text, progressing, slow)
 
 
@@ -207,7 +207,7 @@ def test_time_alone_brings_the_next_verdict() -> None:
     """Nothing need change for a wait to become too long: it says when."""
     summary = summarize([waiting("a", 10)])
     assert summary is not None
-    assert judge(summary.problem, now=NOW).next_look == NOW + timedelta(minutes=20)
+    assert judge_problem(summary.problem, now=NOW).next_look == NOW + timedelta(minutes=20)
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_when_to_look_again(problems: list[Problem], minutes: int | None) -> Non
     summary = summarize(problems)
     assert summary is not None
     expected = None if minutes is None else NOW + timedelta(minutes=minutes)
-    assert judge(summary.problem, now=NOW).next_look == expected
+    assert judge_problem(summary.problem, now=NOW).next_look == expected
 
 
 EFFECTS = [
@@ -281,7 +281,7 @@ def test_several_problems_are_told_together() -> None:
     left = without_progress(summary)
     assert left is not None
     assert left.problem == FAILED
-    assert judge(left.problem, now=NOW) == Verdict(False)
+    assert judge_problem(left.problem, now=NOW) == Verdict(False)
 
 
 def test_only_progress_leaves_no_failure() -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests.applying.decide.tasks import task
 
 from kubekit.errors import Terminal
-from runup.applying.decide.rendering import LABEL, ClusterValues, Proxy, rendered
+from runup.applying.decide.rendering import LABEL, ClusterValues, Proxy, render
 from runup.process.tls_profile import TlsProfile, profile_of
 
 OWNER = {"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion", "name": "version", "uid": "u"}
@@ -17,7 +17,7 @@ CLUSTER = ClusterValues(owner_uid="u")
 
 def shown(found: Any, **cluster: Any) -> dict[str, Any]:
     """The object that is applied, without its label."""
-    obj = rendered(found, ClusterValues(**{"owner_uid": "u"} | cluster)).object
+    obj = render(found, ClusterValues(**{"owner_uid": "u"} | cluster)).object
     del obj["metadata"]["labels"][LABEL]
     return obj
 
@@ -57,12 +57,12 @@ def test_what_the_server_keeps_is_not_sent() -> None:
 
 def test_the_label_says_what_was_applied() -> None:
     """The same for the same content, whoever renders it; another for another owner, value or injected value."""
-    one = rendered(task("a", data={"k": "v"}), CLUSTER)
+    one = render(task("a", data={"k": "v"}), CLUSTER)
     assert one.object["metadata"]["labels"] == {LABEL: one.digest}
-    assert rendered(task("a", data={"k": "v"}), CLUSTER).digest == one.digest
+    assert render(task("a", data={"k": "v"}), CLUSTER).digest == one.digest
     others = (
-        rendered(task("a", data={"k": "w"}), CLUSTER),
-        rendered(task("a", data={"k": "v"}), ClusterValues(owner_uid="other")),
+        render(task("a", data={"k": "w"}), CLUSTER),
+        render(task("a", data={"k": "v"}), ClusterValues(owner_uid="other")),
     )
     assert one.digest not in {other.digest for other in others}
 
@@ -153,7 +153,7 @@ def test_containers_that_run_first_get_the_proxy_as_well() -> None:
 def test_nobody_owns_what_has_no_cluster_yet() -> None:
     """Without a uid there is nothing to refer to; a label that is none is replaced."""
     found = task("a", metadata={"labels": "odd"})
-    obj = rendered(found, ClusterValues()).object
+    obj = render(found, ClusterValues()).object
     assert "ownerReferences" not in obj["metadata"]
     assert set(obj["metadata"]["labels"]) == {LABEL}
 

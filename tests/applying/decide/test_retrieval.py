@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.applying.decide.retrieval_pod import ended, folder_name, pod, waiting
+from runup.applying.decide.retrieval_pod import folder_name, pod, pod_end, waiting_text
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 
@@ -133,22 +133,22 @@ CONTAINERD_NOT_FOUND = (
 )
 def test_when_it_ended(found: dict[str, Any], error: str | None) -> None:
     """None while it may still succeed."""
-    end = ended(found)
+    end = pod_end(found)
     assert (None if end is None else end.error) == error
 
 
 def test_what_it_waits_for() -> None:
     """What a time limit of ours tells."""
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no room"}
-    assert waiting({"status": {"phase": "Pending", "conditions": [unscheduled]}}) == "Unschedulable: no room"
+    assert waiting_text({"status": {"phase": "Pending", "conditions": [unscheduled]}}) == "Unschedulable: no room"
     scheduled = {"type": "PodScheduled", "status": "True", "reason": "Done", "message": "on a"}
     silent = {"type": "Ready", "status": "False", "reason": "NotReady"}
-    assert waiting({"status": {"phase": "Pending", "conditions": [scheduled, silent]}}) == "phase Pending"
-    assert waiting({}) == "phase not told"
+    assert waiting_text({"status": {"phase": "Pending", "conditions": [scheduled, silent]}}) == "phase Pending"
+    assert waiting_text({}) == "phase not told"
     begins = status("Pending", init=state("waiting", "PodInitializing"), main=state("terminated", "Completed"))
-    assert waiting(begins) == "phase Pending"
+    assert waiting_text(begins) == "phase Pending"
     both = status("Pending", init=state("terminated", "Error", "x"), main=state("waiting", "Later", "y"))
-    assert waiting(both) == (
+    assert waiting_text(both) == (
         'initcontainer cleanup is terminated with reason "Error" and message "x", '
         'container rename-to-final-location is waiting with reason "Later" and message "y"'
     )

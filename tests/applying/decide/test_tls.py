@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
-from runup.process.tls_profile import TlsProfile, followed, injected, openssl_names, profile_of
+from runup.process.tls_profile import TlsProfile, inject_profile, mandatory_profile, openssl_names, profile_of
 
 HEAD = {"apiVersion": "operator.openshift.io/v1alpha1", "kind": "GenericOperatorConfig"}
 PROFILE = TlsProfile("VersionTLS12", ("A", "B"))
@@ -30,7 +30,7 @@ BLOCK = "apiVersion: operator.openshift.io/v1alpha1\nkind: GenericOperatorConfig
 )
 def test_the_same_whatever_the_form(text: str, serving: dict[str, Any]) -> None:
     """What was there before goes, what stands beside it stays."""
-    found = injected({"config.yaml": text}, PROFILE)["config.yaml"]
+    found = inject_profile({"config.yaml": text}, PROFILE)["config.yaml"]
     assert kyaml.load(found) == {**HEAD, "servingInfo": serving}
 
 
@@ -44,20 +44,20 @@ def test_the_same_whatever_the_form(text: str, serving: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", [f"{FLOW}}}", BLOCK], ids=["in braces", "in lines"])
 def test_what_a_profile_does_not_say_is_not_written(text: str, profile: TlsProfile, serving: dict[str, Any]) -> None:
     """An empty value would be another setting."""
-    assert kyaml.load(injected({"c": text}, profile)["c"])["servingInfo"] == serving
+    assert kyaml.load(inject_profile({"c": text}, profile)["c"])["servingInfo"] == serving
 
 
 @pytest.mark.parametrize("text", ["", "a: b", "[", "just words", "kind: GenericOperatorConfig"])
 def test_what_is_no_such_file_is_left_alone(text: str) -> None:
     """Also where no profile is known."""
-    assert injected({"c": text}, PROFILE) == {"c": text}
-    assert injected({"c": text}, None) == {"c": text}
+    assert inject_profile({"c": text}, PROFILE) == {"c": text}
+    assert inject_profile({"c": text}, None) == {"c": text}
 
 
 def test_a_file_without_a_profile_to_write_is_an_error() -> None:
     """Nobody gets an older TLS than the cluster asks for."""
     with pytest.raises(Terminal, match="the TLS profile is not known") as raised:
-        injected({"c": BLOCK}, None)
+        inject_profile({"c": BLOCK}, None)
     assert raised.value.reason == "UpdatePayloadFailed"
 
 
@@ -79,7 +79,7 @@ def test_a_file_without_a_profile_to_write_is_an_error() -> None:
 )
 def test_who_follows_the_profile(spec: dict[str, Any] | None, version: str | None) -> None:
     """As `spec.tlsAdherence` was announced: unknown words are strict."""
-    found = followed({} if spec is None else {"spec": spec})
+    found = mandatory_profile({} if spec is None else {"spec": spec})
     assert (found and found.min_version) == version
 
 

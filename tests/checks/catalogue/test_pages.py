@@ -17,7 +17,7 @@ from runup.checks import catalogue, pages
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.platform import operator_health
 from runup.checks.decide import check_page as page
-from runup.checks.decide.declared_checks import unusable
+from runup.checks.decide.declared_checks import unusable_check
 from runup.checks.decide.engine import unknown_risk
 from runup.checks.decide.model import Check
 from runup.preflight.decide import published_risks
@@ -65,7 +65,7 @@ def of_the_engine() -> Iterator[str]:
     """What stands for a check that could not tell, cannot be loaded, or cannot be named."""
     yield from (unknown_risk(check) for check in CHECKS)
     yield from (expectation.risk + "-x" for expectation in operator_health.EXPECTATIONS)
-    yield unknown_risk(unusable("x", ""))
+    yield unknown_risk(unusable_check("x", ""))
     yield unknown_risk(Check("no name", "", (), lambda _snapshot, _context: ()))
 
 

@@ -20,7 +20,7 @@ def problem(**case: Any) -> str:
     document = kyaml.load(TEXT)
     file = {"apiVersion": cases.API_VERSION, "kind": cases.KIND, "check": "legacy-cipher"}
     whole = cases.parse({**file, "cases": [{"name": "c", "expect": "Applies", "objects": [CONFIG_MAP], **case}]})
-    return next(iter(cases.judge(declared_check(document, file="x"), whole))).problem
+    return next(iter(cases.judge_cases(declared_check(document, file="x"), whole))).problem
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ MISSING: dict[str, tuple[str, tuple[cases.Case, ...], list[str]]] = {
 def test_which_kinds_of_cases_are_missing(text: str, found: tuple[cases.Case, ...], lacks: list[str]) -> None:
     """Clear, applies, unknown, and an empty cluster; a container's are where its image is made."""
     check = declared_check(kyaml.load(text), file="x")
-    assert list(cases.missing(check, found)) == lacks
+    assert list(cases.missing_kinds(check, found)) == lacks
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_query_is_judged_by_what_prometheus_says(samples: list[float] | None, 
     """As it would be in a cluster."""
     asked = case(expect, prometheus=None if samples is None else tuple(samples))
     file = cases.Cases(cases.API_VERSION, cases.KIND, "x", (asked,))
-    first = next(iter(cases.judge(declared_check(kyaml.load(QUERY), file="x"), file)))
+    first = next(iter(cases.judge_cases(declared_check(kyaml.load(QUERY), file="x"), file)))
     assert first.problem.startswith(said)
     assert bool(first.problem) == bool(said)
 

@@ -27,7 +27,7 @@ from runup.checks.decide.cluster_kinds import (
 )
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Snapshot
-from runup.checks.decide.results import Header, completed
+from runup.checks.decide.results import Header, completed_report
 
 # Written down, so that a check that comes or goes is noticed: what it says must suit a reader without OpenShift.
 OF_KUBERNETES = [
@@ -137,7 +137,7 @@ def test_findings_and_remedies_are_in_kubernetes_words(name: str) -> None:
     nothing = run_check(check, Snapshot(), context)
     header = Header("1.36.0", "1.38.1", context.now, cluster_kind="Kubernetes")
     for outcome in (found, nothing):
-        report = completed(header, (outcome,), context.now)
+        report = completed_report(header, (outcome,), context.now)
         told = [risk.message for risk in report.risks] + [risk.remediation for risk in report.risks]
         told += [each.message for each in report.checks if ".openshift.io" not in each.message]
         assert [line for text in told if ".openshift.io could" not in text for line in foreign(text)] == []

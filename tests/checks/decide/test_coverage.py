@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubekit.lang.version import Version
-from runup.checks.decide.coverage import covers, gaps
+from runup.checks.decide.coverage import gaps, is_covered
 from runup.checks.decide.model import Check
 
 
@@ -63,7 +63,7 @@ def test_what_is_no_longer_covered(
 @pytest.mark.parametrize(("source", "target", "expected"), [("5.0.0", "5.1.0", True), ("5.0.0", "5.0.0", False)])
 def test_a_check_covers_updates_and_nothing_else(source: str, target: str, expected: bool) -> None:
     """A release that is there already is none."""
-    assert covers(check("A", "5.0.0"), Version(source), Version(target)) is expected
+    assert is_covered(check("A", "5.0.0"), Version(source), Version(target)) is expected
 
 
 def test_a_gap_in_words() -> None:

@@ -19,7 +19,7 @@ from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.ranges import RangeError, parse_range
-from runup.checks.decide.reads import Read, plain, shape
+from runup.checks.decide.reads import Read, as_dict, shape
 from runup.release.decide.inclusion import Filters
 
 TEXT = """\
@@ -536,12 +536,12 @@ def test_only_the_named_fields_are_kept() -> None:
     """Fields beside a named one are not in memory, what the object lacks is absent, and metadata is always there."""
     kind = shape(("spec.nodeName", "status"))
     pod = b'{"metadata":{"name":"a"},"spec":{"nodeName":"n","containers":[{"image":"x"}]},"status":{"phase":"Running"}}'
-    assert plain(codec.decode(kind, pod)) == {
+    assert as_dict(codec.decode(kind, pod)) == {
         "metadata": {"name": "a"},
         "spec": {"nodeName": "n"},
         "status": {"phase": "Running"},
     }
-    assert plain(codec.decode(kind, b'{"metadata":{"name":"a"},"spec":null}')) == {
+    assert as_dict(codec.decode(kind, b'{"metadata":{"name":"a"},"spec":null}')) == {
         "metadata": {"name": "a"},
         "spec": None,
     }
@@ -558,7 +558,7 @@ def test_an_object_with_owners_and_finalizers_is_one_for_cel() -> None:
         "finalizers": ["a/b"],
     }
     (obj,) = objects(read, {"metadata": metadata, "data": {}})
-    assert plain(obj)["metadata"] == metadata
+    assert as_dict(obj)["metadata"] == metadata
     outcome = run_check(found, Snapshot({read: (obj,)}), context())
     assert "Non-CEL value" not in " ".join(finding.message for finding in outcome.findings)
 
@@ -566,7 +566,7 @@ def test_an_object_with_owners_and_finalizers_is_one_for_cel() -> None:
 def test_a_shorter_path_keeps_all_below_it() -> None:
     """`spec` and `spec.nodeName` together mean `spec`, in either order."""
     for fields in (("spec", "spec.nodeName"), ("spec.nodeName", "spec")):
-        assert plain(codec.decode(shape(fields), b'{"spec":{"x":1}}'))["spec"] == {"x": 1}
+        assert as_dict(codec.decode(shape(fields), b'{"spec":{"x":1}}'))["spec"] == {"x": 1}
 
 
 @pytest.mark.parametrize(

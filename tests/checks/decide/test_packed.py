@@ -45,10 +45,10 @@ def test_the_file_of_cases_as_a_whole() -> None:
     file = {"apiVersion": cases.API_VERSION, "kind": cases.KIND, "check": "c"}
     whole = cases.parse({**file, "cases": [{"name": "c", "expect": "Clear"}]})
     check = declared_check(kyaml.load(TEXT), file="x")
-    found = list(cases.judge(check, whole))
+    found = list(cases.judge_cases(check, whole))
     assert (found[0].case, found[0].problem) == ("c", "")
     assert [(each.case, each.problem) for each in found[1:]] == [
-        ("all cases", lack) for lack in cases.missing(check, whole.cases)
+        ("all cases", lack) for lack in cases.missing_kinds(check, whole.cases)
     ]
     assert len(found) == 4
 

@@ -62,7 +62,7 @@ WHOSE = "A check of component etcd; its risk is `R`."
 )
 def test_what_a_declared_check_is_about(changes: dict[str, Any], paragraphs: list[str]) -> None:
     """Paragraph by paragraph, and none of what it does not say."""
-    assert declared_page.about(SPEC | changes) == "\n\n".join(paragraphs)
+    assert declared_page.describe_check(SPEC | changes) == "\n\n".join(paragraphs)
 
 
 @pytest.mark.parametrize(

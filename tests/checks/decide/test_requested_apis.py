@@ -10,7 +10,7 @@ from tests.factories import context
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot
-from runup.checks.decide.requested_apis import metrics_check, requested
+from runup.checks.decide.requested_apis import metrics_check, requested_versions
 
 
 def line(version: str, removed: str, value: str = "1", resource: str = "flowschemas") -> str:
@@ -51,7 +51,7 @@ METRICS = "\n".join(
 def test_what_was_asked_for(target: str, names: list[str]) -> None:
     """Up to the target; what was not asked for, and what nobody removes, is nothing."""
     update = replace(context("1.30.0", target, target), cluster=ClusterKind.KUBERNETES)
-    outcome = run_check(metrics_check(requested(METRICS)), Snapshot(), update)
+    outcome = run_check(metrics_check(requested_versions(METRICS)), Snapshot(), update)
     assert sorted(finding.name for finding in outcome.findings) == names
 
 
@@ -67,4 +67,4 @@ def test_what_is_not_known() -> None:
 
 def test_no_metrics() -> None:
     """A server that was asked for nothing that is deprecated has no such line."""
-    assert requested("") == ()
+    assert requested_versions("") == ()

@@ -79,7 +79,7 @@ def test_link(name: str, url: str, expected: str) -> None:
 def test_links_lead_to_the_releases_own_documentation() -> None:
     """The report says where that is, and its pages are there; a link of a check's own stays."""
     found = outcome(Finding("X-one", "Something."), Finding("Y", "Something.", url="https://example.com/y"))
-    report = results.completed(replace(HEADER, documentation_base="https://docs.example"), [found], NOW)
+    report = results.completed_report(replace(HEADER, documentation_base="https://docs.example"), [found], NOW)
     assert [risk.url for risk in report.risks] == ["https://docs.example/checks/X", "https://example.com/y"]
     assert report.documentation_base == "https://docs.example"
 
@@ -152,7 +152,7 @@ def _huge(findings: int, resources: int, characters: int) -> Sequence[CheckOutco
 )
 def test_the_report_fits_its_limit(findings: int, resources: int, characters: int, left: int) -> None:
     """A report is never longer than its reader takes, and the risks themselves stay."""
-    report = results.completed(HEADER, _huge(findings, resources, characters), NOW)
+    report = results.completed_report(HEADER, _huge(findings, resources, characters), NOW)
     data = encode(report)
     assert len(data) <= MAX_BYTES
     assert findings == len(read(data).risks)
@@ -198,29 +198,29 @@ def test_how_many_of_the_rest_are_named(count: int, told: str) -> None:
 )
 def test_how_much_of_a_text_is_told(length: int, end: str) -> None:
     """What is cut off is counted."""
-    (only,) = results.completed(HEADER, [outcome(Finding("X", "x" * length))], NOW).risks
+    (only,) = results.completed_report(HEADER, [outcome(Finding("X", "x" * length))], NOW).risks
     assert only.message.endswith(end)
     assert len(only.message) <= 4000
 
 
 def test_durations_are_in_milliseconds() -> None:
     """Nobody reads more of them."""
-    report = results.completed(HEADER, [replace(outcome(), duration_seconds=1.23456)], NOW)
+    report = results.completed_report(HEADER, [replace(outcome(), duration_seconds=1.23456)], NOW)
     assert report.checks[0].duration_seconds == 1.235
 
 
 def test_only_printable_text_gets_out() -> None:
     """A check's words end up in an API object and on a terminal: what acts there stands as an escape."""
     assert risk(Finding("X", "a\x1b[31mb\x00c")).message != ""
-    (only,) = results.completed(HEADER, [outcome(Finding("X", "a\x1b[31mb\x00c\nd"))], NOW).risks
+    (only,) = results.completed_report(HEADER, [outcome(Finding("X", "a\x1b[31mb\x00c\nd"))], NOW).risks
     assert only.message == "a\\x1b[31mb\\x00c\nd"
 
 
 def test_three_states() -> None:
     """running counts, completed has its time, failed says why; each reads back as it was written."""
     outcomes = [outcome(Finding("X", "Something."))]
-    running = results.running(HEADER, outcomes, 7, NOW)
-    completed = results.completed(HEADER, outcomes, NOW)
+    running = results.running_report(HEADER, outcomes, 7, NOW)
+    completed = results.completed_report(HEADER, outcomes, NOW)
     failed = results.failed(HEADER, outcomes, NOW, "the API server could not be reached")
     assert [
         (report.execution_status, report.message, report.completion_time) for report in (running, completed, failed)
@@ -238,7 +238,9 @@ def test_three_states() -> None:
 
 def test_what_there_was_no_room_for_is_a_number() -> None:
     """Whoever reads the report need not read its sentences."""
-    assert [results.completed(HEADER, [outcome(*_many(number))], NOW).risks_omitted for number in (200, 201, 300)] == [
+    assert [
+        results.completed_report(HEADER, [outcome(*_many(number))], NOW).risks_omitted for number in (200, 201, 300)
+    ] == [
         0,
         2,
         101,
@@ -247,6 +249,6 @@ def test_what_there_was_no_room_for_is_a_number() -> None:
 
 def test_a_release_s_own_risk_of_that_name_is_one_of_those_left_out() -> None:
     """Names are unique: a report with one twice would be refused whole."""
-    found = results.completed(HEADER, [outcome(*_many(300), Finding(results.OMITTED, "Mine."))], NOW)
+    found = results.completed_report(HEADER, [outcome(*_many(300), Finding(results.OMITTED, "Mine."))], NOW)
     assert len(read(encode(found)).risks) == MAX_RISKS
     assert found.risks_omitted == 102

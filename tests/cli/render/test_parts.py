@@ -13,7 +13,7 @@ from tests.preflight.cli.render import samples
 from runup import __version__
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import el, join, link, text
-from runup.cli.render.html.parts import age, badge, bar, facts, grid, moment
+from runup.cli.render.html.parts import age, badge, bar, facts, grid, minute_text
 from runup.kernelmodules.cli import module_table as kmod
 from runup.kernelmodules.decide.verdict import Readiness, Status
 from runup.preflight.cli.render.preflight_page import page
@@ -55,8 +55,8 @@ def test_parts_as_they_are_written() -> None:
         '<div class="scroll" tabindex="0" role="region" aria-label="of"><table><caption>of</caption>'
         '<thead><tr><th scope="col">H</th></tr></thead><tbody><tr></tr></tbody></table></div>'
     )
-    assert moment(datetime(2026, 1, 14, 12, 30, 59, tzinfo=timezone(timedelta(hours=2)))) == "2026-01-14 10:30 UTC"
-    assert moment(datetime(1, 1, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))).endswith("01-01 00:30 UTC")
+    assert minute_text(datetime(2026, 1, 14, 12, 30, 59, tzinfo=timezone(timedelta(hours=2)))) == "2026-01-14 10:30 UTC"
+    assert minute_text(datetime(1, 1, 1, 0, 30, tzinfo=timezone(timedelta(hours=2)))).endswith("01-01 00:30 UTC")
 
 
 def test_markup_as_it_is_written() -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import yaml
 
-from runup.cli.render.text import age, aligned, columns, machine, reason_and_message, shortened
+from runup.cli.render.text import age, align_columns, columns, machine, reason_and_message, shorten
 
 NOW = datetime(2026, 1, 14, 12, tzinfo=UTC)
 
@@ -62,7 +62,7 @@ def test_a_time_that_nobody_told() -> None:
 )
 def test_a_line_is_cut_to_its_limit(text: str, limit: int, shown: str) -> None:
     """At a word where more than half is left, the dots included."""
-    assert shortened(text, limit) == shown
+    assert shorten(text, limit) == shown
     assert len(shown) <= limit
 
 
@@ -77,7 +77,7 @@ def test_widths_hold_for_rows_that_have_the_column() -> None:
 
 def test_aligned_rows_end_in_no_blank() -> None:
     """Three blanks between columns."""
-    assert aligned([("a", ""), ("bb", "c")]) == "a\nbb   c\n"
+    assert align_columns([("a", ""), ("bb", "c")]) == "a\nbb   c\n"
 
 
 def test_a_reason_and_its_message() -> None:

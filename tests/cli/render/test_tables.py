@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tests.preflight.cli.render import samples
 
 from runup.cli.render.screen import PIPE, Screen
-from runup.cli.render.table import Column, Row, Table, aligned, drawn, plain, wrapped
+from runup.cli.render.table import Column, Row, Table, align_lines, draw_table, plain_table, wrap_text
 from runup.clusterversion.cli.check.lines import text as check_lines
 from runup.clusterversion.cli.check.prerequisite_facts import Result
 from runup.clusterversion.cli.check.prerequisite_facts import Row as CheckRow
@@ -47,7 +47,7 @@ def at(line: str, place: int) -> str:
 @pytest.mark.parametrize("width", [20, *WIDTHS])
 def test_no_line_is_wider_than_the_screen(width: int, wide: bool) -> None:
     """Whatever the cells hold."""
-    text = drawn(risk_table(samples.RISKS, wide=wide), Screen(width, 24))
+    text = draw_table(risk_table(samples.RISKS, wide=wide), Screen(width, 24))
     assert max(cells(line) for line in text.splitlines()) <= width
 
 
@@ -56,7 +56,7 @@ def test_no_line_is_wider_than_the_screen(width: int, wide: bool) -> None:
 def test_nothing_is_cut_off(width: int, wide: bool) -> None:
     """Every cell is there with every character, in whichever layout; long words may be folded."""
     table = risk_table(samples.RISKS, wide=wide)
-    text = drawn(table, Screen(width, 24))
+    text = draw_table(table, Screen(width, 24))
     kept = sorted("".join(text.split()))
     for row in table.rows:
         for cell in (*row.cells, *row.notes):
@@ -72,7 +72,7 @@ def test_nothing_is_cut_off(width: int, wide: bool) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_columns_are_straight(width: int) -> None:
     """Each cell of a row begins below its title, whatever width the characters before it have."""
-    head, *lines = drawn(risk_table(samples.RISKS), Screen(width, 24)).splitlines()
+    head, *lines = draw_table(risk_table(samples.RISKS), Screen(width, 24)).splitlines()
     titles = [title for title in ("SEVERITY", "STATE", "RISK", "MESSAGE") if title in head]
     places = [cells(head[: head.index(title)]) for title in titles]
     rows = [line for line in lines if not line.startswith(" ")]
@@ -91,7 +91,7 @@ def test_columns_are_straight(width: int) -> None:
 )
 def test_messages_stand_where_there_is_room(width: int, beside: bool) -> None:
     """Beside the name on a wide terminal, below it on a narrow one; severity and state come first on both."""
-    head = drawn(risk_table(samples.RISKS), Screen(width, 24)).splitlines()[0]
+    head = draw_table(risk_table(samples.RISKS), Screen(width, 24)).splitlines()[0]
     assert ("MESSAGE" in head) is beside
     assert head.split()[:3] == ["SEVERITY", "STATE", "RISK"]
 
@@ -99,14 +99,14 @@ def test_messages_stand_where_there_is_room(width: int, beside: bool) -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 def test_lines_break_between_words(width: int) -> None:
     """Every word of a sentence is on one line."""
-    lines = drawn(risk_table((samples.DUAL_STACK, samples.PAUSED)), Screen(width, 24)).splitlines()
+    lines = draw_table(risk_table((samples.DUAL_STACK, samples.PAUSED)), Screen(width, 24)).splitlines()
     for word in (samples.DUAL_STACK.message + samples.PAUSED.message).replace(".", ". ").split():
         assert any(word in line for line in lines), word
 
 
 def test_a_pipe_has_one_line_a_row() -> None:
     """Not cut, not wrapped, not coloured: severity, state, name, the whole message; grep finds it."""
-    lines = plain(risk_table((samples.DUAL_STACK, samples.SERVICE, samples.ACCEPTED))).splitlines()
+    lines = plain_table(risk_table((samples.DUAL_STACK, samples.SERVICE, samples.ACCEPTED))).splitlines()
     assert lines == [
         "SEVERITY   STATE      RISK                    MESSAGE",
         "critical   applies    DualStackIncompatible   Cluster uses dual-stack networking configuration incompatible "
@@ -121,7 +121,7 @@ def test_a_pipe_has_one_line_a_row() -> None:
 
 def test_a_pipe_is_straight_too() -> None:
     """Whoever opens the log sees columns."""
-    head, *lines = plain(risk_table([replace(found, fix="") for found in samples.RISKS])).splitlines()
+    head, *lines = plain_table(risk_table([replace(found, fix="") for found in samples.RISKS])).splitlines()
     place = cells(head[: head.index("MESSAGE")])
     assert [at(line, place) for line in lines] == [found.message for found in samples.RISKS]
 
@@ -129,8 +129,8 @@ def test_a_pipe_is_straight_too() -> None:
 def test_a_message_of_several_lines_is_one_in_a_pipe() -> None:
     """So that a program can read line by line."""
     found = replace(samples.SERVICE, message="One.\nTwo.")
-    assert "One. Two." in plain(risk_table((found,)))
-    assert "\nOne.\n" not in plain(risk_table((found,)))
+    assert "One. Two." in plain_table(risk_table((found,)))
+    assert "\nOne.\n" not in plain_table(risk_table((found,)))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -166,7 +166,7 @@ def test_what_is_too_long_for_its_line_stays_whole() -> None:
     command = "runup upgrade accept " + ",".join(found.name for found in samples.RISKS if found.open)
     assert f"  {command}\n" in result(samples.FOUND, Screen(60, 24))
     url = "https://docs.example/" + "a" * 70
-    assert f"{url}\n" in wrapped(f"See {url}", Screen(60, 24), first="  More: ", indent=8)
+    assert f"{url}\n" in wrap_text(f"See {url}", Screen(60, 24), first="  More: ", indent=8)
 
 
 FIXED = Table((Column("TARGET"), Column("STATUS"), Column("PREFLIGHT")), [Row(("5.2.0", "completed", "p" * 30))])
@@ -175,9 +175,10 @@ FIXED = Table((Column("TARGET"), Column("STATUS"), Column("PREFLIGHT")), [Row(("
 def test_columns_without_room_stand_below_with_their_titles() -> None:
     """A table of fixed columns alone, on a terminal that is too narrow for them."""
     assert (
-        drawn(FIXED, Screen(24, 24)) == f"TARGET  STATUS\n5.2.0   completed\n  Preflight:\n  {'p' * 22}\n  {'p' * 8}\n"
+        draw_table(FIXED, Screen(24, 24))
+        == f"TARGET  STATUS\n5.2.0   completed\n  Preflight:\n  {'p' * 22}\n  {'p' * 8}\n"
     )
-    assert drawn(FIXED, Screen(60, 24)).splitlines()[0] == "TARGET  STATUS     PREFLIGHT"
+    assert draw_table(FIXED, Screen(60, 24)).splitlines()[0] == "TARGET  STATUS     PREFLIGHT"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +201,7 @@ def test_columns_without_room_stand_below_with_their_titles() -> None:
 )
 def test_lines_in_a_pipe_are_aligned(lines: list[tuple[str, ...]], how: dict[str, Any], text: str) -> None:
     """By the widest cell that another one follows."""
-    assert aligned(lines, **how) == text
+    assert align_lines(lines, **how) == text
 
 
 NOTED = Table((Column("A"), Column("B", least=4)), [Row(("x", ""), ("note\nof two lines",))], indent=1, gap=2)
@@ -208,12 +209,12 @@ NOTED = Table((Column("A"), Column("B", least=4)), [Row(("x", ""), ("note\nof tw
 
 def test_notes_of_a_table_without_sentences_stand_at_its_left() -> None:
     """Each in a line; an empty cell is a dash, so that programs can count fields."""
-    assert plain(NOTED) == " A  B\n x  -\n note\\nof two lines\n"
-    assert plain(replace(NOTED, blank="")) == " A  B\n x\n note\\nof two lines\n"
+    assert plain_table(NOTED) == " A  B\n x  -\n note\\nof two lines\n"
+    assert plain_table(replace(NOTED, blank="")) == " A  B\n x\n note\\nof two lines\n"
     flowing = Table((Column("A"), Column("B", flows=True)), [Row(("x", "y"), ("note",))])
-    assert plain(flowing) == "A   B\nx   y\n    note\n"
-    assert plain(Table((Column(""), Column("")), [Row(("x", "y"))])) == "x   y\n"
-    assert plain(Table((Column(""), Column("B")), [Row(("x", "y"))])) == "    B\nx   y\n"
+    assert plain_table(flowing) == "A   B\nx   y\n    note\n"
+    assert plain_table(Table((Column(""), Column("")), [Row(("x", "y"))])) == "x   y\n"
+    assert plain_table(Table((Column(""), Column("B")), [Row(("x", "y"))])) == "    B\nx   y\n"
 
 
 def sentence(words: int) -> str:
@@ -239,18 +240,18 @@ def of(*sentences: str) -> Table:
 )
 def test_how_much_room_a_sentence_needs(sentences: tuple[str, ...], least: int) -> None:
     """With a cell less it would be a pole beside the name, and stands below it."""
-    head = drawn(of(*sentences), Screen(least, 24)).splitlines()[0].split()
+    head = draw_table(of(*sentences), Screen(least, 24)).splitlines()[0].split()
     assert head == ["NAME", *(f"S{place}" for place in range(len(sentences)))]
-    assert drawn(of(*sentences), Screen(least - 1, 24)).splitlines()[0] == "NAME"
+    assert draw_table(of(*sentences), Screen(least - 1, 24)).splitlines()[0] == "NAME"
 
 
 def test_what_one_sentence_leaves_over_goes_to_the_last() -> None:
     """The whole width is used: of a hundred cells 10 for the name, 9 for the first, two gaps, 77 for the last."""
-    lines = drawn(of(sentence(5), sentence(60)), Screen(100, 24)).splitlines()
+    lines = draw_table(of(sentence(5), sentence(60)), Screen(100, 24)).splitlines()
     assert lines[1] == f"{'n' * 10}  {sentence(5)}  {sentence(39)}"
     assert lines[2] == f"{' ' * 23}{sentence(21)}"
     # Each takes no more than its share while the others need theirs: half of what is left of the name.
-    lines = drawn(of(sentence(60), sentence(60)), Screen(100, 24)).splitlines()
+    lines = draw_table(of(sentence(60), sentence(60)), Screen(100, 24)).splitlines()
     assert lines[1] == f"{'n' * 10}  {sentence(22)}  {sentence(22)}"
 
 
@@ -267,13 +268,13 @@ def test_what_one_sentence_leaves_over_goes_to_the_last() -> None:
 def test_when_a_name_is_folded(width: int, folds: bool, text: str) -> None:
     """Rather than put below its row, if sixteen cells are left."""
     table = Table((Column("A"), Column("B", folds=folds)), [Row(("a" * 10, "b" * 20))])
-    assert drawn(table, Screen(width, 24)) == text
+    assert draw_table(table, Screen(width, 24)) == text
 
 
 def test_the_first_column_stays_whatever_its_width() -> None:
     """A table without any has no rows."""
     table = Table((Column("A"), Column("B")), [Row(("a" * 10, "b"))])
-    assert drawn(table, Screen(6, 24)) == "A\naaaaaa\naaaa\n  B: b\n"
+    assert draw_table(table, Screen(6, 24)) == "A\naaaaaa\naaaa\n  B: b\n"
 
 
 def test_below_a_row_an_empty_cell_says_nothing() -> None:
@@ -282,19 +283,19 @@ def test_below_a_row_an_empty_cell_says_nothing() -> None:
         (Column("A"), Column("S", flows=True), Column("B"), Column("C")),
         [Row(("a" * 10, "so it is", "b" * 9, ""), ("Fix: do it.",))],
     )
-    assert drawn(table, Screen(15, 24)) == "A\naaaaaaaaaa\n  so it is\n  Fix: do it.\n  B: bbbbbbbbb\n"
+    assert draw_table(table, Screen(15, 24)) == "A\naaaaaaaaaa\n  so it is\n  Fix: do it.\n  B: bbbbbbbbb\n"
 
 
 def test_a_table_without_titles_has_no_head_on_a_terminal_either() -> None:
     """And is as far in as it is told."""
     table = Table((Column(""), Column("")), [Row(("x", "y"))], indent=3)
-    assert drawn(table, Screen(80, 24)) == "   x  y\n"
+    assert draw_table(table, Screen(80, 24)) == "   x  y\n"
 
 
 def test_colours_are_those_of_the_cells() -> None:
     """A word that has one is drawn in it, titles are bold, everything else is as it is."""
     table = Table((Column("S", styles={"bad": "red"}), Column("T")), [Row(("bad", "bad")), Row(("good", "x"))])
-    text = drawn(table, Screen(80, 24, colour=True))
+    text = draw_table(table, Screen(80, 24, colour=True))
     assert text.splitlines()[0].count("\x1b[1m") == 2
     assert [each.strip() for each in re.findall("\x1b\\[31m(.*?)\x1b\\[0m", text)] == ["bad"]
     assert COLOURS.sub("", text.splitlines()[2]).split() == ["good", "x"]
@@ -317,7 +318,7 @@ def test_colours_are_those_of_the_cells() -> None:
 )
 def test_prose_is_wrapped_at_words(text: str, width: int, how: dict[str, Any], lines: list[str]) -> None:
     """At the screen's width, what stands before it included; line ends stay."""
-    assert wrapped(text, Screen(width, 24), **how) == "".join(f"{line}\n" for line in lines)
+    assert wrap_text(text, Screen(width, 24), **how) == "".join(f"{line}\n" for line in lines)
 
 
 TEXTS = st.text(alphabet=st.sampled_from("ab -データ🚀e\u0301\n"), max_size=40)
@@ -327,8 +328,8 @@ TEXTS = st.text(alphabet=st.sampled_from("ab -データ🚀e\u0301\n"), max_size
 def test_any_table_fits_any_width(rows: list[tuple[str, str, str]], width: int) -> None:
     """The property, with no layout in mind."""
     table = Table((Column("A"), Column("B", flows=True), Column("C", flows=True)), [Row(row) for row in rows])
-    assert max((cells(line) for line in drawn(table, Screen(width, 24)).splitlines()), default=0) <= width
-    assert len(plain(table).splitlines()) == len(rows) + 1
+    assert max((cells(line) for line in draw_table(table, Screen(width, 24)).splitlines()), default=0) <= width
+    assert len(plain_table(table).splitlines()) == len(rows) + 1
 
 
 MANY = tuple(

@@ -161,7 +161,7 @@ def test_when_a_process_ends_at_once(
     """Only where that leaves nothing undone."""
     monkeypatch.setattr("atexit._ncallbacks", lambda: callbacks)
     monkeypatch.setattr("sys._current_frames", lambda: dict.fromkeys(range(threads)))
-    start.leave(7)
+    start.leave_at_once(7)
     assert process == ended
 
 
@@ -174,7 +174,7 @@ def test_output_that_cannot_be_written_is_pythons_to_tell(
 ) -> None:
     """It ends then as it would have."""
     monkeypatch.setattr(sys, stream, Full(error))
-    start.leave(0)
+    start.leave_at_once(0)
     assert process == []
 
 

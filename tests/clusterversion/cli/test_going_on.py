@@ -185,8 +185,8 @@ def test_an_update_that_nobody_would_see(name: str) -> None:
     """It is told wherever the spec does not ask for it."""
     asked, told = ASKED[name]
     text = "\nThe update to 5.0.3 goes on, whatever is asked for beside it. Go back: runup upgrade --to=5.0.0\n"
-    assert update_under_way.unasked(_cluster(asked)) == ((("out", text),) if told else ())
-    assert update_under_way.unasked(_cluster(asked, history=[])) == ()
+    assert update_under_way.unshown_update(_cluster(asked)) == ((("out", text),) if told else ())
+    assert update_under_way.unshown_update(_cluster(asked, history=[])) == ()
 
 
 UNDER_WAY = (
@@ -249,7 +249,7 @@ def test_a_way_back_is_told_beside_what_is_asked_for() -> None:
     """And is not taken back itself."""
     seen = _cluster({"version": "5.1.0", "mode": "Preflight"}, **WAY_BACK)
     told = "\nThe way back to 5.0.0 goes on, whatever is asked for beside it. Follow it: runup upgrade status\n"
-    assert update_under_way.unasked(seen) == (("out", told),)
+    assert update_under_way.unshown_update(seen) == (("out", told),)
     text = "warning: the way back to 5.0.0 is under way and goes on; what is found now may be different when it is done"
     assert update_under_way.before_a_preflight(seen) == (("err", f"{text}\n"),)
     assert update_under_way.back(seen, version="5.0.0", image="") is None

@@ -10,7 +10,7 @@ from tests.cli.commands import Run, Server, cluster
 from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from runup.clusterversion.cli.preflight_end import end
+from runup.clusterversion.cli.preflight_end import end_preflight
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
 from runup.preflight.decide.stored_reports import History
@@ -46,14 +46,14 @@ def test_what_clear_preflight_does(name: str) -> None:
     """The patch, and what is so."""
     asked, attempt, still_runs, patch, said = CASES[name]
     seen = cluster({"spec": {"clusterID": "x", **({"desiredUpdate": asked} if asked else {})}})
-    found = end(seen, attempt, still_runs)
+    found = end_preflight(seen, attempt, still_runs)
     assert (found.patch, "".join(text for _, text in found.said)) == (patch, said)
 
 
 def test_it_is_ended_once() -> None:
     """A second time there is only the operator to wait for."""
     seen = cluster({"metadata": {"annotations": {END_ANNOTATION: ID}}, "spec": {"desiredUpdate": {"version": "5.0.5"}}})
-    assert [text for _, text in end(seen, ATTEMPT, "5.0.5").said] == [REMOVED]
+    assert [text for _, text in end_preflight(seen, ATTEMPT, "5.0.5").said] == [REMOVED]
 
 
 def test_on_a_server(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

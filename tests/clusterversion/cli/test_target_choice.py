@@ -17,7 +17,7 @@ from runup.clusterversion.cli.target_choice import (
     check_flags,
     check_guards,
     choose,
-    cleared,
+    cleared_text,
     guards,
     update_patch,
 )
@@ -415,7 +415,7 @@ def test_the_patch_of_an_update(name: str) -> None:
 )
 def test_what_clear_says(desired: Update, text: str) -> None:
     """Whether the request was what the cluster runs already."""
-    assert cleared(desired, _cluster()) == text
+    assert cleared_text(desired, _cluster()) == text
 
 
 @pytest.mark.parametrize(
@@ -446,4 +446,4 @@ def test_what_clear_says(desired: Update, text: str) -> None:
 )
 def test_what_clear_says_of_a_cluster_of_which_less_is_known(desired: Update, now: dict[str, str], text: str) -> None:
     """What is missing on one side is not the same on both."""
-    assert cleared(desired, _cluster(desired=now)) == text
+    assert cleared_text(desired, _cluster(desired=now)) == text

@@ -26,7 +26,7 @@ from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait
 from runup.clusterversion.cli.command_request import Request as Asked
 from runup.clusterversion.cli.target_choice import Flags
-from runup.clusterversion.cli.wait_progress import LEAVE, Progress, changed, region, so_far
+from runup.clusterversion.cli.wait_progress import LEAVE, Progress, changed_lines, region, so_far
 from runup.preflight.decide.findings import Risk
 
 READING = "Preflight of 5.2.0 from 5.0.0: reading the cluster: 5 of 8 kinds, not yet nodes."
@@ -69,7 +69,7 @@ ROWS: dict[str, tuple[Progress | None, Progress, list[str]]] = {
 def test_what_a_pipe_is_told(name: str) -> None:
     """One line for each thing that is other."""
     before, after, lines = ROWS[name]
-    assert list(changed(before, after)) == lines
+    assert list(changed_lines(before, after)) == lines
 
 
 @pytest.mark.parametrize("width", [20, 60, 80, 200])

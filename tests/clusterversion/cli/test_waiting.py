@@ -19,7 +19,7 @@ from runup.cli.errors import CommandError
 from runup.clusterversion.cli import wait
 from runup.clusterversion.cli.command_request import Request as Asked
 from runup.clusterversion.cli.target_choice import Flags
-from runup.clusterversion.cli.wait import State, judge, pod_state
+from runup.clusterversion.cli.wait import State, judge_cluster, pod_state
 
 SINCE = "2026-01-14T09:30:00Z"
 ASKED = {"mode": "Preflight", "version": "5.2.0"}
@@ -91,13 +91,13 @@ JUDGED: dict[str, tuple[Any, State, str]] = {
 def test_what_a_cluster_version_says_of_a_request(name: str) -> None:
     """What the operator wrote before it saw the request says nothing of it."""
     document, state, line = JUDGED[name]
-    found = judge(document, ("5.2.0", ""), 2)
+    found = judge_cluster(document, ("5.2.0", ""), 2)
     assert (found.state, found.line) == (state, line)
 
 
 def test_a_request_by_image_is_called_by_it() -> None:
     """It has no other name."""
-    assert judge(seen("True", asked=None), ("", IMAGE), 2).line == (
+    assert judge_cluster(seen("True", asked=None), ("", IMAGE), 2).line == (
         f"the preflight of {IMAGE} was replaced: somebody cleared the request"
     )
 

@@ -20,7 +20,7 @@ def _world(ends_in: timedelta) -> World:
     """A cluster whose one risk is accepted, with an end, before anything is asked of it."""
     world = World.new().settle()
     record = Acceptance("SlowNodeDrain", until=world.now + ends_in)
-    data = {acceptance.key_of(record.name): acceptance.encoded(record)}
+    data = {acceptance.key_of(record.name): acceptance.encode_record(record)}
     world.observed = replace(world.observed, acceptances=ConfigMap(data=data))
     return world
 

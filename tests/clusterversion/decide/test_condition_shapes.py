@@ -16,7 +16,7 @@ from tests.factories import condition
 from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.advice.decide.upgradeable import upgradeable
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, Update
-from runup.clusterversion.decide.applying import enabled
+from runup.clusterversion.decide.applying import enabled_capabilities
 from runup.clusterversion.decide.view import View, look
 
 Shape = tuple[str, str, str]
@@ -270,7 +270,10 @@ def test_what_else_is_asked_for_counts_though_the_release_is_refused() -> None:
     progress = world.observed.progress
     assert progress is not None
     assert progress.wanted is not None
-    assert (progress.wanted.version, progress.wanted.filters.capabilities) == ("5.0.0", enabled(_view(world)))
+    assert (progress.wanted.version, progress.wanted.filters.capabilities) == (
+        "5.0.0",
+        enabled_capabilities(_view(world)),
+    )
 
 
 def _view(world: World) -> View:

@@ -13,9 +13,9 @@ from kubekit.api.meta_v1 import ObjectMeta
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance, growth
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.preflight.cli.render.finding_texts import grown, verdict
+from runup.preflight.cli.render.finding_texts import grown_warnings, verdict
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import accepted, current, objects_of, of_target
+from runup.preflight.decide.findings import accepted, current_findings, objects_of, of_target
 from runup.preflight.decide.report import ReportedResource, ReportedRisk
 
 LATER = NOW + timedelta(minutes=10)
@@ -37,7 +37,7 @@ def budgets(*names: str) -> ReportedRisk:
 
 def records(*kept: Acceptance) -> ConfigMap:
     """The ConfigMap with these records."""
-    data = {acceptance.key_of(one.name): acceptance.encoded(one) for one in kept}
+    data = {acceptance.key_of(one.name): acceptance.encode_record(one) for one in kept}
     return ConfigMap(metadata=ObjectMeta(name=acceptance.NAME), data=data)
 
 
@@ -54,7 +54,7 @@ def told(world: World) -> str:
     """The verdict as `preflight show` prints it."""
     kept = world.observed.acceptances.data if world.observed.acceptances else {}
     names = accepted(world.version, kept, world.now)
-    found = current(world.version, stored_reports.read(world.observed.history), names)
+    found = current_findings(world.version, stored_reports.read(world.observed.history), names)
     assert found is not None
     return verdict(found)
 
@@ -77,7 +77,9 @@ def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
     assert GROWN in told(world)
     history = stored_reports.read(world.observed.history)
     names = accepted(world.version, world.observed.acceptances.data if world.observed.acceptances else {}, world.now)
-    assert list(grown(of_target(world.version, history, "5.0.3", accepted=names))) == [("err", f"warning: {GROWN}\n")]
+    assert list(grown_warnings(of_target(world.version, history, "5.0.3", accepted=names))) == [
+        ("err", f"warning: {GROWN}\n")
+    ]
     wish = Update(version="5.0.3", image=image("5.0.3"), accept_risks=(AcceptRisk(name="NodeCordoned"),))
     world.ask(wish).settle()
     assert world.version.status.desired.version == "5.0.3"

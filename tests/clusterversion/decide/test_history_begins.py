@@ -8,7 +8,7 @@ import pytest
 from tests.factories import NOW, SINCE
 
 from runup.api.config_v1 import Release, UpdateHistory
-from runup.clusterversion.decide.history import begin
+from runup.clusterversion.decide.history import begin_entry
 
 
 @pytest.mark.parametrize(
@@ -29,18 +29,18 @@ from runup.clusterversion.decide.history import begin
 def test_whether_a_release_is_the_newest_entry(entry: tuple[str, str], release: tuple[str, str], same: bool) -> None:
     """By image, and by version where either lacks one."""
     before = UpdateHistory(state="Partial", started_time=SINCE, version=entry[0], image=entry[1])
-    found = begin((before,), Release(version=release[0], image=release[1]), now=NOW)
+    found = begin_entry((before,), Release(version=release[0], image=release[1]), now=NOW)
     assert (len(found) == 1) is same
 
 
 @pytest.mark.parametrize(("state", "ended"), [("Completed", NOW), ("Partial", None)])
 def test_an_entry_that_is_complete_at_once_has_its_end(state: Literal["Completed", "Partial"], ended: Any) -> None:
     """Any other has none."""
-    (found,) = begin((), Release(version="5.0.0", image="a"), now=NOW, state=state)
+    (found,) = begin_entry((), Release(version="5.0.0", image="a"), now=NOW, state=state)
     assert (found.state, found.started_time, found.completion_time) == (state, NOW, ended)
 
 
 def test_a_release_without_an_image_is_no_entry() -> None:
     """Nobody could find it again."""
     before = (UpdateHistory(state="Partial", started_time=SINCE, version="5.0.0", image="a"),)
-    assert begin(before, Release(version="5.0.1"), now=NOW) == before
+    assert begin_entry(before, Release(version="5.0.1"), now=NOW) == before

@@ -8,7 +8,7 @@ from tests.factories import NOW, SINCE, cluster_version, condition
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from runup.api.config_v1 import ComponentOverride, Release, UpdateHistory
-from runup.clusterversion.decide.history import MAX_ENTRIES, begin, prune
+from runup.clusterversion.decide.history import MAX_ENTRIES, begin_entry, prune
 from runup.clusterversion.decide.preconditions import Objection, objections, summary
 from runup.clusterversion.decide.target_release import same_release
 
@@ -148,13 +148,13 @@ def test_which_releases_are_one(one: tuple[str, str], other: tuple[str, str], sa
 
 def test_a_new_entry_closes_the_one_before() -> None:
     """Its completion is when the next one began; the state stays."""
-    first = begin((), Release(version="5.0.0", image="a"), now=SINCE)
-    both = begin(first, Release(version="5.0.1", image="b"), now=NOW)
+    first = begin_entry((), Release(version="5.0.0", image="a"), now=SINCE)
+    both = begin_entry(first, Release(version="5.0.1", image="b"), now=NOW)
     assert [(e.version, e.state, e.completion_time) for e in both] == [
         ("5.0.1", "Partial", None),
         ("5.0.0", "Partial", NOW),
     ]
-    assert begin(both, Release(version="5.0.1", image="b"), now=NOW) == both
+    assert begin_entry(both, Release(version="5.0.1", image="b"), now=NOW) == both
 
 
 @pytest.mark.parametrize(
@@ -171,14 +171,14 @@ def test_an_entry_gets_what_it_lacked(
     """It is the same release, so there is no second entry, and nothing that was known is lost."""
     version, image = release
     before = UpdateHistory(state="Partial", started_time=SINCE, verified=True, accepted_risks="R", **entry)
-    [found] = begin((before,), Release(version=version, image=image), now=NOW)
+    [found] = begin_entry((before,), Release(version=version, image=image), now=NOW)
     assert (found.version, found.image) == expected
     assert (found.started_time, found.verified, found.accepted_risks) == (SINCE, True, "R")
 
 
 def test_a_new_entry_claims_nothing() -> None:
     """No risk was accepted and no signature verified unless somebody says so."""
-    [found] = begin((), Release(version="5.0.0", image="a"), now=NOW)
+    [found] = begin_entry((), Release(version="5.0.0", image="a"), now=NOW)
     assert (found.verified, found.accepted_risks, found.state) == (False, "", "Partial")
 
 

@@ -15,10 +15,10 @@ from kubekit.api.conditions import with_condition
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.checks import pages
 from runup.clusterversion.decide import repair
-from runup.preflight.cli.render.finding_texts import counted, state, verdict_parts
+from runup.preflight.cli.render.finding_texts import counted_risks, state, verdict_parts
 from runup.preflight.decide import failure_findings, stored_reports
 from runup.preflight.decide.attempt import END_ANNOTATION
-from runup.preflight.decide.findings import current
+from runup.preflight.decide.findings import current_findings
 
 PATCHES: dict[str, Any] = {
     "nodes": [{"version": v, "payload": image(v)} for v in ("5.0.0", "5.0.3", "5.0.4", "5.1.0")],
@@ -61,10 +61,10 @@ def test_a_patch_is_not_held_up_by_the_failure_that_it_repairs(scene: Callable[.
     assert "which this update may repair" in verdict(world, "SystemPodsFailing")
     assert "5.0.4" in world.available
     assert world.recommended("5.0.4") == ("True", "RepairsFailure")
-    found = current(world.version, stored_reports.read(world.observed.history))
+    found = current_findings(world.version, stored_reports.read(world.observed.history))
     assert found is not None
     assert not any(one.open for one in found.risks)
-    assert (found.exit_code, counted(found.risks)) == (2, "3 describe what this may repair")
+    assert (found.exit_code, counted_risks(found.risks)) == (2, "3 describe what this may repair")
     assert verdict_parts(found) == (
         f"Verdict: 3 describe what this may repair, but `--to` refuses while {guard}=True (`runup upgrade` says why). "
         "Go on all the same with:",

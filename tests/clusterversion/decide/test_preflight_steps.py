@@ -95,7 +95,7 @@ ENDING: dict[str, tuple[tuple[Pod, ...], str]] = {
 def test_pods_that_are_waited_for(pods: tuple[Pod, ...], text: str) -> None:
     """Which they are; after a minute since when, and what helps where their node is lost."""
     observed = World.new().change(pods=pods).observed
-    assert preflights.ending(view.look(observed, NOW)) == text
+    assert preflights.ending_text(view.look(observed, NOW)) == text
 
 
 def check(**known: Any) -> ReleaseCheck:
@@ -158,7 +158,7 @@ def test_without_an_image_nothing_is_read() -> None:
 def test_which_refusal_another_look_may_lift(reason: str, expected: dict[str, Any]) -> None:
     """Registries come back, and signatures are added; a tag stays a tag."""
     seen = view.look(World.new().observed, NOW)
-    assert preflights.again(seen, Update(image=IMAGE), Terminal("no", reason=reason)) == expected
+    assert preflights.retry_unreadable(seen, Update(image=IMAGE), Terminal("no", reason=reason)) == expected
 
 
 def test_a_request_that_does_not_say_yet_what_it_means_leaves_what_runs_alone() -> None:

@@ -28,7 +28,7 @@ from runup.clusterversion.cli.target_choice import Flags
 from runup.preflight.cli.render.cause_texts import by_cause
 from runup.preflight.cli.render.finding_texts import verdict, verdict_parts
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import EXIT_CLEAR, Findings, current
+from runup.preflight.decide.findings import EXIT_CLEAR, Findings, current_findings
 from runup.preflight.decide.report import ReportedRisk
 
 SITUATIONS = int(os.environ.get("RUNUP_VERDICTS", "2000"))
@@ -107,7 +107,7 @@ def checked(situation: Situation) -> World:
 
 def findings(world: World) -> Findings:
     """What `--wait` and `preflight show` print."""
-    found = current(world.version, stored_reports.read(world.observed.history))
+    found = current_findings(world.version, stored_reports.read(world.observed.history))
     assert found is not None
     return found
 

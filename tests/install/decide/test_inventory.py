@@ -7,12 +7,12 @@ from typing import Any
 from runup.install.decide.inventory import (
     Inventory,
     inventory_of,
-    joined,
-    labelled,
+    label_objects,
+    members_to_remove,
+    merge_inventories,
     parent_of,
     read_parent,
     removal_order,
-    superfluous,
     without_those_of_others,
 )
 from runup.release.decide.manifest import Identity
@@ -47,7 +47,7 @@ def test_what_was_written_is_read_again() -> None:
         "applyset.kubernetes.io/additional-namespaces": "default",
     }
     assert parent["metadata"]["labels"]["applyset.kubernetes.io/id"] == made.id
-    assert {each["metadata"]["labels"]["applyset.kubernetes.io/part-of"] for each in labelled(objects, made)} == {
+    assert {each["metadata"]["labels"]["applyset.kubernetes.io/part-of"] for each in label_objects(objects, made)} == {
         made.id
     }
 
@@ -56,10 +56,10 @@ def test_until_an_upgrade_is_done_both_versions_count() -> None:
     """What is interrupted then is found all the same."""
     old = inventory_of("c", "mine", (obj("Secret", "s", "other"),), {})
     new = inventory_of("c", "mine", (obj("Role", "r", "mine", "rbac.authorization.k8s.io/v1"),), {})
-    both = joined(new, old)
+    both = merge_inventories(new, old)
     assert both.kinds == {("", "Secret"), ("rbac.authorization.k8s.io", "Role")}
     assert both.namespaces == {"other"}
-    assert joined(new, None) == new
+    assert merge_inventories(new, None) == new
 
 
 def test_what_a_version_no_longer_has_goes_but_for_definitions_and_namespaces() -> None:
@@ -72,7 +72,7 @@ def test_what_a_version_no_longer_has_goes_but_for_definitions_and_namespaces() 
         role,
     ]
     wanted = (obj("Role", "r", "mine", "rbac.authorization.k8s.io/v1"),)
-    assert superfluous(members, wanted) == (Identity("", "Secret", "mine", "s"),)
+    assert members_to_remove(members, wanted) == (Identity("", "Secret", "mine", "s"),)
 
 
 def test_in_which_order_things_go() -> None:

@@ -31,7 +31,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import Forbidden, NotFound
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.own_rights import own_rights
-from runup.preflight.control.cluster_runs import apply_all, delete_all, labelled
+from runup.preflight.control.cluster_runs import apply_all, delete_all, labelled_metadata
 from runup.preflight.decide import cluster_run, kept_history
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, KINDS, NAMESPACE, RUN_LABEL, Checking, Run
 from runup.preflight.decide.preflight_deployment import report_map
@@ -58,7 +58,9 @@ class InCluster:
     def left(self, label: str = RUN_LABEL) -> list[tuple[str, str]]:
         """The kinds and names of the objects with a label that are there now."""
         kinds = (*KINDS, CRON_JOB, RULE)
-        return [(kind.kind, meta["name"]) for kind in kinds for meta in labelled(self.sandbox.client, kind, label)]
+        return [
+            (kind.kind, meta["name"]) for kind in kinds for meta in labelled_metadata(self.sandbox.client, kind, label)
+        ]
 
 
 @pytest.fixture
@@ -124,7 +126,7 @@ def test_a_targets_own_checks(here: InCluster, offered: str) -> None:
     done = here.sandbox.run("preflight", "run", "--in-cluster", "--keep", "--to-image", offered, "-o", "json")
     try:
         assert json.loads(done.out)["target"] == "5.0.3", done.err
-        (job,) = labelled(here.sandbox.client, JOB, RUN_LABEL)
+        (job,) = labelled_metadata(here.sandbox.client, JOB, RUN_LABEL)
         found = here.sandbox.client.send(calls.get_raw(JOB, job["name"], NAMESPACE))
         (container,) = found["spec"]["template"]["spec"]["containers"]
         assert container["image"] == offered
@@ -134,7 +136,7 @@ def test_a_targets_own_checks(here: InCluster, offered: str) -> None:
 
 def _delete(here: InCluster, label: str) -> None:
     for kind in KINDS:
-        for meta in labelled(here.sandbox.client, kind, label):
+        for meta in labelled_metadata(here.sandbox.client, kind, label):
             here.sandbox.client.send(calls.delete(kind, meta["name"], meta.get("namespace", "")))
 
 

@@ -554,7 +554,7 @@ async def test_who_is_left_behind_in_a_thread_waits_no_longer() -> None:
         waits.append(client.access.wait)
         return "read"
 
-    await image_stage.asked(parse("registry.example/a:1"), Access(), what, within_s=60)
+    await image_stage.ask_registry(parse("registry.example/a:1"), Access(), what, within_s=60)
     assert [wait(0) for wait in waits] == [True]
 
 
@@ -570,15 +570,15 @@ async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
             raise errors.Unreachable("no TLS")
         return "read"
 
-    assert await image_stage.asked(reference, access, what, within_s=60, plain_too=True) == "read"
+    assert await image_stage.ask_registry(reference, access, what, within_s=60, plain_too=True) == "read"
     assert tried == [(False, 1), (True, 3)]
     tried.clear()
     with pytest.raises(errors.Unreachable):
-        await image_stage.asked(reference, access, what, within_s=60)
+        await image_stage.ask_registry(reference, access, what, within_s=60)
     assert tried == [(False, 3)]
     tried.clear()
     known = Access(attempts=3, plain_http=frozenset({"registry.example"}))
-    assert await image_stage.asked(reference, known, what, within_s=60, plain_too=True) == "read"
+    assert await image_stage.ask_registry(reference, known, what, within_s=60, plain_too=True) == "read"
     assert tried == [(True, 3)]
 
 

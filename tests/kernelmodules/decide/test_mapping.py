@@ -10,7 +10,7 @@ import pytest
 from kubekit.api import codec
 from runup.api.kmm_v1beta1 import BuildArg, Module
 from runup.kernelmodules.decide.mapping import Unmapped, resolve
-from runup.kernelmodules.decide.substitution import BadSubstitution, normalised, substitute, variables
+from runup.kernelmodules.decide.substitution import BadSubstitution, as_tag, substitute, variables
 
 FEDORA = "6.0.15-300.fc37.x86_64"
 IMAGE = "registry.example/drivers/simple:1"
@@ -150,7 +150,7 @@ def test_variables_in_the_image(text: str, filled: str) -> None:
 def test_what_a_tag_cannot_have_becomes_an_underscore(odd: str) -> None:
     """In tags; the files lie under the kernel's own name."""
     kernel = f"5.14.0-362.el9.x86_64{odd}rt"
-    assert normalised(kernel) == "5.14.0-362.el9.x86_64_rt"
+    assert as_tag(kernel) == "5.14.0-362.el9.x86_64_rt"
     found = resolve(module(every(containerImage="r/a:$KERNEL_FULL_VERSION")), kernel)
     assert found.container_image == "r/a:5.14.0-362.el9.x86_64_rt"
     assert found.folder == f"opt/lib/modules/{kernel}"

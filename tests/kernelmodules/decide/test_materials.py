@@ -28,9 +28,9 @@ from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.decide import builds
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image
-from runup.kernelmodules.decide.module_files import module_of, spelled
+from runup.kernelmodules.decide.module_files import kernel_spelling, module_of
 from runup.kernelmodules.decide.runs import Runner, State
-from runup.kernelmodules.decide.toolkit import absent
+from runup.kernelmodules.decide.toolkit import absent_error
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome, architectures
 from runup.process.plan import Delete
 
@@ -142,7 +142,7 @@ def test_a_run_of_another_validation_is_left_alone() -> None:
 def test_which_module_a_file_is(file: str, expected: str) -> None:
     """In modprobe's own spelling."""
     assert module_of(file) == expected
-    assert spelled("a-b_c") == "a_b_c"
+    assert kernel_spelling("a-b_c") == "a_b_c"
 
 
 def test_a_build_that_nobody_owns_is_none_of_ours() -> None:
@@ -155,7 +155,7 @@ def test_a_build_that_nobody_owns_is_none_of_ours() -> None:
 
 def test_an_image_that_says_nothing_of_kernels() -> None:
     """It is no driver toolkit."""
-    assert absent("i:1").message == "file etc/driver-toolkit-release.json is not present in the image i:1"
+    assert absent_error("i:1").message == "file etc/driver-toolkit-release.json is not present in the image i:1"
 
 
 @pytest.mark.parametrize("outcome", Outcome)

@@ -10,7 +10,7 @@ from tests.kernelmodules.decide.validation_world import node
 
 from runup.kernelmodules.decide import image_names, runs
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of
-from runup.kernelmodules.decide.stages import architecture_of, selected
+from runup.kernelmodules.decide.stages import architecture_of, nodes_selected
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_log_that_is_longer_says_so() -> None:
 )
 def test_a_tag_at_its_limit(tag: str, same: bool) -> None:
     """What fits stays as it is; what does not keeps its head, and is as long as one may be."""
-    found = image_names.fitting(tag)
+    found = image_names.fit_tag(tag)
     assert (found == tag) is same
     assert (len(found), found[:115]) == (128, "v" * 115)
 
@@ -135,7 +135,7 @@ def test_a_flavour_in_words() -> None:
 def test_the_nodes_that_a_selector_takes() -> None:
     """Those that have all of it; an empty one takes every node."""
     plain, gpu, both = node("a", "amd64"), node("b", "amd64", gpu="yes"), node("c", "amd64", gpu="yes", disk="ssd")
-    assert selected({}, (plain, gpu)) == (plain, gpu)
-    assert selected({"gpu": "yes"}, (plain, gpu, both)) == (gpu, both)
-    assert selected({"gpu": "yes", "disk": "ssd"}, (plain, gpu, both)) == (both,)
-    assert selected({"gpu": "no"}, (plain, gpu)) == ()
+    assert nodes_selected({}, (plain, gpu)) == (plain, gpu)
+    assert nodes_selected({"gpu": "yes"}, (plain, gpu, both)) == (gpu, both)
+    assert nodes_selected({"gpu": "yes", "disk": "ssd"}, (plain, gpu, both)) == (both,)
+    assert nodes_selected({"gpu": "no"}, (plain, gpu)) == ()

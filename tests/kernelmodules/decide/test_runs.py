@@ -302,12 +302,12 @@ NAMES = [
 @pytest.mark.parametrize(("image", "expected"), NAMES)
 def test_the_temporary_name_of_an_image(image: str, expected: str) -> None:
     """Beside the image, under a tag that no other Module has (internal/module/helper_test.go)."""
-    assert image_names.unsigned(image, "drivers", "kmod") == expected
+    assert image_names.unsigned_name(image, "drivers", "kmod") == expected
 
 
 def test_a_temporary_tag_fits() -> None:
     """A tag has 128 characters at most; two long names stay apart."""
-    one, two = (image_names.unsigned(f"r.example/k:{'v' * 120}{end}", "drivers", "kmod") for end in ("1", "2"))
+    one, two = (image_names.unsigned_name(f"r.example/k:{'v' * 120}{end}", "drivers", "kmod") for end in ("1", "2"))
     assert one != two
     assert all(len(image_names.tag_of(each)) <= image_names.LONGEST_TAG for each in (one, two))
 
@@ -389,4 +389,4 @@ UNUSABLE = [
 @pytest.mark.parametrize(("files", "expected"), UNUSABLE)
 def test_files_that_cannot_be_signed(files: tuple[str, ...], expected: str) -> None:
     """Said before anything runs."""
-    assert signing.unusable(files) == expected
+    assert signing.why_not_signable(files) == expected

@@ -169,16 +169,16 @@ def test_what_is_said_already_is_not_written() -> None:
 )
 def test_whether_an_entry_is_about_a_namesake(made: str, counts: bool) -> None:
     """What was said before the Module was made is."""
-    found = entries.about(said(), module(metadata={"creationTimestamp": made}))
+    found = entries.entry_about(said(), module(metadata={"creationTimestamp": made}))
     assert (found is not None) is counts
 
 
 def test_an_entry_without_a_time_is_about_any() -> None:
     """Nobody knows better; nor where the Module does not say when it was made."""
     timeless = codec.convert(ModuleStatus, {"name": "kmod", "namespace": "drivers"})
-    assert entries.about(timeless, module(metadata={"creationTimestamp": "2026-11-21T11:59:01Z"})) == timeless
-    assert entries.about(said(), module()) == said()
-    assert entries.about(None, module()) is None
+    assert entries.entry_about(timeless, module(metadata={"creationTimestamp": "2026-11-21T11:59:01Z"})) == timeless
+    assert entries.entry_about(said(), module()) == said()
+    assert entries.entry_about(None, module()) is None
 
 
 PENDING = ModuleState(False, "Image", "", pending=True)
@@ -211,7 +211,7 @@ def test_what_stays_while_nothing_is_known(looked: ModuleState, before: dict[str
 def test_when_an_entrys_time_moves(changes: dict[str, Any], moves: bool) -> None:
     """With what it says, and not with the version that it was said of."""
     later = NOW + timedelta(hours=1)
-    found = entries.since(replace(said(), **changes), said(), now=later)
+    found = entries.with_transition_time(replace(said(), **changes), said(), now=later)
     assert found.last_transition_time == (later if moves else said().last_transition_time)
 
 
@@ -228,6 +228,6 @@ def test_when_an_entrys_time_moves(changes: dict[str, Any], moves: bool) -> None
 )
 def test_how_long_reasons_may_be(count: int, length: int, least: int, most: int) -> None:
     """As long as all of them together fit; every entry stays."""
-    found = entries.fitting([said(reason="x" * length)] * count)
+    found = entries.fit_entries([said(reason="x" * length)] * count)
     assert len(found) == count
     assert {least <= len(each.status_reason) <= most for each in found} == {True}

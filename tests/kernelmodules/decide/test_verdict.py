@@ -27,7 +27,7 @@ from runup.kernelmodules.decide.verdict import (
     ToolkitUnknown,
     for_kernel,
     for_release,
-    judged,
+    readiness_from,
 )
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
@@ -164,7 +164,7 @@ def test_what_a_verdict_comes_to(
 ) -> None:
     """A build or a signature that nobody tried is not known."""
     (asked,) = for_kernel([module(**container)], [], KERNEL).asked
-    found = judged(asked, ImageVerdict(outcome, "said"))
+    found = readiness_from(asked, ImageVerdict(outcome, "said"))
     assert (found.stage, found.status, found.reason) == (stage, status, told)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kubekit.lang.printable import boundary, encoded, everywhere, is_hazardous, one_line, printable
 from kubekit.lang.truncate import cut, joined, stored_bytes
-from runup.cli.render.table import Column, Row, Table, plain
+from runup.cli.render.table import Column, Row, Table, plain_table
 from runup.cli.render.text import machine
 
 HAZARDS = [
@@ -80,7 +80,7 @@ def test_every_text_of_a_log_line() -> None:
 def test_a_cell_stays_in_its_row_and_column() -> None:
     """Widths count what is shown, and a line end in a name makes no row."""
     table = Table((Column(""), Column("")), [Row(("A\x1b", "B")), Row(("x\ny", "z"))])
-    assert plain(table) == "A\\x1b   B\nx\\ny    z\n"
+    assert plain_table(table) == "A\\x1b   B\nx\\ny    z\n"
 
 
 def test_json_text_that_means_the_same() -> None:

@@ -37,7 +37,7 @@ def imported(resource: Resource, spec: JSON, status: JSON, **metadata: Any) -> J
     """An object as the importer sends it."""
     named = {"name": "old", "namespace": "default", "creationTimestamp": THEN, "labels": dict(LABELS)}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {**named, **metadata}}
-    return imports.marked({**obj, "spec": spec, "status": status})
+    return imports.mark_imported({**obj, "spec": spec, "status": status})
 
 
 ROWS = {

@@ -374,7 +374,7 @@ def test_more_objects_than_a_page_has(admin: SyncClient) -> None:
     for name in names:
         metadata = {"name": name, "namespace": NAMESPACE, "labels": {"many": "true"}}
         admin.send(calls.create(CONFIG_MAP, {"metadata": metadata}))
-    assert {each["name"] for each in cluster_runs.labelled(admin, CONFIG_MAP, "many")} == set(names)
+    assert {each["name"] for each in cluster_runs.labelled_metadata(admin, CONFIG_MAP, "many")} == set(names)
     for name in names:
         admin.send(calls.delete(CONFIG_MAP, name, NAMESPACE))
 

@@ -17,7 +17,7 @@ from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
 from runup.cli.errors import CommandError
 from runup.preflight.cli.render import history_tables as rendered
-from runup.preflight.cli.render.explain import explain
+from runup.preflight.cli.render.explain import explain_risk
 from runup.preflight.cli.render.finding_texts import as_data, verdict
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import of_target
@@ -163,7 +163,7 @@ def test_a_report_s_risk_that_status_does_not_carry_does_not_count() -> None:
 )
 def test_a_risk_is_explained_by_whatever_mentions_it(name: str, page: str, targets: list[str]) -> None:
     """An update that has it, a page about it, or both."""
-    found = explain(CLUSTER, FOUND, name, page)
+    found = explain_risk(CLUSTER, FOUND, name, page)
     assert [target for target, _ in found.by_target] == targets
     assert found.page == page
 
@@ -171,7 +171,7 @@ def test_a_risk_is_explained_by_whatever_mentions_it(name: str, page: str, targe
 def test_a_risk_that_nothing_mentions_is_an_error() -> None:
     """It may be mistyped."""
     with pytest.raises(CommandError, match='no update of this cluster has a risk "SlowNodeDrian"; did you mean'):
-        explain(CLUSTER, FOUND, "SlowNodeDrian", "")
+        explain_risk(CLUSTER, FOUND, "SlowNodeDrian", "")
 
 
 OTHER_IMAGE = "quay.io/ocp/release@sha256:" + "b" * 64

@@ -14,7 +14,7 @@ from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUp
 from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.finding_texts import result, section, verdict
 from runup.preflight.decide import stored_reports as histories
-from runup.preflight.decide.findings import complete, counts, current, of_target
+from runup.preflight.decide.findings import add_all_risks, count_risks, current_findings, of_target
 from runup.preflight.decide.stored_reports import History
 
 CASES = [
@@ -33,9 +33,9 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
     if accepted:
         world.accept(*accepted).settle()
     cluster, stored = world.version, histories.read(world.observed.history)
-    found = current(cluster, stored)
+    found = current_findings(cluster, stored)
     assert found is not None
-    assert counts(found.risks) == expected
+    assert count_risks(found.risks) == expected
     told = ", ".join(
         [f"{expected[0]} {'risk applies' if expected[0] == 1 else 'risks apply'}", f"{expected[1]} could not be told"]
         + [f"{expected[2]} accepted"] * bool(expected[2])
@@ -50,7 +50,7 @@ def test_counts_agree(accepted: tuple[str, ...], target: str, expected: tuple[in
         re.search(rf"^(\d+\. .*|   Also: .*|Accepted: .*|Not known.*)\b{name}\b", listed, re.MULTILINE)
         for name in names
     )
-    history = complete(stored)
+    history = add_all_risks(stored)
     row = rendered.history(history).splitlines()[1].split()
     assert tuple(map(int, row[3:6])) == expected
     compared = rendered.comparison(rendered.compare(history.reports[0], history.reports[0]))
@@ -73,7 +73,7 @@ def test_the_older_api_tells_as_much() -> None:
     world = World.new().ask_preflight("5.2.0").settle()
     world.report(risk(), risk("Dim", applies="Unknown")).settle()
     cluster, stored = world.version, histories.read(world.observed.history)
-    newer, older = current(cluster, stored), current(_without_verdicts(cluster), stored)
+    newer, older = current_findings(cluster, stored), current_findings(_without_verdicts(cluster), stored)
     assert newer is not None and older is not None
     named = {each.name for each in stored.reports[0].risks}
     said = {found.name: found.applies for found in newer.risks if found.name in named}

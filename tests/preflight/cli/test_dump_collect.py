@@ -92,7 +92,7 @@ def test_secrets_are_never_collected(cluster: Server, run: Run, tmp_path: Path) 
     assert "till" in texts
     assert [word for word in ("hunter2", "hidden", '"own"') if word in texts] == []
     nosy = replace(CHECKS[0], reads=(*CHECKS[0].reads, SECRETS))
-    assert "secrets" not in {kind.name for kind in kinds.wanted([nosy], "x")}
+    assert "secrets" not in {kind.name for kind in kinds.kinds_read_by([nosy], "x")}
 
 
 def test_words_of_the_user_are_not_in_it(cluster: Server, run: Run, tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_what_applies_and_is_as_grave_counts(fail_on: str, code: int) -> None:
 )
 def test_the_worst_of_several_clusters(codes: list[int], code: int) -> None:
     """One that could not be judged, then one with risks, then one of which not all is known."""
-    assert forms.worst(codes) == code
+    assert forms.worst_code(codes) == code
 
 
 @pytest.mark.parametrize("fail_on", ["critical", "warning", "info", "unknown", "never"])

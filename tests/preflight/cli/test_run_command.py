@@ -417,9 +417,9 @@ def test_the_last_day_still_counts() -> None:
     """And the day after does not."""
     rules = suppressions.parse("suppressions: [{risk: A, reason: r, until: 2026-03-31}]", "f")
     risk = Risk("A", "True", accepted=False, message="m", url="u")
-    (kept,), over = suppressions.applied([risk], rules, "c", date(2026, 3, 31))
+    (kept,), over = suppressions.apply_suppressions([risk], rules, "c", date(2026, 3, 31))
     assert (kept.accepted, kept.because, over) == (True, "suppressed: r (until 2026-03-31)", ())
-    (back,), over = suppressions.applied([risk], rules, "c", date(2026, 4, 1))
+    (back,), over = suppressions.apply_suppressions([risk], rules, "c", date(2026, 4, 1))
     assert back == risk
     assert over == ("A was suppressed until 2026-03-31, and counts again",)
 
@@ -430,15 +430,15 @@ def test_which_clusters_a_suppression_is_for() -> None:
         "suppressions: [{risk: A*, reason: r, cluster: east-*}, {risk: B, reason: s}, {risk: A, reason: t}]", "f"
     )
     risks = [Risk(name, "True", accepted=False, message="m", url="u") for name in ("A", "B", "C")]
-    east, over = suppressions.applied(risks, rules, "east-1", date(2026, 1, 1))
+    east, over = suppressions.apply_suppressions(risks, rules, "east-1", date(2026, 1, 1))
     assert ([risk.because for risk in east], over) == (["suppressed: r", "suppressed: s", ""], ())
     assert [risk.accepted for risk in east] == [True, True, False]
-    west, _ = suppressions.applied(risks[:1], rules[:1], "west-1", date(2026, 1, 1))
+    west, _ = suppressions.apply_suppressions(risks[:1], rules[:1], "west-1", date(2026, 1, 1))
     assert west == tuple(risks[:1])
-    assert suppressions.unused(rules, [("west-1", risks)]) == (
+    assert suppressions.unused_entries(rules, [("west-1", risks)]) == (
         "A* (east-*) suppresses nothing: no such risk was found",
     )
-    assert suppressions.unused(rules, [("west-1", risks), ("east-1", risks)]) == ()
+    assert suppressions.unused_entries(rules, [("west-1", risks), ("east-1", risks)]) == ()
 
 
 def test_what_the_cluster_accepts_keeps_its_reason() -> None:
@@ -447,9 +447,9 @@ def test_what_the_cluster_accepts_keeps_its_reason() -> None:
         "suppressions: [{risk: A, reason: old, until: 2025-01-01}, {risk: A, reason: new, until: 2027-01-01}]", "f"
     )
     taken = Risk("A", "True", accepted=True, message="m", url="u", because="CHG-7")
-    (kept,), over = suppressions.applied([taken], rules, "c", date(2026, 1, 1))
+    (kept,), over = suppressions.apply_suppressions([taken], rules, "c", date(2026, 1, 1))
     assert (kept, over) == (taken, ("A was suppressed until 2025-01-01, and counts again",))
-    (counted,), _ = suppressions.applied([replace(taken, accepted=False)], rules, "c", date(2026, 1, 1))
+    (counted,), _ = suppressions.apply_suppressions([replace(taken, accepted=False)], rules, "c", date(2026, 1, 1))
     assert counted.because == "suppressed: new (until 2027-01-01)"
 
 
@@ -506,7 +506,7 @@ def test_the_record_of_a_dump_says_what_counts(tmp_path: Path, run: Run) -> None
 
 def test_what_could_not_be_judged_is_the_worst() -> None:
     """Of many clusters one number."""
-    assert [forms.worst(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
+    assert [forms.worst_code(codes) for codes in ([], [0, 0], [0, 3], [3, 2, 0], [2, 1])] == [0, 0, 3, 2, 1]
     assert forms.exit_code(Findings("", ""), "never") == 1
 
 

@@ -40,7 +40,7 @@ from runup.preflight.control.catalog_images import (
     SWITCHED_OFF,
     CatalogImages,
     KnownCatalog,
-    noted,
+    add_notes,
 )
 from runup.preflight.control.catalogs import MAX_FILE_BYTES
 from runup.preflight.control.read_only_client import ReadOnlyClient
@@ -393,9 +393,9 @@ def test_when_an_answer_is_due_again(answer: KnownCatalog, packages: str, now: f
 
 def test_why_a_catalog_could_not_be_read_has_what_might_be_the_cause() -> None:
     """Of the cluster, such as its pull secret; where it was read that is nobody's business."""
-    assert noted(known("no", "a"), ["x", "y"]).found.problem == "no (x; y)"
-    assert noted(known("no", "a"), []).found.problem == "no"
-    assert noted(known("", "a"), ["x"]).found.problem == ""
+    assert add_notes(known("no", "a"), ["x", "y"]).found.problem == "no (x; y)"
+    assert add_notes(known("no", "a"), []).found.problem == "no"
+    assert add_notes(known("", "a"), ["x"]).found.problem == ""
 
 
 async def test_how_long_a_first_report_waits(tmp_path: Path) -> None:

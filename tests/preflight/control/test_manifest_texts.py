@@ -15,7 +15,7 @@ from tests.kubekit.kube.apiscript import reply, scripted_api
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from runup.preflight.control import manifest_texts
-from runup.preflight.control.manifest_texts import of_files, of_helm, unpacked
+from runup.preflight.control.manifest_texts import of_files, of_helm, unpack_release
 
 BUDGET = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n"
 SEVERAL = f"# a comment\n---\n# Source: web/templates/pdb.yaml\n{BUDGET}---\n\n---\nkind: A\napiVersion: v1\n"
@@ -82,7 +82,7 @@ def packed(release: Any, *, zipped: bool = True, twice: bool = True) -> str:
 @pytest.mark.parametrize("zipped", [True, False], ids=["packed", "as it is"])
 def test_a_record_of_helm(zipped: bool, twice: bool) -> None:
     """Early releases of Helm did not pack it."""
-    assert unpacked(packed({"name": "web"}, zipped=zipped, twice=twice), twice=twice) == {"name": "web"}
+    assert unpack_release(packed({"name": "web"}, zipped=zipped, twice=twice), twice=twice) == {"name": "web"}
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_a_record_of_helm(zipped: bool, twice: bool) -> None:
 def test_records_that_are_none(text: str) -> None:
     """They are somebody's, and may hold anything."""
     with pytest.raises(ValueError):
-        unpacked(text, twice=True)
+        unpack_release(text, twice=True)
 
 
 def test_a_record_does_not_unpack_to_more_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes may be gigabytes of zeros."""
     monkeypatch.setattr(manifest_texts, "MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="more than 1000 bytes"):
-        unpacked(packed({"manifest": "0" * 100_000}), twice=True)
+        unpack_release(packed({"manifest": "0" * 100_000}), twice=True)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from runup.checks.decide.model import Check, Container, Context, Finding, Snapsh
 from runup.preflight.control.read_only_client import ReadOnlyClient, WriteRefused
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import ConfigMapSink, FileSink
-from runup.preflight.control.target_process import PreflightTarget, Request, Timing, reading
+from runup.preflight.control.target_process import PreflightTarget, Request, Timing, reading_text
 from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.preflight.decide.outcome import STALE_AFTER_S
 from runup.preflight.decide.report import Report, read
@@ -455,7 +455,7 @@ async def test_a_full_disk_keeps_the_last_report(config: ClusterConfig, admin: C
 def test_what_is_read_is_counted(missing: set[str], said: str) -> None:
     """So that who waits sees that it goes on, and what it hangs on."""
     kinds = {f"{name}.example.io" for name in "abcde"}
-    assert reading(kinds, {f"{name}.example.io" for name in missing}) == said
+    assert reading_text(kinds, {f"{name}.example.io" for name in missing}) == said
 
 
 async def test_an_unreachable_server_is_waited_for(tmp_path: Path) -> None:

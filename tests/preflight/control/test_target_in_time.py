@@ -44,7 +44,7 @@ from runup.checks.decide.target_manifests import of_files
 from runup.preflight.control import container_checks as shell
 from runup.preflight.control import polled_objects
 from runup.preflight.control.check_runner import LIMIT_S, Runner
-from runup.preflight.control.container_checks import Containers, waiting
+from runup.preflight.control.container_checks import Containers, names_waiting
 from runup.preflight.control.polled_objects import Lookups
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
@@ -636,7 +636,7 @@ async def test_ten_containers_are_run_and_no_more() -> None:
     assert list(found) == list(again) == ["check-10", "check-11"]
     assert "it is one more than the 10 containers that are run for checks" in found["check-10"].message
     assert [each.check for each in pods.checks.wanted] == [f"check-{number:02}" for number in range(10)]
-    assert waiting([*checks, check([])], found) == tuple(f"check-{number:02}" for number in range(10))
+    assert names_waiting([*checks, check([])], found) == tuple(f"check-{number:02}" for number in range(10))
     assert (shell.MADE_WITHIN_S, shell.GRACE_S, shell.AGAIN_S, shell.AFTER_UNKNOWN_S) == (90, 60, 600, 120)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from runup.checks import pages
 from runup.preflight.decide import causes, missing, unsupported
-from runup.preflight.decide.causes import RULES, grouped
+from runup.preflight.decide.causes import RULES, group_by_cause
 from runup.preflight.decide.report import ReportedResource, ReportedRisk
 
 CONFIG = "config.openshift.io"
@@ -46,7 +46,7 @@ def version(what: str, why: str, **more: Any) -> ReportedRisk:
 
 def names(*risks: ReportedRisk) -> list[list[str]]:
     """The risks of each cause, the leading one first."""
-    return [[each.name for each in cause.risks] for cause in grouped(risks)]
+    return [[each.name for each in cause.risks] for cause in group_by_cause(risks)]
 
 
 KAS, SCHEDULER = operator("kube-apiserver", "Degraded", NOT_READY), operator("kube-scheduler", "Degraded", NOT_READY)
@@ -219,14 +219,14 @@ def test_what_stands_together(risks: list[ReportedRisk], told: list[list[str]]) 
 
 def test_a_node_that_others_call_not_ready_is_the_cause() -> None:
     """By name and with its own words; without those of a kubelet's condition that say nothing more."""
-    (cause,) = grouped([KAS, ETCD])
+    (cause,) = group_by_cause([KAS, ETCD])
     assert (cause.node, cause.name, cause.severity) == ("m-1.example", "EtcdMembersUnhealthy", "critical")
     assert cause.words == (
         "Node m-1.example is not ready: container runtime network not ready: No CNI configuration file in /etc/cni. "
         "Started?"
     )
     unsaid = NOT_READY.partition(" not ready since")[0] + " not ready, no Ready condition found in status block"
-    (cause,) = grouped([operator("kube-apiserver", "Degraded", unsaid)])
+    (cause,) = group_by_cause([operator("kube-apiserver", "Degraded", unsaid)])
     assert cause.words == "Node m-1.example is not ready."
 
 
@@ -240,7 +240,7 @@ def test_a_node_that_others_call_not_ready_is_the_cause() -> None:
 )
 def test_what_has_a_remedy_of_its_own_is_told_in_full(why: str, beside: bool) -> None:
     """A risk about the same operator that only repeats the other is told by name."""
-    (cause,) = grouped([operator("etcd", "NotAvailable", "X: no pods"), operator("etcd", "Upgradeable", why)])
+    (cause,) = group_by_cause([operator("etcd", "NotAvailable", "X: no pods"), operator("etcd", "Upgradeable", why)])
     assert [bool(cause.beside), bool(cause.follows)] == [beside, not beside]
 
 
@@ -272,7 +272,7 @@ RISKS = st.builds(
 @given(st.lists(RISKS, max_size=6, unique_by=lambda each: each.name))
 def test_no_risk_is_lost_and_none_is_told_twice(risks: list[ReportedRisk]) -> None:
     """Whatever a report says of causes."""
-    found = [each.name for cause in grouped(risks) for each in cause.risks]
+    found = [each.name for cause in group_by_cause(risks) for each in cause.risks]
     assert sorted(found) == sorted(each.name for each in risks)
     assert names(*risks) == names(*reversed(risks))
 
@@ -294,14 +294,14 @@ def test_what_is_missing_is_told_by_kinds() -> None:
         lacking=("services", "validatingwebhookconfigurations.admissionregistration.k8s.io"),
     )  # fmt: skip
     said = risk("KubeletSkewUnknown", applies="Unknown", about=("Node/a",))
-    found = missing.missing([hooks, said, pods, budgets, DNS])
+    found = missing.missing_objects([hooks, said, pods, budgets, DNS])
     assert found.kinds == (
         "pods", "poddisruptionbudgets.policy", "services",
         "validatingwebhookconfigurations.admissionregistration.k8s.io",
     )  # fmt: skip
     assert found.subjects == ("admission", "drains")
     assert found.risks == (hooks, pods, budgets)
-    assert missing.missing([said, DNS]) == missing.Missing()
+    assert missing.missing_objects([said, DNS]) == missing.Missing()
 
 
 @pytest.mark.parametrize(

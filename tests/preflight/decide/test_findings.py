@@ -18,18 +18,18 @@ from runup.preflight.decide.findings import (
     Risk,
     accepted,
     accepted_names,
-    complete,
-    counts,
-    current,
+    add_all_risks,
+    count_risks,
+    current_findings,
     entry_of,
     known_risk_names,
     line_for,
     not_recommended,
     of_report,
     of_target,
-    ordered,
     report_of,
-    wanted,
+    requested_preflight,
+    worst_first,
 )
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.preflight.decide.stored_reports import History
@@ -142,8 +142,8 @@ def test_the_conditions_of_a_preflight() -> None:
 def test_which_preflight_is_asked_for(asked: Update | None, target: tuple[str, str] | None) -> None:
     """None without the mode."""
     cluster = cluster_version(desired_update=asked, conditional_updates=(update("5.2.0", risk("A", TRUE)),))
-    assert wanted(cluster) == target
-    now = current(cluster, History())
+    assert requested_preflight(cluster) == target
+    now = current_findings(cluster, History())
     assert (now and (now.target, now.image)) == (("5.2.0", IMAGE) if target else None)
 
 
@@ -299,7 +299,7 @@ def accepting(*names: str) -> ClusterVersion:
 
 def kept(name: str, until: Any = None) -> dict[str, str]:
     """A record of an acceptance."""
-    return {name: acceptance.encoded(acceptance.Acceptance(name, reason=f"why {name}", until=until))}
+    return {name: acceptance.encode_record(acceptance.Acceptance(name, reason=f"why {name}", until=until))}
 
 
 def why(records: Accepted) -> dict[str, str]:
@@ -372,14 +372,14 @@ def test_the_order_of_risks() -> None:
         found("z-grave", severity="critical"),
     ]
     names = ["z-grave", "a-warned", "b-odd", "c-unsaid", "d-told", "dim", "over", "taken"]
-    assert [each.name for each in ordered(risks)] == names
+    assert [each.name for each in worst_first(risks)] == names
 
 
 def test_counts_leave_out_what_does_not_apply() -> None:
     """Accepted or not."""
     risks = [found(), found("B", "Unknown"), found("C", "Unknown"), found("D", "False", accepted=True)]
     risks += [found("E", accepted=True), found("F", "Unknown", accepted=True), found("G", accepted=True)]
-    assert counts(risks) == (1, 2, 3)
+    assert count_risks(risks) == (1, 2, 3)
 
 
 def test_a_risk_of_a_report_alone() -> None:
@@ -409,7 +409,7 @@ def test_reports_are_completed_by_what_counted_when_they_were_stored() -> None:
     """By name; what the target found itself is told once."""
     others = tuple(replace(SEEN, name=name, message="Of elsewhere.") for name in ("Z", "A", "B"))
     stored = report("5.2.0", SEEN, others=others)
-    (whole,) = complete(History(reports=(stored,))).reports
+    (whole,) = add_all_risks(History(reports=(stored,))).reports
     assert [(each.name, each.message) for each in whole.risks] == [
         ("A", "Seen by the target."),
         ("B", "Of elsewhere."),

@@ -104,6 +104,6 @@ def test_a_note_that_somebody_edited_is_none(note: str) -> None:
 
 def test_the_config_map_can_be_collected() -> None:
     """By a label, and without any data before the first report."""
-    made = kept_history.empty()
+    made = kept_history.empty_config_map()
     assert made["metadata"]["labels"]["preflight.runup.dev/reports"] == "true"
     assert stored_reports.read(codec.convert(ConfigMap, made)).reports == ()

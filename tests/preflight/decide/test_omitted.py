@@ -17,7 +17,7 @@ from runup.release.decide import documentation
 @pytest.mark.parametrize("status", ["True", "Unknown"])
 def test_what_a_preflight_found_and_nobody_has_room_for(status: Any) -> None:
     """It comes from the preflight as the others do."""
-    found = published_risks.omitted("5.1.0", "3 more\n risks", status, from_preflight=True)
+    found = published_risks.omitted_risks("5.1.0", "3 more\n risks", status, from_preflight=True)
     assert (found.risk.name, found.risk.message) == (published_risks.OMITTED, "Preflight=5.1.0: 3 more risks")
     assert found.from_preflight
     assert found.applies.status == status
@@ -28,7 +28,7 @@ def test_what_a_preflight_found_and_nobody_has_room_for(status: Any) -> None:
 @pytest.mark.parametrize("status", ["True", "Unknown"])
 def test_what_others_found_and_nobody_has_room_for(status: Any) -> None:
     """It is no preflight's, and says so by its name."""
-    found = published_risks.omitted("5.1.0", "3 more risks", status, from_preflight=False)
+    found = published_risks.omitted_risks("5.1.0", "3 more risks", status, from_preflight=False)
     assert (found.risk.name, found.risk.message) == (published_risks.OTHERS_OMITTED, "3 more risks")
     assert not found.from_preflight
     assert (found.applies.status, found.risk.matching_rules) == (status, ALWAYS)

@@ -14,7 +14,7 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import outcome as outcomes
 from runup.preflight.decide import preflight_deployment, start_failures
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.outcome import Observations, ReportSeen, State, Tally, counts, outcome, seen_report
+from runup.preflight.decide.outcome import Observations, ReportSeen, State, Tally, counts_text, outcome, seen_report
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 ATTEMPT = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "registry.example/release@sha256:5")
@@ -275,7 +275,7 @@ COUNTS: dict[str, tuple[Report, Tally | None, str]] = {
 @pytest.mark.parametrize(("found", "tally", "text"), COUNTS.values(), ids=COUNTS.keys())
 def test_how_far_it_is(found: Report, tally: Tally | None, text: str) -> None:
     """Checks, then risks; what there is none of is left out, but for those that apply."""
-    assert counts(found, tally) == text
+    assert counts_text(found, tally) == text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tests.factories import NOW
 from kubekit.api import codec
 from kubekit.api.core_v1 import Event, Pod
 from kubekit.api.workloads_v1 import Deployment, Job
-from runup.preflight.decide.start_failures import Trouble, active_pod, cut, look_again_s, trouble, trouble_of_job
+from runup.preflight.decide.start_failures import Trouble, active_pod, cut, find_trouble, look_again_s, trouble_of_job
 
 NAME = "cvo-preflight"
 Found = Callable[[], Trouble | None]
@@ -52,7 +52,7 @@ def event(reason: str, message: str = "why", *, of: str = "uid-one", kind: str =
 
 def found(*pods: Pod, events: tuple[Event, ...] = (), of: Deployment | None = None) -> Found:
     """What is the matter, for whoever asks."""
-    return lambda: trouble(of or deployment(), pods, events, name=NAME, now=NOW)
+    return lambda: find_trouble(of or deployment(), pods, events, name=NAME, now=NOW)
 
 
 def refused(type_: str, status: str, reason: str) -> Deployment:
@@ -236,7 +236,7 @@ def test_a_node_that_is_lost_has_a_way_out() -> None:
     lost = pod(node="n", going=True, going_s=90)
     job = codec.convert(Job, {"metadata": {"name": NAME, "creationTimestamp": iso(600)}})
     told = trouble_of_job(job, [lost], (), now=NOW)
-    assert told == trouble(deployment(), [lost], (), name=NAME, now=NOW)
+    assert told == find_trouble(deployment(), [lost], (), name=NAME, now=NOW)
     assert told is not None
     assert told.failed
     assert "`kubectl -n ns delete pod one --force`" in told.way_out

@@ -35,7 +35,7 @@ FOUND: dict[str, bytes] = {
 @pytest.mark.parametrize("path", FOUND)
 def test_one_file(path: str) -> None:
     """By its whole path, or by its name where one alone is called so."""
-    assert extracting.one(FILES, path, "image") == FOUND[path]
+    assert extracting.file_at(FILES, path, "image") == FOUND[path]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_one_file(path: str) -> None:
 def test_no_one_file(path: str, said: str) -> None:
     """Which there are, or how many."""
     with pytest.raises(CommandError) as refused:
-        extracting.one(FILES, path, "image")
+        extracting.file_at(FILES, path, "image")
     assert refused.value.message == f"--file: image has no file {path}{said}"
 
 
@@ -93,11 +93,11 @@ def test_which_words_are_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     (tmp_path / "folder").mkdir()
     (tmp_path / "layout").mkdir()
     (tmp_path / "layout" / "oci-layout").write_text("{}")
-    assert read_releases.place("folder") == Path("folder")
-    assert read_releases.place("layout") == LayoutPlace(Path("layout"))
-    assert read_releases.place("./nowhere") == Path("nowhere")
-    assert read_releases.place("/nowhere") == Path("/nowhere")
-    assert isinstance(read_releases.place("registry.example/nowhere:1"), Reference)
+    assert read_releases.place_of_release("folder") == Path("folder")
+    assert read_releases.place_of_release("layout") == LayoutPlace(Path("layout"))
+    assert read_releases.place_of_release("./nowhere") == Path("nowhere")
+    assert read_releases.place_of_release("/nowhere") == Path("/nowhere")
+    assert isinstance(read_releases.place_of_release("registry.example/nowhere:1"), Reference)
 
 
 def test_words_between_commas() -> None:

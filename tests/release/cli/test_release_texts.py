@@ -52,7 +52,7 @@ ALL = Difference(
 def test_what_two_releases_differ_in() -> None:
     """Section by section; four fields of an object are named."""
     fields = ", ".join(["spec.a: 1 -> 2"] * 4)
-    assert comparison_text.difference(OLD, NEW, ALL) == (
+    assert comparison_text.difference_text(OLD, NEW, ALL) == (
         "5.0.0 -> 5.2.0\n\n"
         "Images: 1 added, 1 changed, 1 removed\n"
         "  added     new     q/n\n"
@@ -78,7 +78,7 @@ def test_what_two_releases_differ_in() -> None:
 
 def test_two_releases_that_do_not_differ() -> None:
     """A line a section."""
-    assert comparison_text.difference(OLD, NEW, NOTHING) == (
+    assert comparison_text.difference_text(OLD, NEW, NOTHING) == (
         "5.0.0 -> 5.2.0\n\nImages: no change\nManifests: no change, 7 the same\nChecks: no change\n"
         "Feature gates: no change\nAccess: no roles and bindings changed\n"
     )
@@ -160,7 +160,7 @@ def explained(answer: Any, *rulings: Ruling) -> Explained:
 def test_why_a_cluster_gets_a_manifest() -> None:
     """Every rule that was asked, and what of the cluster it was asked about."""
     found = explained("in", *(Ruling(rule, "passes") for rule in RULES))
-    assert comparison_text.explained(NEW, DescribedCluster(FILTERS, {}), [found]) == (
+    assert comparison_text.explained_text(NEW, DescribedCluster(FILTERS, {}), [found]) == (
         "ConfigMap ns/a of 5.2.0: in\n"
         "  file: a.yaml\n"
         "  feature set     passes   the cluster's is TechPreviewNoUpgrade\n"
@@ -171,7 +171,7 @@ def test_why_a_cluster_gets_a_manifest() -> None:
         "  overrides       passes   none is unmanaged for it\n"
         "  another         passes\n"
     )
-    plain = comparison_text.explained(NEW, DescribedCluster(Filters(), {}), [explained("in", *found.rulings[:2])])
+    plain = comparison_text.explained_text(NEW, DescribedCluster(Filters(), {}), [explained("in", *found.rulings[:2])])
     assert "feature set     passes   the cluster's is Default\n" in plain
     assert "feature gates   passes   enabled are none\n" in plain
 
@@ -180,7 +180,7 @@ def test_why_a_cluster_does_not_get_a_manifest() -> None:
     """The rule that decided stands on top; one that was not asked about the cluster says nothing of it."""
     out = explained("out", Ruling("profile", "fails", "not for this one"), Ruling("overrides", "fails"))
     unknown = explained("unknown", Ruling("feature gates", "unknown", "forbidden"))
-    assert comparison_text.explained(NEW, DescribedCluster(FILTERS, {}), [out, unknown]) == (
+    assert comparison_text.explained_text(NEW, DescribedCluster(FILTERS, {}), [out, unknown]) == (
         "ConfigMap ns/a of 5.2.0: out, by profile\n"
         "  file: a.yaml\n"
         "  profile     fails   not for this one\n"

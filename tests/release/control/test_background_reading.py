@@ -28,7 +28,7 @@ from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control import release_images, signature_stores
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 from runup.release.control.release_verification import RIGHTS_AGAIN, WITHIN_S, ReleaseChecks, text_of
-from runup.release.control.stored_signatures import MOST_BYTES, merged, remember
+from runup.release.control.stored_signatures import MOST_BYTES, merge_signatures, store_signatures
 from runup.release.decide.payload import METADATA_FILE
 
 VERSION = json.dumps({"kind": "cincinnati-metadata-v0", "version": "5.2.0"}).encode()
@@ -208,7 +208,7 @@ async def test_signatures_that_cannot_be_kept(answers: Answers, why: str) -> Non
     """Are a line of the log: the verdict stands."""
     async with cluster(answers) as client:
         with capture_logs() as logs:
-            await remember(client, Verified(DIGEST, ("redhat",), (b"x",)))
+            await store_signatures(client, Verified(DIGEST, ("redhat",), (b"x",)))
     (line,) = logs
     assert (line["event"], line["digest"]) == ("the signatures of a release are not kept", DIGEST)
     assert why in line["why"]
@@ -219,7 +219,7 @@ async def test_signatures_that_are_kept_already_are_not_written_again() -> None:
     answers = kept(**{f"sha256_{'a' * 64}_0": "eA=="})
     async with cluster(answers) as client:
         with capture_logs() as logs:
-            await remember(client, Verified(DIGEST, ("redhat",), (b"x",)))
+            await store_signatures(client, Verified(DIGEST, ("redhat",), (b"x",)))
             assert logs == []
 
 
@@ -238,7 +238,7 @@ def test_how_much_is_kept(more: int, stays: bool) -> None:
     new = {f"{KEY}-0": b"y"}
     size = sum(len(key) + len(value) for key, value in new.items())
     other = of_size(1, MOST_BYTES - size + more)
-    assert (set(other) <= set(merged(other, DIGEST, [b"y"]))) is stays
+    assert (set(other) <= set(merge_signatures(other, DIGEST, [b"y"]))) is stays
     assert MOST_BYTES == 512 * 1024
 
 
@@ -246,7 +246,7 @@ def test_what_is_left_out_is_what_came_first() -> None:
     """The rest stays in its order."""
     found = {**of_size(1, MOST_BYTES // 2), **of_size(2, MOST_BYTES // 2), **of_size(3, 100), **of_size(4, 100)}
     names = list(found)
-    assert list(merged(found, DIGEST, [b"y"])) == [*names[1:], f"{KEY}-0"]
+    assert list(merge_signatures(found, DIGEST, [b"y"])) == [*names[1:], f"{KEY}-0"]
 
 
 async def test_an_image_has_its_time(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages
 from runup.release.control.release_verification import ReleaseChecks
-from runup.release.control.stored_signatures import MOST_BYTES, MOST_DIGESTS, merged
+from runup.release.control.stored_signatures import MOST_BYTES, MOST_DIGESTS, merge_signatures
 
 KEY = generate_key()
 DIGEST = "sha256:" + "a" * 64
@@ -177,12 +177,12 @@ def key(number: int, index: int = 0) -> str:
 )
 def test_what_is_kept(kept: dict[str, bytes], signatures: list[bytes], expected: list[str]) -> None:
     """Of whom, in which order."""
-    assert list(merged(kept, digest(9), signatures)) == expected
+    assert list(merge_signatures(kept, digest(9), signatures)) == expected
 
 
 def test_no_more_digests_are_kept_than_are_looked_at() -> None:
     """The first ones go."""
     found: dict[str, bytes] = {}
     for number in range(MOST_DIGESTS + 6):
-        found = merged(found, digest(number), [b"x"])
+        found = merge_signatures(found, digest(number), [b"x"])
     assert list(found) == [key(number) for number in range(6, MOST_DIGESTS + 6)]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from runup.api.config_v1 import ComponentOverride
-from runup.release.decide.bootstrap import Cluster, RenderError, feature_gate, overrides, rendered
+from runup.release.decide.bootstrap import Cluster, RenderError, feature_gate, overrides, render_release
 
 IMAGE = "registry.example/release@sha256:" + "5" * 64
 P = "include.release.openshift.io/self-managed-high-availability: 'true'"
@@ -89,15 +89,15 @@ POLICY = {"api": "config.openshift.io/v1", "kind": "ClusterImagePolicy"}
 )
 def test_which_files_are_written(release: dict[str, str], cluster: Cluster, expected: list[str]) -> None:
     """By the same rules as manifests are applied, but for capabilities and the excluded identifier."""
-    assert list(rendered(files(**release), IMAGE, cluster)) == expected
+    assert list(render_release(files(**release), IMAGE, cluster)) == expected
 
 
 def test_templates_are_filled_in() -> None:
     """Of the operator's files and of bootstrap's."""
-    found = rendered(files(own__a=""), IMAGE, Cluster())
+    found = render_release(files(own__a=""), IMAGE, Cluster())
     assert found == {}
     text = manifest("'{{.ClusterProfile}}'") + "data: {image: '{{.ReleaseImage}}'}\n"
-    found = rendered(files(**{"own__a.yaml": text}), IMAGE, Cluster())
+    found = render_release(files(**{"own__a.yaml": text}), IMAGE, Cluster())
     assert found["manifests/a.yaml"].decode() == text.replace("{{.ReleaseImage}}", IMAGE).replace(
         "{{.ClusterProfile}}", "self-managed-high-availability"
     )
@@ -105,10 +105,10 @@ def test_templates_are_filled_in() -> None:
 
 def test_of_a_file_with_several_objects_those_that_are_in_are_written() -> None:
     """A file that is written as a whole stays as it was, comments included."""
-    both = rendered(files(**{"own__a.yaml": manifest("a") + "---\n" + manifest("b", GATED)}), IMAGE, Cluster())
+    both = render_release(files(**{"own__a.yaml": manifest("a") + "---\n" + manifest("b", GATED)}), IMAGE, Cluster())
     assert json.loads(both["manifests/a.yaml"])["metadata"]["name"] == "a"
     whole = "# why\n" + manifest("a") + "---\n" + manifest("b")
-    assert rendered(files(**{"own__a.yaml": whole}), IMAGE, Cluster())["manifests/a.yaml"].decode() == whole
+    assert render_release(files(**{"own__a.yaml": whole}), IMAGE, Cluster())["manifests/a.yaml"].decode() == whole
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_of_a_file_with_several_objects_those_that_are_in_are_written() -> None:
 def test_what_cannot_be_rendered_is_an_error(release: dict[str, str], said: str) -> None:
     """Unlike when a release is loaded: nobody would apply the file later."""
     with pytest.raises(RenderError) as raised:
-        rendered(files(**release), IMAGE, Cluster())
+        render_release(files(**release), IMAGE, Cluster())
     assert said in str(raised.value)
 
 

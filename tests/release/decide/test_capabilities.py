@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runup.api.config_v1 import CapabilitiesSpec
-from runup.release.decide.capabilities import enabled
+from runup.release.decide.capabilities import enabled_capabilities
 
 V4_12 = {"baremetal", "marketplace", "openshift-samples", "MachineAPI", "Console", "Insights", "Storage", "CSISnapshot"}
 GATE = "ClusterAPIMachineManagement"
@@ -34,13 +34,13 @@ def test_what_is_enabled(
     asked: CapabilitiesSpec, gates: tuple[str, ...], keep: tuple[str, ...], on: set[str], implicit: set[str]
 ) -> None:
     """What was enabled once stays, and what its gate forbids is off all the same (docs/upstream-behaviour.md 3)."""
-    found = enabled(asked, gates, keep)
+    found = enabled_capabilities(asked, gates, keep)
     assert (found.enabled, found.implicit) == (on, implicit)
 
 
 def test_without_a_word_all_that_the_gates_allow_is_on() -> None:
     """The newest baseline is the default."""
-    found = enabled(None, ())
+    found = enabled_capabilities(None, ())
     assert found.enabled == found.known
     assert not {"ClusterAPI", "CompatibilityRequirements"} & found.known
-    assert {"ClusterAPI", "CompatibilityRequirements"} <= enabled(None, (GATE,)).enabled
+    assert {"ClusterAPI", "CompatibilityRequirements"} <= enabled_capabilities(None, (GATE,)).enabled

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runup.release.decide.components import Component, ComponentError, check_name, gathered
+from runup.release.decide.components import Component, ComponentError, check_name, gather_files
 
 REAL = "registry.example/tool@sha256:" + "1" * 64
 STREAM = {"apiVersion": "image.openshift.io/v1", "kind": "ImageStream"}
@@ -30,7 +30,7 @@ def component(name: str = "tool", sources: dict[str, str] | None = None, **files
 )
 def test_where_a_file_goes(name: str, placed: str) -> None:
     """Only who asks for a place in the global order has one."""
-    assert list(gathered((component(**{name: "a: b"}),), {}, "5.2.0")) == [f"release-manifests/{placed}"]
+    assert list(gather_files((component(**{name: "a: b"}),), {}, "5.2.0")) == [f"release-manifests/{placed}"]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_where_a_file_goes(name: str, placed: str) -> None:
 def test_what_is_put_in(text: str, expected: str) -> None:
     """Images by what the component's own image-references call them."""
     made = component(sources={"tool": "quay.io/dev/tool:latest"}, **{"a.yaml": text})
-    assert gathered((made,), {"tool": REAL}, "5.2.0")["release-manifests/0000_50_tool_a.yaml"].decode() == expected
+    assert gather_files((made,), {"tool": REAL}, "5.2.0")["release-manifests/0000_50_tool_a.yaml"].decode() == expected
 
 
 @pytest.mark.parametrize("sources", [("x/tool", "x/tool:1"), ("x/tool:1", "x/tool")], ids=["short first", "long first"])
@@ -58,7 +58,7 @@ def test_one_pull_spec_that_begins_like_another(sources: tuple[str, str]) -> Non
     """Each is replaced by its own, in whichever order they are named."""
     images = {name: f"registry.example/{name}@sha256:" + "2" * 64 for name in ("a", "b")}
     made = component(sources=dict(zip(("a", "b"), sources, strict=True)), **{"a.yaml": "x: x/tool\ny: x/tool:1"})
-    text = gathered((made,), images, "5.2.0")["release-manifests/0000_50_tool_a.yaml"].decode()
+    text = gather_files((made,), images, "5.2.0")["release-manifests/0000_50_tool_a.yaml"].decode()
     own = {source: images[name] for name, source in zip(("a", "b"), sources, strict=True)}
     assert text == f"x: {own['x/tool']}\ny: {own['x/tool:1']}"
 
@@ -86,7 +86,7 @@ def test_one_pull_spec_that_begins_like_another(sources: tuple[str, str]) -> Non
 def test_what_does_not_fit(components: tuple[Component, ...], said: str) -> None:
     """One error that names component and file."""
     with pytest.raises(ComponentError, match=said.replace("(", "\\(")):
-        gathered(components, {"tool": REAL}, "5.2.0")
+        gather_files(components, {"tool": REAL}, "5.2.0")
 
 
 @pytest.mark.parametrize("name", ["", "A", "a_b", "a--b", "../a"])

@@ -9,7 +9,7 @@ import pytest
 from kubekit.errors import Terminal
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
-from runup.release.decide.listing import Row, described, filters_of, notes, overrides_in, rows
+from runup.release.decide.listing import Row, filters_data, filters_of, notes, overrides_in, rows
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, Skipped
 from runup.release.decide.release_metadata import ImageReferences, ReleaseMetadata
@@ -120,7 +120,7 @@ def test_what_of_a_description_nothing_knows(found: Payload, filters: Filters, t
 def test_a_description_as_data() -> None:
     """With the default set by its name; capabilities are null where they do not filter."""
     override = ComponentOverride(kind="Deployment", name="x", unmanaged=True)
-    whole = described(filters_of(major=5, gates="BA", capabilities=["Console", "Build"], overrides=(override,)))
+    whole = filters_data(filters_of(major=5, gates="BA", capabilities=["Console", "Build"], overrides=(override,)))
     assert whole == {
         "featureSet": "Default",
         "gates": ["A", "B"],
@@ -129,8 +129,8 @@ def test_a_description_as_data() -> None:
         "capabilities": ["Build", "Console"],
         "overrides": [{"kind": "Deployment", "name": "x", "unmanaged": True}],
     }
-    assert described(filters_of(major=5, feature_set="OKD"))["featureSet"] == "OKD"
-    assert described(filters_of(major=5))["capabilities"] is None
+    assert filters_data(filters_of(major=5, feature_set="OKD"))["featureSet"] == "OKD"
+    assert filters_data(filters_of(major=5))["capabilities"] is None
 
 
 X = ComponentOverride(kind="Deployment", group="apps", namespace="ns", name="x", unmanaged=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runup.release.decide.difference import Difference, difference
+from runup.release.decide.difference import Difference, difference_of
 from runup.release.decide.object_diff import changes
 from runup.release.decide.payload import Payload, load_payload
 
@@ -35,7 +35,7 @@ def payload(*objects: dict[str, Any], images: dict[str, str] | None = None, vers
 
 def of(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> Difference:
     """The difference of two releases of these objects."""
-    return difference(payload(*before), payload(*after))
+    return difference_of(payload(*before), payload(*after))
 
 
 def told(found: Difference) -> list[tuple[str, str, list[str]]]:
@@ -107,7 +107,7 @@ def test_a_variant_is_named_where_there_are_several() -> None:
 
 def test_images_come_go_and_change() -> None:
     """By their short names."""
-    found = difference(payload(images={"a": "x@1", "b": "y"}), payload(images={"a": "x@2", "c": "z"}))
+    found = difference_of(payload(images={"a": "x@1", "b": "y"}), payload(images={"a": "x@2", "c": "z"}))
     assert [(image.name, image.state) for image in found.images] == [("a", "changed"), ("b", "removed"), ("c", "added")]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runup.release.decide.documentation import MAX_BASE, BadBase, moved, page, read_base
+from runup.release.decide.documentation import MAX_BASE, BadBase, move_below, page, read_base
 
 LONGEST = "https://" + "x" * (MAX_BASE - len("https://"))
 
@@ -62,4 +62,4 @@ def test_a_page() -> None:
 )
 def test_a_link_that_moves(url: str, expected: str) -> None:
     """To the same page; any other stays."""
-    assert moved(url, ("", "https://a", "https://b"), "https://new") == expected
+    assert move_below(url, ("", "https://a", "https://b"), "https://new") == expected

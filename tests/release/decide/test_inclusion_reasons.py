@@ -11,7 +11,7 @@ from tests.factories import cluster_version, feature_gate
 
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.inclusion_input import ClusterFacts, describe
-from runup.release.decide.inclusion_reasons import Explained, explain, named
+from runup.release.decide.inclusion_reasons import Explained, explain_manifest, manifests_named
 from runup.release.decide.manifest import Manifest, parse_manifests
 
 P = "include.release.openshift.io/self-managed-high-availability"
@@ -91,7 +91,7 @@ def test_the_answer_and_the_rule(
 ) -> None:
     """In, out, or not known, by which rule."""
     described = describe(cluster, major=5)
-    found = explain(manifest(annotations), described.filters, described.unreadable)
+    found = explain_manifest(manifest(annotations), described.filters, described.unreadable)
     assert (found.answer, found.decided_by.rule if found.decided_by else "") == (answer, by)
 
 
@@ -101,7 +101,7 @@ def test_every_rule_is_told_not_only_the_first() -> None:
     entry = ComponentOverride(kind="ConfigMap", namespace="a", name="x", unmanaged=True)
     spec = type(version.spec)(overrides=(entry,))
     described = describe(facts(cluster_version=type(version)(spec=spec, status=version.status)), major=5)
-    found = explain(manifest({GATE: "B"}), described.filters)
+    found = explain_manifest(manifest({GATE: "B"}), described.filters)
     assert verdicts(found) == {
         "annotations": "passes", "feature gates": "fails", "profile": "fails", "overrides": "fails",
     }  # fmt: skip
@@ -120,7 +120,7 @@ def test_every_rule_is_told_not_only_the_first() -> None:
 )
 def test_which_manifest_is_meant(kind: str, namespace: str, found: int) -> None:
     """Kinds as people type them."""
-    assert len(named([manifest({P: "true"})], kind, "x", namespace)) == found
+    assert len(manifests_named([manifest({P: "true"})], kind, "x", namespace)) == found
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_which_manifest_is_meant(kind: str, namespace: str, found: int) -> None:
 def test_a_group_must_be_the_whole_one(kind: str, found: int) -> None:
     """Where one is named."""
     text = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
-    assert len(named(parse_manifests("0000_50_a_0.yaml", text)[0], kind, "x")) == found
+    assert len(manifests_named(parse_manifests("0000_50_a_0.yaml", text)[0], kind, "x")) == found
 
 
 @pytest.mark.parametrize(
@@ -151,5 +151,5 @@ def test_a_group_must_be_the_whole_one(kind: str, found: int) -> None:
 def test_plurals_as_people_type_them(kind: str, typed: str) -> None:
     """And no others."""
     found = parse_manifests("0000_50_a_0.yaml", f"apiVersion: v1\nkind: {kind}\nmetadata: {{name: x}}\n")[0]
-    assert len(named(found, typed, "x")) == len(named(found, kind, "x")) == 1
-    assert named(found, f"{typed}s", "x") == named(found, typed, "y") == ()
+    assert len(manifests_named(found, typed, "x")) == len(manifests_named(found, kind, "x")) == 1
+    assert manifests_named(found, f"{typed}s", "x") == manifests_named(found, typed, "y") == ()

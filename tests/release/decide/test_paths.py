@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runup.release.decide.object_diff import ABSENT, changes, shown
+from runup.release.decide.object_diff import ABSENT, changes, value_text
 
 DIGEST = "registry.example/a@sha256:" + "0123456789abcdef" * 4
 
@@ -31,7 +31,7 @@ DIGEST = "registry.example/a@sha256:" + "0123456789abcdef" * 4
 )
 def test_how_a_value_is_shown(value: Any, text: str) -> None:
     """What is small as it is, what is not by its size."""
-    assert shown(value) == text
+    assert value_text(value) == text
 
 
 def test_nothing_says_that_it_is_nothing() -> None:

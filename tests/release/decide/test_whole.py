@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runup.release.decide.likely_mistakes import check, missing, oddities
+from runup.release.decide.likely_mistakes import check, missing_parts, oddities
 from runup.release.decide.payload import PayloadError, load_payload
 
 OK = "0000_50_a_0.yaml"
@@ -35,7 +35,7 @@ METADATA = ("release-manifests/release-metadata", "release-manifests/image-refer
 )
 def test_what_is_missing(paths: list[str], said: list[str]) -> None:
     """Each part by name."""
-    assert list(missing(paths)) == said
+    assert list(missing_parts(paths)) == said
 
 
 def odd(**files: str) -> list[str]:
@@ -107,4 +107,4 @@ def test_what_is_no_release_is_refused_with_all_that_is_missing() -> None:
         PayloadError, match=r"^folder is not a release image: manifests/ is missing: .*; release-m"
     ) as said:
         check(METADATA[:1], "folder")
-    assert said.value.errors == missing(METADATA[:1])
+    assert said.value.errors == missing_parts(METADATA[:1])

@@ -162,9 +162,9 @@ def test_an_error_of_the_sandbox_is_one_of_the_command() -> None:
         raise SandboxError("no room", reason="R")
 
     with pytest.raises(CommandError) as caught:
-        command.guarded(broken)
+        command.run_guarded(broken)
     assert (caught.value.message, caught.value.code) == ("no room", 1)
-    assert command.guarded(lambda: 7) == 7
+    assert command.run_guarded(lambda: 7) == 7
 
 
 def test_the_steps_of_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -785,7 +785,7 @@ def test_watching_a_controller_go_and_come_back(server: Server, report: JSON) ->
 
     stream = io.StringIO()
     clock: Clock = Steps([lambda: None] * 9 + [finish])
-    status_watch.follow(client, "none", clock, stream)
+    status_watch.show_until_over(client, "none", clock, stream)
     lines = [line for line in stream.getvalue().splitlines() if "report" in line or "not updating" in line]
     assert lines == [
         "15:28:48Z Warning: the update status controller's report was last confirmed at 2023-11-03T15:26:30Z: its "
@@ -829,7 +829,7 @@ def test_watching_in_a_pipe(server: Server, report: JSON) -> None:
 
     clock: Clock = Steps([lambda: None, lambda: change(operator), lambda: change(finish)])
     stream = io.StringIO()
-    status_watch.follow(server.client, "none", clock, stream)
+    status_watch.show_until_over(server.client, "none", clock, stream)
     lines = stream.getvalue().splitlines()
     assert lines[0] == (
         "15:28:34Z Update to 4.14.1 (from 4.14.0-rc.3): control plane 32 of 33 operators updated, "
@@ -852,7 +852,7 @@ def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
     clock, stream = ManualClock(), io.StringIO()
     began = clock.monotonic()
     with pytest.raises(CommandError, match="has not answered for 120 s: could not reach https://x: connection refused"):
-        status_watch.follow(client, "none", clock, stream)
+        status_watch.show_until_over(client, "none", clock, stream)
     # At two minutes it is asked once more.
     assert clock.monotonic() - began == 122
     assert stream.getvalue() == (
@@ -868,7 +868,7 @@ def test_watching_takes_trouble_with_one_kind_for_trouble(server: Server) -> Non
     client: Any = Scripted(server.client, {"nodes": broken})
     stream = io.StringIO()
     with pytest.raises(CommandError, match="has not answered for 120 s: etcdserver: request timed out"):
-        status_watch.follow(client, "none", ManualClock(), stream)
+        status_watch.show_until_over(client, "none", ManualClock(), stream)
     assert stream.getvalue().startswith("The API server does not answer: etcdserver: request timed out. ")
     assert len(stream.getvalue().splitlines()) == 1
 
@@ -882,7 +882,7 @@ def test_whoever_ends_the_watching_is_told_what_goes_on(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        status_watch.follow(server.client, "none", Steps([interrupt]), io.StringIO())
+        status_watch.show_until_over(server.client, "none", Steps([interrupt]), io.StringIO())
     assert capfd.readouterr().err == (
         "\nNo longer watching; an update goes on without it. Follow it again with `runup upgrade status --watch`.\n"
     )
@@ -905,7 +905,7 @@ def test_what_a_line_says_of_the_time(server: Server, report: JSON) -> None:
 
     stream = io.StringIO()
     clock: Clock = Steps([refused.clear, lambda: refused.update(away), finish])
-    status_watch.follow(client, "none", clock, stream)
+    status_watch.show_until_over(client, "none", clock, stream)
     lines = stream.getvalue().splitlines()
     assert lines[0].startswith("The API server does not answer: ")
     assert lines[1] == "15:28:36Z The API server answers again."
@@ -986,7 +986,7 @@ def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytes
         server.client.send(calls.replace(STATUSES, stored, subresource="status"))
 
     stream = Terminal()
-    status_watch.follow(server.client, "none", Steps([finish]), stream)
+    status_watch.show_until_over(server.client, "none", Steps([finish]), stream)
     shown = stream.getvalue()
     assert "= Control Plane =" in shown
     assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in shown

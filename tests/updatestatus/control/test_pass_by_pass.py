@@ -29,7 +29,7 @@ from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alert_queries import Alerts
-from runup.updatestatus.control.caches import Caches, differ, trim_operator, trim_version
+from runup.updatestatus.control.caches import Caches, differs_beyond_version, trim_operator, trim_version
 from runup.updatestatus.control.controller import KEY, Now, Timing, UpdateStatusController
 from runup.updatestatus.control.draining_pods import DrainingPods, PodsOfNode
 from runup.updatestatus.control.metrics import Metrics
@@ -368,7 +368,7 @@ def test_a_cluster_that_is_partly_known() -> None:
 )
 def test_what_is_a_change(old: Node | None, new: Node | None, expected: bool) -> None:
     """More than its version."""
-    assert differ(old, new) is expected
+    assert differs_beyond_version(old, new) is expected
 
 
 def test_what_an_operator_concerns_itself_with_is_not_kept() -> None:

@@ -12,7 +12,7 @@ from tests.updatestatus.decide.test_limits import LATER, cluster, faults
 from kubekit.api import codec
 from runup.updatestatus.decide import limits
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.informers import merged, others_of, ours_of, room_beside
+from runup.updatestatus.decide.informers import merge_informers, others_of, ours_of, room_beside
 from runup.updatestatus.decide.insight_names import INFORMER
 from runup.updatestatus.decide.read_status import report
 
@@ -47,7 +47,7 @@ def written(snapshot: Any, status: JSON) -> JSON:
     others = others_of(status)
     room = room_beside(others)
     made = assess(snapshot, ours_of(status), b.NOW, max_bytes=room.bytes, others_pools=room.pools)
-    return as_stored(merged(made, others))
+    return as_stored(merge_informers(made, others))
 
 
 @pytest.mark.parametrize(

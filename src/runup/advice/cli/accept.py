@@ -199,7 +199,7 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     history = clusters.read_history(client, clusters.namespace()) if change.add else None
     objects = {name: objects_of(cluster, history, name) for name in change.add} if history else {}
     teller.extend(("err", line) for line in without_effect(change, cluster))
-    recorded = acceptance_records.keep(client, change.add, told.reason, told.until, objects)
+    recorded = acceptance_records.keep_records(client, change.add, told.reason, told.until, objects)
     try:
         # Strict: a server without the field would drop it and answer as if the risks were accepted.
         before, answer = clusters.change(
@@ -211,7 +211,7 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     except KubeError as error:
         raise CommandError(f"unable to accept risks: {message_of(error)}") from error
     after = change.applied(_accepted(before))
-    recorded = acceptance_records.forget(client, set(change.left(_accepted(before)))) or recorded
+    recorded = acceptance_records.forget_records(client, set(change.left(_accepted(before)))) or recorded
     text = (
         "Accept risks are not changed" if answer is None and not recorded else f"Accept risks are [{', '.join(after)}]"
     )

@@ -35,7 +35,7 @@ Data = dict[str, str | None]
 def parse_until(text: str, now: datetime) -> datetime:
     """Returns the end of an acceptance. Raises CommandError if `text` is not a time, or the time is past."""
     try:
-        end = _end(text, now)
+        end = _parse_end(text, now)
     except (ValueError, OverflowError) as error:
         example = "such as 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z"
         raise CommandError(f'--until must be a span or a time {example}, not "{text}"') from error
@@ -44,7 +44,7 @@ def parse_until(text: str, now: datetime) -> datetime:
     return end
 
 
-def _end(text: str, now: datetime) -> datetime:
+def _parse_end(text: str, now: datetime) -> datetime:
     if match := _SPAN.fullmatch(text):
         return now + int(match[1]) * _UNITS[match[2]]
     if _DATE.fullmatch(text):
@@ -80,11 +80,11 @@ def plan(
         record = record.covering(objects.get(name, ()))
         is_new = before is None or before.ended(now) or (record.objects, record.total) != (before.objects, before.total)
         if has_details or (is_new and (record.total or before is not None)):
-            change[acceptance.key_of(name)] = acceptance.encoded(record)
+            change[acceptance.key_of(name)] = acceptance.encode_record(record)
     return change
 
 
-def going(found: Mapping[str, str], left: Iterable[str]) -> Data:
+def removal_data(found: Mapping[str, str], left: Iterable[str]) -> Data:
     """Returns the removal of the records of those names that are no longer accepted, and of no others.
 
     A record without its name may belong to somebody who is accepting the risk just now, and writes the name next.
@@ -94,14 +94,14 @@ def going(found: Mapping[str, str], left: Iterable[str]) -> Data:
     return {key: None for key, name in names.items() if name in set(left)}
 
 
-def forget(client: SyncClient, left: Iterable[str]) -> bool:
+def forget_records(client: SyncClient, left: Iterable[str]) -> bool:
     """Removes the records of names that are no longer accepted; returns whether there were any.
 
     If that fails, it only warns, because a record without its name accepts nothing.
     """
     left = set(left)
     document = clusters.read_record(client, acceptance.NAME) if left else None
-    change = going(texts(document, "data"), left) if document is not None else {}
+    change = removal_data(texts(document, "data"), left) if document is not None else {}
     try:
         if change:
             _send(client, change)
@@ -111,7 +111,7 @@ def forget(client: SyncClient, left: Iterable[str]) -> bool:
     return bool(change)
 
 
-def keep(
+def keep_records(
     client: SyncClient,
     add: Iterable[str],
     reason: str,
@@ -132,12 +132,12 @@ def keep(
     if document is None and not reason and end is None and not objects:
         return False
     # The name is needed only for a record that is written.
-    user = _who(client) if reason or end or document or objects else ""
+    user = _user_name(client) if reason or end or document or objects else ""
     change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, user, now, end), now, objects)
     return bool(change) and _write(client, change, needed=end is not None or document is not None)
 
 
-def _who(client: SyncClient) -> str:
+def _user_name(client: SyncClient) -> str:
     """Returns the user's name as the server knows it, empty for older servers without SelfSubjectReview."""
     try:
         answer = client.send(calls.create(_REVIEWS, {"kind": _REVIEWS.kind, "apiVersion": _REVIEWS.api_version}))

@@ -37,13 +37,13 @@ def plan(facts: Facts, new: str, *, explicit: bool) -> Plan:
         if not current:
             return Plan((out("info: Cluster channel is already clear (no change)\n"),), None)
         return Plan((out(f"info: Cluster is already in {current} (no change)\n"),), None)
-    messages = _checked(facts, new, explicit=explicit)
+    messages = _validate_channel(facts, new, explicit=explicit)
     if not new:
         messages = (*messages, err(f'warning: Clearing channel "{current}"; {_CLEARED}\n'))
     return Plan(messages, {"spec": {"channel": new}})
 
 
-def _checked(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
+def _validate_channel(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
     current, known = facts.channel, ", ".join(facts.channels)
     way_out = "you must pass --allow-explicit-channel to continue\n"
     if not facts.channels:
@@ -88,14 +88,14 @@ def channel(
         raise UsageProblem("multiple positional arguments given", ctx)
     new = words[0] if words else ""
     if not dump:
-        _change(connection_of(ctx), new, explicit=allow_explicit_channel, output=output)
+        _change_channel(connection_of(ctx), new, explicit=allow_explicit_channel, output=output)
     elif words:
         raise CommandError(f"a dump cannot be brought into channel {new}; leave out the channel, or --dump")
     else:
-        _show(dump, output)
+        _show_channel(dump, output)
 
 
-def _show(dump: str, output: str | None) -> None:
+def _show_channel(dump: str, output: str | None) -> None:
     from runup.cli import clusterversion_files
 
     facts = read(clusterversion_files.dump(dump).cluster)
@@ -106,7 +106,7 @@ def _show(dump: str, output: str | None) -> None:
         sys.stdout.write(channel_line(facts) if facts.channel else "Channel: none, so no updates are offered\n")
 
 
-def _change(connection: Connection, new: str, *, explicit: bool, output: str | None) -> None:
+def _change_channel(connection: Connection, new: str, *, explicit: bool, output: str | None) -> None:
     from kubekit.kube.errors import KubeError
     from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of

@@ -42,7 +42,7 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
     causes = []
     for host in hosts:
         try:
-            return read_alerts(_ask(client, host, credential.authorization, now))
+            return read_alerts(_get_alerts(client, host, credential.authorization, now))
         except (OSError, ValueError) as error:  # what is not JSON, or a host that is none, is a ValueError
             causes.append(f"{host}->{error}")
     where = "the openshift-monitoring/thanos-querier Route"
@@ -53,7 +53,7 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
     return Unreadable(f"failed to get alerts from Thanos: {why}")
 
 
-def _ask(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
+def _get_alerts(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
     from urllib.parse import urlsplit
 
     from kubekit.http.deadline import Deadline

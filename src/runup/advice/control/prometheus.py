@@ -66,8 +66,8 @@ class Prometheus:
         kept = {query: answer for query, answer in self.state.answers.items() if query in self._wanted}
         if len(kept) != len(self.state.answers):
             self.state = replace(self.state, answers=kept)
-        if self._server.url and (self._task is None or self._task.done()) and self._due():
-            self._task = asyncio.create_task(self._round(), name="prometheus")
+        if self._server.url and (self._task is None or self._task.done()) and self._due_queries():
+            self._task = asyncio.create_task(self._send_due_queries(), name="prometheus")
 
     async def close(self) -> None:
         """Cancels the queries in progress."""
@@ -75,7 +75,7 @@ class Prometheus:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def _due(self) -> list[str]:
+    def _due_queries(self) -> list[str]:
         """Returns the queries to send now; an empty string stands for the alerts."""
         now = self._clock.now()
         answers = self.state.answers
@@ -89,10 +89,10 @@ class Prometheus:
         )
         return ["", *due] if alerts and self._with_alerts else due
 
-    async def _round(self) -> None:
+    async def _send_due_queries(self) -> None:
         # Bounds the load on the monitoring stack, however many rules there are.
         slots = asyncio.Semaphore(AT_ONCE)
-        waiting = {asyncio.create_task(self._one(query, slots)) for query in self._due()}
+        waiting = {asyncio.create_task(self._run_query(query, slots)) for query in self._due_queries()}
         try:
             while waiting:
                 done, waiting = await asyncio.wait(waiting, timeout=TELL_S if waiting else None)
@@ -102,15 +102,15 @@ class Prometheus:
             for task in waiting:
                 task.cancel()
 
-    async def _one(self, query: str, slots: asyncio.Semaphore) -> None:
+    async def _run_query(self, query: str, slots: asyncio.Semaphore) -> None:
         async with slots:
             if query:
-                answer = await self._answer(query)
+                answer = await self._evaluate(query)
                 self.state = replace(self.state, answers={**self.state.answers, query: answer})
             else:
                 await self._alerts()
 
-    async def _answer(self, query: str) -> Answer:
+    async def _evaluate(self, query: str) -> Answer:
         try:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
             asked = promql.of_cluster(query, self._cluster_id) if self._hosted else query

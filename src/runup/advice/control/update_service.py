@@ -15,9 +15,9 @@ import aiohttp
 from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
 from runup import __version__
-from runup.advice.decide.graph import Graph, judge, parse_graph
+from runup.advice.decide.graph import Graph, derive_advice, parse_graph
 from runup.advice.decide.graph_limits import MAX_BYTES, BadGraph
-from runup.advice.decide.service import Failure, Query, ServiceState, unable
+from runup.advice.decide.service import Failure, Query, ServiceState, unable_message
 from runup.process import http_fetch
 from runup.process.threads import in_thread
 
@@ -44,7 +44,7 @@ class UpdateService:
         # The answer to another query (channel, architecture, ID) does not count for this one.
         kept = self.state if self.state.query == query else ServiceState(query)
         self.state = replace(kept, query=query, asking=True)
-        self._task = asyncio.create_task(self._ask(query), name="update-service")
+        self._task = asyncio.create_task(self._query_service(query), name="update-service")
 
     async def close(self) -> None:
         """Cancels the query in progress."""
@@ -52,7 +52,7 @@ class UpdateService:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _ask(self, query: Query) -> None:
+    async def _query_service(self, query: Query) -> None:
         failure = await self._fetch(query)
         now = self._clock.now()
         if failure is None:
@@ -64,21 +64,21 @@ class UpdateService:
 
     async def _fetch(self, query: Query) -> Failure | None:
         try:
-            status, body = await self._get(query.uri)
+            status, body = await self._get_page(query.uri)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             detail = str(error) or type(error).__name__
-            return Failure("RemoteFailed", unable(detail))
+            return Failure("RemoteFailed", unable_message(detail))
         if status != 200:
-            return Failure("ResponseFailed", unable(f"unexpected HTTP status: {status}"))
+            return Failure("ResponseFailed", unable_message(f"unexpected HTTP status: {status}"))
         try:
             # In a thread: the event loop has a lease to renew.
             graph = await in_thread(lambda: _graph(body, query), "read the update service's answer")
         except BadGraph as error:
-            return Failure(error.reason, unable(error.message))
+            return Failure(error.reason, unable_message(error.message))
         self.state = replace(self.state, graph=graph)
         return None
 
-    async def _get(self, uri: str) -> tuple[int, bytes]:
+    async def _get_page(self, uri: str) -> tuple[int, bytes]:
         context = ssl.create_default_context(cafile=self._ca_file or None) if uri.startswith("https:") else None
         headers = {"Accept": "application/json", "User-Agent": f"ClusterVersionOperator/{__version__}"}
         page = await http_fetch.fetch(uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, context=context)
@@ -94,7 +94,7 @@ def _graph(body: bytes, query: Query) -> Graph:
     """
     graph = parse_graph(body)
     try:
-        judge(graph, current=Version(query.version), channel=query.channel)
+        derive_advice(graph, current=Version(query.version), channel=query.channel)
     except BadGraph as error:
         if error.reason != "VersionNotFound":
             raise

@@ -102,7 +102,7 @@ def key_of(name: str) -> str:
     return name if _KEY.fullmatch(name) else f"sha256.{hashlib.sha256(name.encode()).hexdigest()}"
 
 
-def encoded(record: Acceptance) -> str:
+def encode_record(record: Acceptance) -> str:
     """Returns the value of the ConfigMap's key."""
     fields = {"name": record.name, "reason": record.reason, "by": record.by, "at": stamp(record.at)}
     value: dict[str, Any] = {**fields, "until": stamp(record.until)}
@@ -112,7 +112,7 @@ def encoded(record: Acceptance) -> str:
     return json.dumps({key: part for key, part in value.items() if part}, ensure_ascii=False)
 
 
-def counting(names: Iterable[str], records: Mapping[str, Acceptance], now: datetime) -> frozenset[str]:
+def names_that_count(names: Iterable[str], records: Mapping[str, Acceptance], now: datetime) -> frozenset[str]:
     """Returns those of `names` whose acceptance has not ended."""
     return frozenset(name for name in names if name not in records or not records[name].ended(now))
 
@@ -123,7 +123,7 @@ def next_end(names: Iterable[str], records: Mapping[str, Acceptance], now: datet
     return min((end for end in ends if end is not None), default=None)
 
 
-def unused(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+def unused_names(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
     """Returns those of `names` that no update carries now, each with the most similar name that one does (or empty)."""
     carried = sorted(set(known))
     return {name: nearest(name, carried) for name in names if name not in carried}
@@ -146,17 +146,17 @@ def _record(key: str, text: str) -> Acceptance:
 
     try:
         value = json.loads(text)
-        name = _text(value, "name") or key
-        at, until = _moment(value, "at"), _moment(value, "until")
+        name = _text_member(value, "name") or key
+        at, until = _time_member(value, "at"), _time_member(value, "until")
         objects = _objects(value)
         total = value.get("count") if isinstance(value.get("count"), int) else 0
-        read = Acceptance(name, _text(value, "reason"), _text(value, "by"), at, until)
+        read = Acceptance(name, _text_member(value, "reason"), _text_member(value, "by"), at, until)
         return read._replace(objects=objects, total=max(total or 0, len(objects)))
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         return Acceptance(key, problem=f"key {key} of ConfigMap {NAME} cannot be read: {error}")
 
 
-def _text(value: Mapping[str, Any], key: str) -> str:
+def _text_member(value: Mapping[str, Any], key: str) -> str:
     member = value.get(key, "")
     if not isinstance(member, str):
         raise TypeError(f"{key} is not a text")
@@ -169,8 +169,8 @@ def _objects(value: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
 
 
-def _moment(value: Mapping[str, Any], key: str) -> datetime | None:
-    text = _text(value, key)
+def _time_member(value: Mapping[str, Any], key: str) -> datetime | None:
+    text = _text_member(value, key)
     if not text:
         return None
     moment = datetime.fromisoformat(text)

@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.errors import Terminal
 from kubekit.lang.version import Version, parse
 from runup.advice.decide.graph import ARCHITECTURE, CHANNELS
-from runup.advice.decide.graph_data import BlockedEdge, GraphData, plain
+from runup.advice.decide.graph_data import BlockedEdge, GraphData, version_for
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 JSON = dict[str, Any]
@@ -74,14 +74,14 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
     known = {release.version: release for release in releases or ()}
     versions = [v for v in (channels if releases is None else known) if parse(v) is not None]
     ordered = sorted(versions, key=Version)
-    before = _assumed(ordered, channels) if releases is None else {v: tuple(known[v].previous) for v in ordered}
+    before = _assumed_edges(ordered, channels) if releases is None else {v: tuple(known[v].previous) for v in ordered}
     hops = _hops(ordered, before, data, architecture)
-    risks, removed = _judged(hops, data, architecture)
+    risks, removed = _judge_hops(hops, data, architecture)
     number = {version: index for index, version in enumerate(ordered)}
     edges = [[number[a], number[b]] for a, b in hops if (a, b) not in risks and (a, b) not in removed]
     remaining_risks = {hop: hop_risks for hop, hop_risks in risks.items() if hop not in removed}
     nodes = [_node(known.get(v, KnownRelease(v)), channels.get(v, ()), architecture) for v in ordered]
-    document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _grouped(remaining_risks)}
+    document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _group_by_risks(remaining_risks)}
     missing = sorted(set(channels) - set(number), key=Version)
     notes = (
         (f"{len(missing)} releases of channels are not among the releases, such as {missing[-1]}",) if missing else ()
@@ -117,12 +117,12 @@ def _channels(data: GraphData, architecture: str) -> dict[str, tuple[str, ...]]:
     channels_by_version: dict[str, set[str]] = defaultdict(set)
     for channel, names in data.channels.items():
         for name in names:
-            if version := plain(name, architecture):
+            if version := version_for(name, architecture):
                 channels_by_version[version].add(channel)
     return {version: tuple(sorted(channels)) for version, channels in channels_by_version.items()}
 
 
-def _assumed(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _assumed_edges(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Returns for each version the earlier ones that it is assumed to update, by minor version and channel."""
     by_minor: dict[tuple[int, int], list[str]] = defaultdict(list)
     before: dict[str, tuple[str, ...]] = {}
@@ -143,9 +143,9 @@ def _hops(
     added: dict[str, set[str]] = defaultdict(set)
     removed: dict[str, set[str]] = defaultdict(set)
     for name, change in data.previous.items():
-        if version := plain(name, architecture):
-            added[version].update(plain(old, architecture) for old in change.add)
-            removed[version].update(plain(old, architecture) for old in change.remove)
+        if version := version_for(name, architecture):
+            added[version].update(version_for(old, architecture) for old in change.add)
+            removed[version].update(version_for(old, architecture) for old in change.remove)
     return [
         (old, new)
         for new in ordered
@@ -153,13 +153,13 @@ def _hops(
     ]
 
 
-def _judged(
+def _judge_hops(
     hops: Iterable[Hop], data: GraphData, architecture: str
 ) -> tuple[dict[Hop, tuple[ConditionalUpdateRisk, ...]], dict[Hop, tuple[str, ...]]]:
     """Returns the risks of updates, and the files that remove updates."""
     blocks: dict[str, list[BlockedEdge]] = defaultdict(list)
     for block in data.blocked:
-        if version := plain(block.to, architecture):
+        if version := version_for(block.to, architecture):
             blocks[version].append(block)
     risks: dict[Hop, tuple[ConditionalUpdateRisk, ...]] = {}
     removed: dict[Hop, tuple[str, ...]] = {}
@@ -182,7 +182,7 @@ def _by_name(risks: Iterable[ConditionalUpdateRisk]) -> Iterator[ConditionalUpda
     return iter(first_by_name[name] for name in sorted(first_by_name))
 
 
-def _grouped(risks: Mapping[Hop, tuple[ConditionalUpdateRisk, ...]]) -> list[JSON]:
+def _group_by_risks(risks: Mapping[Hop, tuple[ConditionalUpdateRisk, ...]]) -> list[JSON]:
     """Returns groups of updates that share their risks, in the order of their first update."""
     groups: dict[tuple[ConditionalUpdateRisk, ...], list[JSON]] = {}
     for (old, new), shared_risks in risks.items():

@@ -64,14 +64,15 @@ def from_advice(advice: Advice, known: PrometheusState, now: datetime) -> tuple[
     plain = [Candidate(release) for release in advice.updates]
     conditional = [
         Candidate(
-            update.release, tuple(JudgedRisk(risk, matching_rules.applies(risk, known, now)) for risk in update.risks)
+            update.release,
+            tuple(JudgedRisk(risk, matching_rules.evaluate_rules(risk, known, now)) for risk in update.risks),
         )
         for update in advice.conditional
     ]
-    return ordered([*plain, *conditional])
+    return newest_first([*plain, *conditional])
 
 
-def ordered(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
+def newest_first(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Returns the candidates with the newest version first; those without a semantic version come last."""
     return tuple(sorted(candidates, key=_version_order, reverse=True))
 
@@ -90,7 +91,7 @@ def add_risks(candidate: Candidate, risks: Iterable[JudgedRisk]) -> Candidate:
 def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
     """Returns one risk for two of the same name: their messages line by line, and the worse of the two verdicts."""
     lines = dict.fromkeys([*first.risk.message.split("\n"), *second.risk.message.split("\n")])
-    worse = second if _gravity(second) > _gravity(first) else first
+    worse = second if _severity_rank(second) > _severity_rank(first) else first
     risk = ConditionalUpdateRisk(
         name=first.name,
         message="\n".join(lines),
@@ -106,12 +107,12 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
     )
 
 
-def _gravity(risk: JudgedRisk) -> tuple[int, bool]:
+def _severity_rank(risk: JudgedRisk) -> tuple[int, bool]:
     # Of two that apply, the one that acceptance does not lift decides what is told.
     return _WORST[risk.applies.status], not risk.acceptable
 
 
-def holding(candidate: Candidate) -> Candidate:
+def only_holding_risks(candidate: Candidate) -> Candidate:
     """Returns `candidate` with only the risks that an update to it waits for."""
     return replace(candidate, risks=tuple(risk for risk in candidate.risks if risk.holds_up))
 

@@ -71,18 +71,20 @@ def advise(
             spec, current, configured_url=configured_url, architecture=current.architecture or architecture
         )
     except service.NotAsked as error:
-        return CurrentAdvice(condition=service.retrieved(Failure(error.reason, error.message)))
+        return CurrentAdvice(condition=service.retrieved_updates(Failure(error.reason, error.message)))
     due = query if service.is_due(state, query, now=now) else None
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
         return _from_graph(graph, spec, status, state.failure, _Pass(current, due, known, now))
     failure = state.failure if state.query == query else None
     if failure is None:
-        return CurrentAdvice(candidates=_kept(status, _Pass(current, due, known, now)), due=due, settled=False)
+        return CurrentAdvice(
+            candidates=_stored_candidates(status, _Pass(current, due, known, now)), due=due, settled=False
+        )
     keeps_earlier = failure.reason in _KEEPS
     return CurrentAdvice(
-        candidates=_kept(status, _Pass(current, due, known, now)) if keeps_earlier else (),
-        condition=service.retrieved(failure),
+        candidates=_stored_candidates(status, _Pass(current, due, known, now)) if keeps_earlier else (),
+        condition=service.retrieved_updates(failure),
         due=due,
     )
 
@@ -105,20 +107,20 @@ def _from_graph(
             migrating=requested_architecture == MULTI and current.architecture != MULTI,
         )
     except BadGraph as error:
-        earlier = () if error.reason == "VersionNotFound" else _kept(status, on)
-        failure = Failure(error.reason, service.unable(error.message))
-        return CurrentAdvice(earlier, nodes=graph.releases, condition=service.retrieved(failure), due=due)
+        earlier = () if error.reason == "VersionNotFound" else _stored_candidates(status, on)
+        failure = Failure(error.reason, service.unable_message(error.message))
+        return CurrentAdvice(earlier, nodes=graph.releases, condition=service.retrieved_updates(failure), due=due)
     return CurrentAdvice(
         from_advice(offered, on.known, on.now),
         graphs.reachable(graph, here),
         graph.releases,
-        service.retrieved(failure),
+        service.retrieved_updates(failure),
         due,
         graph=graph,
     )
 
 
-def _kept(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
+def _stored_candidates(status: ClusterVersionStatus, on: _Pass) -> tuple[Candidate, ...]:
     """Returns the service's earlier advice as stored in ClusterVersion, without the risks that the operator added."""
     conditional = tuple(update for update in map(_service_part, status.conditional_updates) if update is not None)
     # The CVO lists a release either as available or as conditional, never as both.
@@ -136,7 +138,7 @@ def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
     service_risks = tuple(
         graphs.known_rules(risk)
         for risk in update.risks
-        if not preflight_reasons.is_preflights(risk) and not risks.owns(risk)
+        if not preflight_reasons.is_preflights(risk) and not risks.is_from_source(risk)
     )
     return ConditionalUpdate(release=update.release, risks=service_risks)
 

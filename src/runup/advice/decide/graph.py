@@ -128,24 +128,24 @@ def parse_graph(data: bytes) -> Graph:
     Takes a second at most, and 256 MiB: not for an event loop.
     """
     if len(data) > graph_limits.MAX_BYTES:
-        raise graph_limits.bad(f"the update service's answer is longer than {graph_limits.MAX_BYTES} bytes")
+        raise graph_limits.bad_graph(f"the update service's answer is longer than {graph_limits.MAX_BYTES} bytes")
     try:
         document = codec.bounded(GraphDocument, data, most_values=graph_limits.MAX_VALUES)
     except codec.DecodeError as error:
-        raise graph_limits.bad(f"the update service's answer is no graph: {error}") from error
+        raise graph_limits.bad_graph(f"the update service's answer is no graph: {error}") from error
     groups = [(len(group.edges), group.risks) for group in document.conditional_edges]
     graph_limits.document(len(document.nodes), len(document.edges), groups)
     last = len(document.nodes)
     for edge in document.edges:
         if not all(0 <= index < last for index in edge):
-            raise graph_limits.bad(f"edge {list(edge)} points outside the {last} nodes")
+            raise graph_limits.bad_graph(f"edge {list(edge)} points outside the {last} nodes")
     for node in document.nodes:
         if len(node.version) > graph_limits.MAX_VERSION or parse(node.version) is None:
-            raise graph_limits.bad(f"node version {graph_limits.shown(node.version)} is no semantic version")
+            raise graph_limits.bad_graph(f"node version {graph_limits.quote_name(node.version)} is no semantic version")
     return Graph(document)
 
 
-def judge(graph: Graph, *, current: Version, channel: str) -> None:
+def derive_advice(graph: Graph, *, current: Version, channel: str) -> None:
     """Derives from `graph` all that passes need. Raises BadGraph if it cannot be used for `current`.
 
     The first pass would derive the same, but a pass runs in the event loop.
@@ -171,24 +171,26 @@ def _advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Ad
     if migrating:
         return Advice(updates=(graph.releases[here],))
     plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == here)
-    graph_limits.updates(graph_limits.shown(current.text), len(plain), _groups(graph, current))
+    graph_limits.updates(graph_limits.quote_name(current.text), len(plain), _groups(graph, current))
     conditional = _conditional(graph, current)
     # A release that is offered with and without risks counts as one with risks.
     guarded = {update.release.image for update in conditional}
     return Advice(
         updates=newest_first(release for to in plain if (release := graph.releases[to]).image not in guarded),
-        conditional=tuple(sorted(_unique(conditional), key=lambda update: _order(update.release), reverse=True)),
+        conditional=tuple(
+            sorted(_unique(conditional), key=lambda update: _version_order(update.release), reverse=True)
+        ),
     )
 
 
 def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
     """Returns every release that some path from `current` reaches, regardless of risks; `current` is not included."""
     if current.text not in graph.reached:
-        graph.reached[current.text] = _reachable(graph, current)
+        graph.reached[current.text] = _find_reachable(graph, current)
     return graph.reached[current.text]
 
 
-def _reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
+def _find_reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
     start = {index for index, version in enumerate(graph.versions) if version == current}
     visited, queue = set(start), list(start)
     while queue:
@@ -200,15 +202,15 @@ def _reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
 
 def newest_first(releases: Iterable[Release]) -> tuple[Release, ...]:
     """Returns `releases` by version, the newest first."""
-    return tuple(sorted(releases, key=_order, reverse=True))
+    return tuple(sorted(releases, key=_version_order, reverse=True))
 
 
 def known_rules(risk: ConditionalUpdateRisk) -> ConditionalUpdateRisk:
     """Returns `risk` with only those matching rules that are valid and of a known type."""
-    return replace(risk, matching_rules=tuple(rule for rule in risk.matching_rules if _valid(rule)))
+    return replace(risk, matching_rules=tuple(rule for rule in risk.matching_rules if _is_valid_rule(rule)))
 
 
-def _valid(rule: MatchingRule) -> bool:
+def _is_valid_rule(rule: MatchingRule) -> bool:
     if rule.type == "Always":
         return rule.promql is None
     return rule.type == "PromQL" and rule.promql is not None and bool(rule.promql.promql)
@@ -237,7 +239,9 @@ def _conditional(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...
             unknown.update(targets)
         for to in targets:
             if to not in by_version:
-                raise graph_limits.bad(f"a conditional edge leads to {graph_limits.shown(to)}, which is no node")
+                raise graph_limits.bad_graph(
+                    f"a conditional edge leads to {graph_limits.quote_name(to)}, which is no node"
+                )
             risks.setdefault(to, {}).update((risk.name, risk) for risk in pruned)
     return tuple(
         ConditionalUpdate(release=by_version[to], risks=tuple(by_name.values()))
@@ -276,6 +280,6 @@ def _release(node: GraphNode) -> Release:
     )
 
 
-def _order(release: Release) -> tuple[bool, Version]:
+def _version_order(release: Release) -> tuple[bool, Version]:
     version = parse(release.version)
     return version is not None, version or Version("0.0.0")

@@ -83,42 +83,42 @@ def read(schema: str, channels: Mapping[str, Any], blocked: Mapping[str, Any], r
         schema=schema.strip(),
         channels=dict(_channel(name, document) for name, document in sorted(channels.items())),
         blocked=tuple(_edge(name, document) for name, document in sorted(blocked.items())),
-        previous=dict(_previous(raw)),
+        previous=dict(_previous_metadata(raw)),
     )
 
 
-def plain(name: str, architecture: str) -> str:
+def version_for(name: str, architecture: str) -> str:
     """Returns the version that a release's name means for `architecture`, empty if it is for another one."""
     version, _, meant = name.partition("+")
     return version if meant in ("", architecture) else ""
 
 
 def _channel(file: str, document: Any) -> tuple[str, tuple[str, ...]]:
-    channel = _converted(_Channel, file, document)
+    channel = _convert_document(_Channel, file, document)
     for name in channel.versions:
         _check_version(file, name)
     return channel.name, channel.versions
 
 
 def _edge(file: str, document: Any) -> BlockedEdge:
-    blocked = _converted(_Blocked, file, document)
+    blocked = _convert_document(_Blocked, file, document)
     _check_version(file, blocked.to)
     try:
         origin = compile_regexp(blocked.from_)
     except RegexpError as error:
-        raise _bad(file, f"from {blocked.from_!r} is not a regular expression: {error}") from error
+        raise _bad_data(file, f"from {blocked.from_!r} is not a regular expression: {error}") from error
     risk = None
     if blocked.matching_rules:
         missing = [key for key in ("name", "message", "url") if not getattr(blocked, key)]
         if missing:
-            raise _bad(file, f"a risk needs {' and '.join(missing)} beside matchingRules")
+            raise _bad_data(file, f"a risk needs {' and '.join(missing)} beside matchingRules")
         risk = ConditionalUpdateRisk(
             name=blocked.name, message=blocked.message, url=blocked.url, matching_rules=blocked.matching_rules
         )
     return BlockedEdge(blocked.to, origin, file, risk, blocked.fixed_in)
 
 
-def _previous(raw: Any) -> Iterator[tuple[str, Previous]]:
+def _previous_metadata(raw: Any) -> Iterator[tuple[str, Previous]]:
     file = "raw/metadata.json"
     for name, changes in _mapping(file, raw or {}).items():
         metadata = _mapping(file, changes)
@@ -129,21 +129,21 @@ def _previous(raw: Any) -> Iterator[tuple[str, Previous]]:
 
 def _mapping(file: str, value: Any) -> JSON:
     if not isinstance(value, dict):
-        raise _bad(file, "a mapping is wanted")
+        raise _bad_data(file, "a mapping is wanted")
     return value
 
 
 def _check_version(file: str, name: str) -> None:
     if parse(name.partition("+")[0]) is None:
-        raise _bad(file, f"{name!r} is not a semantic version")
+        raise _bad_data(file, f"{name!r} is not a semantic version")
 
 
-def _converted(kind: Any, file: str, document: Any) -> Any:
+def _convert_document(kind: Any, file: str, document: Any) -> Any:
     try:
         return codec.convert(kind, document)
     except codec.DecodeError as error:
-        raise _bad(file, str(error)) from error
+        raise _bad_data(file, str(error)) from error
 
 
-def _bad(file: str, problem: str) -> BadGraphData:
+def _bad_data(file: str, problem: str) -> BadGraphData:
     return BadGraphData(f"{file}: {problem}", reason="BadGraphData")

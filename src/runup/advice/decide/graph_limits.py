@@ -59,7 +59,7 @@ def updates(origin: str, plain: int, groups: Iterable[RiskGroup]) -> None:
     for number, risks in groups:
         risky += number
         pairs += number * len(risks)
-        text += number * sum(map(_text, risks))
+        text += number * sum(map(_text_length, risks))
         queries.update(rule.promql.promql for risk in risks for rule in risk.matching_rules if rule.promql)
     of = f"from {origin}"
     _at_most(plain, MAX_UPDATES, f"updates {of}")
@@ -69,21 +69,21 @@ def updates(origin: str, plain: int, groups: Iterable[RiskGroup]) -> None:
     _at_most(len(queries), MAX_QUERIES, f"PromQL queries for updates {of}")
 
 
-def shown(text: str) -> str:
+def quote_name(text: str) -> str:
     """Returns a name of the answer's as messages quote it."""
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
-def bad(message: str) -> BadGraph:
+def bad_graph(message: str) -> BadGraph:
     """Returns the error for an answer that is not a usable graph."""
     return BadGraph(message, reason="ResponseInvalid")
 
 
-def _text(risk: ConditionalUpdateRisk) -> int:
+def _text_length(risk: ConditionalUpdateRisk) -> int:
     queries = [rule.promql.promql for rule in risk.matching_rules if rule.promql]
     return sum(map(len, (risk.name, risk.message, risk.url, *queries)))
 
 
 def _at_most(number: int, limit: int, what: str) -> None:
     if number > limit:
-        raise bad(f"the update service's answer has {number} {what}; the limit is {limit}")
+        raise bad_graph(f"the update service's answer has {number} {what}; the limit is {limit}")

@@ -22,7 +22,7 @@ GUARDS = {
 }
 
 
-def guarding(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
+def guard_conditions(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
     """Returns the conditions for which `--to` refuses, without `--allow-upgrade-with-warnings`."""
     found = (find(conditions, type_) for type_ in GUARDS)
     return tuple(condition for condition in found if condition is not None and condition.status == "True")

@@ -15,7 +15,7 @@ from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
 APPLIES = "Applies"
 
 
-def applies(risk: ConditionalUpdateRisk, known: PrometheusState, now: datetime) -> Condition:
+def evaluate_rules(risk: ConditionalUpdateRisk, known: PrometheusState, now: datetime) -> Condition:
     """Returns the `Applies` condition of `risk`, without a time."""
     problems: list[str] = []
     for rule in risk.matching_rules:

@@ -116,18 +116,18 @@ def read(body: bytes) -> bool:
     """
     try:
         if codec.values_in(body) > MAX_VALUES:
-            raise _bad(f"the answer cannot be read: it has more than {MAX_VALUES} values")
+            raise _bad_answer(f"the answer cannot be read: it has more than {MAX_VALUES} values")
         answer = codec.exactly(_Answer, body)
         if answer.status != "success":
-            raise _bad(answer.error or "it says no more than that it failed")
+            raise _bad_answer(answer.error or "it says no more than that it failed")
         kind = codec.exactly(_Kind, bytes(answer.data)).result_type
         if kind != "vector":
-            raise _bad(f"the result is a {kind or 'thing without a type'}, not a vector")
+            raise _bad_answer(f"the result is a {kind or 'thing without a type'}, not a vector")
         samples = codec.exactly(_Vector, bytes(answer.data)).result
     except codec.DecodeError as error:
-        raise _bad(f"the answer cannot be read: {error}") from error
+        raise _bad_answer(f"the answer cannot be read: {error}") from error
     if len(samples) != 1:
-        raise _bad(f"invalid PromQL result length must be one, but is {len(samples)}")
+        raise _bad_answer(f"invalid PromQL result length must be one, but is {len(samples)}")
     return _verdict(samples[0].value[1])
 
 
@@ -135,14 +135,14 @@ def _verdict(text: str) -> bool:
     try:
         value = float(text)
     except ValueError as error:
-        raise _bad(f"invalid PromQL result {text!r} is not a number") from error
+        raise _bad_answer(f"invalid PromQL result {text!r} is not a number") from error
     # The CVO accepts only these two results as well (openshift/cluster-version-operator, pkg/clusterconditions/promql).
     if math.isnan(value) or value not in (0.0, 1.0):
-        raise _bad(f"invalid PromQL result (must be 0 or 1): {text}")
+        raise _bad_answer(f"invalid PromQL result (must be 0 or 1): {text}")
     return value == 1.0
 
 
-def _bad(why: str) -> BadAnswer:
+def _bad_answer(why: str) -> BadAnswer:
     return BadAnswer(cut(why, MAX_ERROR), reason="EvaluationFailed")
 
 

@@ -46,11 +46,11 @@ class _Part(NamedTuple):
     messages: tuple[str, ...]
 
 
-def recommended(candidate: Candidate, accepted: Collection[str]) -> Condition:
+def recommended_condition(candidate: Candidate, accepted: Collection[str]) -> Condition:
     """Returns the condition, without a time. `accepted` is empty if the feature gate for accepting risks is off."""
     total = _Part("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
     for risk in _told_once(candidate.risks, accepted):
-        part = _part(risk, accepted)
+        part = _part_of_risk(risk, accepted)
         if part is not None:
             total = _fold(total, part)
     message = joined(total.messages, "\n\n", _MAX_MESSAGE)
@@ -72,7 +72,7 @@ def _told_once(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iterat
             yield risk
 
 
-def unaccepted(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
+def unaccepted_names(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
     """Returns the names of the risks that block the update, sorted: they may apply, and nobody accepted them.
 
     Risks that acceptance does not lift are not among them: the update's own guards decide about those.
@@ -88,7 +88,7 @@ def not_acceptable(candidate: Candidate) -> tuple[str, ...]:
     )
 
 
-def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
+def _part_of_risk(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
     """Returns one risk's contribution to the condition, None if the risk does not apply."""
     if risk.applies.status == "False":
         return None
@@ -106,10 +106,10 @@ def _part(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
 def _fold(total: _Part, new: _Part) -> _Part:
     """Returns the condition so far combined with another contribution."""
     status = max(total.status, new.status, key=lambda value: _RANK[value])
-    return _Part(status, _reason(total.reason, new.reason), _messages(total, new))
+    return _Part(status, _combined_reason(total.reason, new.reason), _messages(total, new))
 
 
-def _reason(old: str, new: str) -> str:
+def _combined_reason(old: str, new: str) -> str:
     if old == new or new == NOT_EXPOSED:
         return old
     if old in (NOT_EXPOSED, ACCEPTED) or (old == REPAIRS and new != ACCEPTED):

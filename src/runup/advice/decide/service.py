@@ -140,14 +140,14 @@ def usable_graph(state: ServiceState, query: Query, *, now: datetime) -> Graph |
     return state.graph if now - state.succeeded_at < MAX_AGE else None
 
 
-def retrieved(failure: Failure | None) -> Condition:
+def retrieved_updates(failure: Failure | None) -> Condition:
     """Returns the condition RetrievedUpdates after an attempt."""
     if failure is None:
         return Condition(type="RetrievedUpdates", status="True")
     return Condition(type="RetrievedUpdates", status="False", reason=failure.reason, message=failure.message)
 
 
-def unable(detail: str) -> str:
+def unable_message(detail: str) -> str:
     """Returns RetrievedUpdates' message for a failure between the operator and the service."""
     return f"Unable to retrieve available updates: {detail}"
 

@@ -86,7 +86,7 @@ def ways(
     return UpdatePaths(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
 
 
-def way(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]) -> tuple[Step, ...]:
+def shortest_way(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]) -> tuple[Step, ...]:
     """Returns the shortest way from `origin` to `goal` whose steps `allows` (from, to) admits; empty if there is none.
 
     Versions are compared as semantic versions, whose build metadata does not count.

@@ -32,14 +32,16 @@ def upgradeable(
     if found is not None and found.status == "False" and found.reason.startswith(not_known):
         return found
     if applying:
-        return Condition(type=UPGRADEABLE, status="False", reason=_reason(applying), message=_message(applying))
+        return Condition(
+            type=UPGRADEABLE, status="False", reason=_upgradeable_reason(applying), message=_message(applying)
+        )
     if unknown:
         text = "; ".join(risk.unknown for risk in unknown)
         return Condition(type=UPGRADEABLE, status="Unknown", reason="EvaluationFailed", message=text)
     return None
 
 
-def _reason(risks: Sequence[SourceRisk]) -> str:
+def _upgradeable_reason(risks: Sequence[SourceRisk]) -> str:
     if len(risks) > 1:
         return "MultipleReasons"
     return risks[0].name if _REASON.fullmatch(risks[0].name) else "RiskNameNotCompatibleWithReasonProperty"

@@ -56,7 +56,7 @@ class ClusterValuesWatcher:
         self._owner_uid = owner_uid
         for resource in resources_for(tasks, self._operator):
             if resource not in self._caches:
-                self._follow(resource)
+                self._watch_kind(resource)
         self.surroundings = self._now()
 
     async def settled(self) -> None:
@@ -75,10 +75,10 @@ class ClusterValuesWatcher:
         self._tasks.clear()
         self._caches.clear()
 
-    def _follow(self, resource: Resource) -> None:
+    def _watch_kind(self, resource: Resource) -> None:
         cache: Cache[Configuration] = Cache(Configuration)
         self._caches[resource] = cache
-        cache.add_listener(lambda *_: self._look())
+        cache.add_listener(lambda *_: self._update_values())
         reflector = Reflector(
             self._client,
             Configuration,
@@ -90,33 +90,33 @@ class ClusterValuesWatcher:
         )
         self._tasks.append(asyncio.create_task(restart_on_error(reflector.run, self._clock)))
 
-    def _look(self) -> None:
+    def _update_values(self) -> None:
         new = self._now()
         if new != self.surroundings:
             self.surroundings = new
             self._changed()
 
     def _now(self) -> ClusterValues:
-        proxy = self._get(PROXY)
+        proxy = self._cluster_object(PROXY)
         status = proxy.status if proxy is not None else {}
-        host, port = self._address()
-        api_server = self._get(API_SERVER)
+        host, port = self._internal_api_server()
+        api_server = self._cluster_object(API_SERVER)
         return ClusterValues(
             owner_uid=self._owner_uid,
-            proxy=Proxy(*(_text(status, key) for key in ("httpProxy", "httpsProxy", "noProxy"))),
+            proxy=Proxy(*(_text_value(status, key) for key in ("httpProxy", "httpsProxy", "noProxy"))),
             operator=self._operator,
             internal_host=host,
             internal_port=port,
             tls=tls_profile.profile_of({"spec": api_server.spec}) if api_server is not None else None,
         )
 
-    def _get(self, resource: Resource) -> Configuration | None:
+    def _cluster_object(self, resource: Resource) -> Configuration | None:
         cache = self._caches.get(resource)
         return cache.get(_CLUSTER) if cache is not None else None
 
-    def _address(self) -> tuple[str, str]:
-        infrastructure = self._get(INFRASTRUCTURE)
-        url = urlsplit(_text(infrastructure.status, "apiServerInternalURI") if infrastructure is not None else "")
+    def _internal_api_server(self) -> tuple[str, str]:
+        infrastructure = self._cluster_object(INFRASTRUCTURE)
+        url = urlsplit(_text_value(infrastructure.status, "apiServerInternalURI") if infrastructure is not None else "")
         try:
             return (url.hostname or "", str(url.port or _HTTPS)) if url.hostname else ("", "")
         except ValueError:  # the port is not a valid number
@@ -137,6 +137,6 @@ def resources_for(tasks: Sequence[Task], operator: tuple[str, str]) -> set[Resou
     return resources
 
 
-def _text(values: dict[str, Any], key: str) -> str:
+def _text_value(values: dict[str, Any], key: str) -> str:
     value = values.get(key)
     return value if isinstance(value, str) else ""

@@ -45,7 +45,7 @@ class ResourceDiscovery:
         if defined := self._defined.get((group, version, kind)):
             return defined
         if api_version not in self._asked:
-            self._asked[api_version] = asyncio.create_task(self._ask(api_version))
+            self._asked[api_version] = asyncio.create_task(self._discover(api_version))
         try:
             # Shielded, because other callers may wait for the same request when this one is cancelled.
             return (await asyncio.shield(self._asked[api_version])).get((group, version, kind))
@@ -57,7 +57,7 @@ class ResourceDiscovery:
         """Drops the cached answer for `api_version`, so that the next call asks the server."""
         self._asked.pop(api_version, None)
 
-    async def _ask(self, api_version: str) -> Known:
+    async def _discover(self, api_version: str) -> Known:
         root = "/apis/" if "/" in api_version else "/api/"
         try:
             data: bytes = await self._client.send(calls.get_path(f"{root}{api_version}"))

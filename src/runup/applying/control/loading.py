@@ -44,7 +44,7 @@ class ReleaseLoads:
         # The last error stays visible until this attempt has ended.
         before = known or Loading()
         self.states[release.image] = Loading(running=True, reason=before.reason, error=before.error, at=before.at)
-        self._tasks[release.image] = asyncio.create_task(self._load(release))
+        self._tasks[release.image] = asyncio.create_task(self._load_release(release))
 
     def payload(self, image: str) -> Payload | None:
         """Returns the release of that pull spec, None if it is not loaded."""
@@ -56,7 +56,7 @@ class ReleaseLoads:
         await cancel(list(self._tasks.values()))
         self._tasks.clear()
 
-    async def _load(self, release: Release) -> None:
+    async def _load_release(self, release: Release) -> None:
         image = release.image
         try:
             payload = await self._payloads.load(release)

@@ -32,9 +32,9 @@ from runup.applying.control.notices import Notices
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
 from runup.applying.decide import ownership
-from runup.applying.decide.notices import CONTESTED, contested, dropped
+from runup.applying.decide.notices import CONTESTED, contested_notice, dropped_notice
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
-from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, rendered
+from runup.applying.decide.rendering import LABEL, ClusterValues, Rendered, render
 from runup.applying.decide.task import Task
 from runup.applying.decide.workload_health import DEFINITION, JOB, KINDS
 from runup.release.decide.manifest import Identity
@@ -111,7 +111,7 @@ class ObjectApplier:
             defined: task
             for task in tasks
             if task.kind == DEFINITION and not task.deletes
-            for defined in _defined(task)
+            for defined in _defined_kinds(task)
         }
 
     def needs(self, task: Task) -> Iterator[Task]:
@@ -141,7 +141,7 @@ class ObjectApplier:
 
     def defined_by(self, task: Task) -> tuple[tuple[str, str], ...]:
         """Returns group and kind of what `task` defines; empty if it is not a CustomResourceDefinition."""
-        return _defined(task) if task.kind == DEFINITION and not task.deletes else ()
+        return _defined_kinds(task) if task.kind == DEFINITION and not task.deletes else ()
 
     def operator(self, name: str) -> ClusterOperator | None:
         """Returns the ClusterOperator of that name, None if there is none."""
@@ -172,9 +172,9 @@ class ObjectApplier:
         if watched.metadata.labels.get(LABEL) != digest or not watched.owned or watched.others:
             return False
         # The label is right, but this process has no record of these fields, for example after a restart.
-        if not ownership.covers(json.loads(watched.owned), self._rendered(task).object):
+        if not ownership.owns_all_of(json.loads(watched.owned), self._render_task(task).object):
             return False
-        self._memory.good[task.identity] = _good(digest, watched)
+        self._memory.good[task.identity] = _good_state(digest, watched)
         return True
 
     def drifted(self, task: Task) -> bool:
@@ -206,11 +206,11 @@ class ObjectApplier:
         try:
             resource = await self._resource(task)
             if resource is not None:
-                obj = self._rendered(task).object
+                obj = self._render_task(task).object
                 writer = await object_requests.contesting_writer(self._client, resource, obj)
         except (KubeError, DecodeError, Terminal) as error:
             log.debug("who changes an object is not known", task=str(task), error=str(error))
-        await self._notices.tell(contested(task, writer))
+        await self._notices.tell(contested_notice(task, writer))
 
     def look_again(self) -> None:
         """Computes the digests of all objects again, after the cluster's values have changed."""
@@ -233,9 +233,9 @@ class ObjectApplier:
             if (not anew and self.in_place(task)) or (anew and task.identity in self._memory.over):
                 return
             self._memory.over.discard(task.identity)
-            await self._write(task)
+            await self._write_object(task)
 
-    async def _write(self, task: Task) -> None:
+    async def _write_object(self, task: Task) -> None:
         resource = await self._resource(task)
         if resource is None:
             # The next attempt asks again: the kind may be served by then.
@@ -243,7 +243,7 @@ class ObjectApplier:
             raise KindMissing(f"{task.identity.kind} in {_api_version(task)}")
         async with self._slots:
             # Rendered only now, because all CustomResourceDefinitions at once take megabytes.
-            new = self._rendered(task)
+            new = self._render_task(task)
             is_new_operator = task.kind == CLUSTER_OPERATOR and self.operator(task.identity.name) is None
             self.writes += 1
             try:
@@ -257,15 +257,15 @@ class ObjectApplier:
                         self._client, resource, new.object, known=known, warned=warnings.extend
                     )
                     if warnings:
-                        await self._notices.tell(dropped(task, warnings))
+                        await self._notices.tell(dropped_notice(task, warnings))
             except NotFound as error:
                 if error.api_missing:
                     self._kinds.forget(_api_version(task))
                 raise
             if is_new_operator:
-                await self._relate(task, resource)
+                await self._write_related_objects(task, resource)
         if answer is not None:
-            self._memory.good[task.identity] = _good(new.digest, answer)
+            self._memory.good[task.identity] = _good_state(new.digest, answer)
             if task.kind in KINDS:
                 self._memory.answers[task.identity] = answer
         # The write has succeeded, so the kind is served and can be watched.
@@ -275,17 +275,17 @@ class ObjectApplier:
             self._memory.good.pop(task.identity, None)
             await self.tracking.follow_single(resource, task.identity)
 
-    async def _relate(self, task: Task, resource: Resource) -> None:
+    async def _write_related_objects(self, task: Task, resource: Resource) -> None:
         related = (task.manifest.object.get("status") or {}).get("relatedObjects")
         if related:
             self.writes += 1
-            await object_requests.relate(self._client, resource, task.identity.name, related)
+            await object_requests.write_related_objects(self._client, resource, task.identity.name, related)
 
     async def _resource(self, task: Task) -> Resource | None:
         return await self._kinds.resource(_api_version(task), task.identity.kind)
 
-    def _rendered(self, task: Task) -> Rendered:
-        return rendered(task, self._surroundings())
+    def _render_task(self, task: Task) -> Rendered:
+        return render(task, self._surroundings())
 
 
 def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, str]:
@@ -296,13 +296,13 @@ def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, 
     digests: dict[int, str] = {}
     for task in tasks:
         try:
-            digests[task.index] = rendered(task, surroundings).digest
+            digests[task.index] = render(task, surroundings).digest
         except Terminal:
             digests[task.index] = ""
     return digests
 
 
-def _good(digest: str, obj: Owned) -> Good:
+def _good_state(digest: str, obj: Owned) -> Good:
     return Good(digest, short_digest(obj.owned), _version(obj), obj.others)
 
 
@@ -311,7 +311,7 @@ def short_digest(fields: bytes) -> bytes:
     return hashlib.sha256(fields).digest()
 
 
-def _defined(task: Task) -> tuple[tuple[str, str], ...]:
+def _defined_kinds(task: Task) -> tuple[tuple[str, str], ...]:
     spec = task.manifest.object.get("spec") or {}
     return ((str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))),)
 

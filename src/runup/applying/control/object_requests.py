@@ -24,7 +24,7 @@ from kubekit.kube.request import Call, Request
 from kubekit.kube.warnings import texts_of
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others
 from runup.applying.decide import contesting_writers, ownership
-from runup.applying.decide.merge_rules import MERGER, merged, writes_of_others
+from runup.applying.decide.merge_rules import MERGER, merge_objects, writes_of_others
 from runup.applying.decide.ownership import MANAGER
 from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.workload_health import KINDS
@@ -52,7 +52,7 @@ async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes =
             raise
         # What others added may exclude what the manifest says: another handler of a probe, a port of the same name.
         answer = await _apply_after_merge(client, resource, obj, error)
-    written = reduced(answer, _kind(resource))
+    written = reduce_for_memory(answer, _kind_of(resource))
     if not written.owned or written.others in (b"", known):
         return written
     return await _merge(client, resource, obj, manager=MERGER)
@@ -61,13 +61,13 @@ async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes =
 async def create(client: Client, resource: Resource, obj: JSON) -> Owned | None:
     """Creates `obj` and returns the server's answer; None if an object of that name exists, whatever its content."""
     try:
-        answer = await client.send(_narrow(calls.create(resource, obj, field_manager=MANAGER), resource))
+        answer = await client.send(_narrow_answer(calls.create(resource, obj, field_manager=MANAGER), resource))
     except AlreadyExists:
         return None
-    return reduced(answer, _kind(resource))
+    return reduce_for_memory(answer, _kind_of(resource))
 
 
-def reduced(obj: Owned, kind: tuple[str, str]) -> Owned:
+def reduce_for_memory(obj: Owned, kind: tuple[str, str]) -> Owned:
     """Returns `obj`, which is of that group and kind, reduced to what is kept in memory."""
     return without_others(obj, MANAGER, LABEL, writes_of_others(kind, obj.metadata))
 
@@ -77,10 +77,10 @@ async def contesting_writer(client: Client, resource: Resource, obj: JSON) -> st
     metadata = obj["metadata"]
     try:
         call = calls.get_raw(resource, metadata["name"], metadata.get("namespace", ""))
-        answer = await client.send(_narrow(call, resource))
+        answer = await client.send(_narrow_answer(call, resource))
     except NotFound:
         return ""
-    return contesting_writers.contesting_writer(_kind(resource), answer.metadata, obj)
+    return contesting_writers.contesting_writer(_kind_of(resource), answer.metadata, obj)
 
 
 async def delete(client: Client, resource: Resource, name: str, namespace: str) -> bool:
@@ -92,7 +92,7 @@ async def delete(client: Client, resource: Resource, name: str, namespace: str) 
     return True
 
 
-async def relate(client: Client, resource: Resource, name: str, related: list[Any]) -> None:
+async def write_related_objects(client: Client, resource: Resource, name: str, related: list[Any]) -> None:
     """Writes `relatedObjects` into a new ClusterOperator's status, before its operator has reported any."""
     patch = {"status": {"relatedObjects": related}}
     await client.send(calls.merge_patch(resource, name, patch, subresource="status", field_manager=MANAGER))
@@ -105,11 +105,11 @@ async def _merge(client: Client, resource: Resource, obj: JSON, *, manager: str,
     """
     metadata = obj["metadata"]
     live = await client.send(calls.get_raw(resource, metadata["name"], metadata.get("namespace", "")))
-    wanted = merged(_kind(resource), obj, live)
+    wanted = merge_objects(_kind_of(resource), obj, live)
     if wanted == live:
-        return reduced(codec.convert(_typed(resource), live), _kind(resource))
-    call = _narrow(calls.replace(resource, wanted, field_manager=manager), resource)
-    return reduced(await client.send(call, warned=warned), _kind(resource))
+        return reduce_for_memory(codec.convert(_typed(resource), live), _kind_of(resource))
+    call = _narrow_answer(calls.replace(resource, wanted, field_manager=manager), resource)
+    return reduce_for_memory(await client.send(call, warned=warned), _kind_of(resource))
 
 
 async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: ApiError, warned: Warned) -> Owned:
@@ -120,8 +120,8 @@ async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: A
     except NotFound as error:
         if error.api_missing:
             raise
-        call = _narrow(calls.create(resource, obj, field_manager=MANAGER), resource)
-        written = reduced(await client.send(call, warned=headers.extend), _kind(resource))
+        call = _narrow_answer(calls.create(resource, obj, field_manager=MANAGER), resource)
+        written = reduce_for_memory(await client.send(call, warned=headers.extend), _kind_of(resource))
     warnings = texts_of(headers)
     warned(warnings)
     name = f"{resource.kind.lower()} {written.metadata.namespace}/{written.metadata.name}".replace(" /", " ")
@@ -131,10 +131,10 @@ async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: A
 
 async def _apply(client: Client, resource: Resource, obj: JSON) -> Owned:
     # Forced, because the release decides its fields: docs/decisions/0045-what-is-in-place-is-known-from-metadata.md.
-    call = _narrow(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
+    call = _narrow_answer(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
     answer = await client.send(call)
     if any(ownership.is_earlier(each.manager, each.operation, each.subresource) for each in _managers(answer)):
-        await _adopt(client, resource, answer)
+        await _adopt_fields(client, resource, answer)
         answer = await client.send(call)
     return answer
 
@@ -148,12 +148,16 @@ async def _apply_after_merge(client: Client, resource: Resource, obj: JSON, refu
     return await _apply(client, resource, obj)
 
 
-async def _adopt(client: Client, resource: Resource, answer: Owned) -> None:
+async def _adopt_fields(client: Client, resource: Resource, answer: Owned) -> None:
     """Takes over the fields that earlier writers of manifests own; raises Conflict if the object changes meanwhile."""
     metadata = answer.metadata
     current = (await client.send(calls.get_raw(resource, metadata.name, metadata.namespace)))["metadata"]
     patch = [
-        {"op": "replace", "path": "/metadata/managedFields", "value": ownership.adopted(current["managedFields"])},
+        {
+            "op": "replace",
+            "path": "/metadata/managedFields",
+            "value": ownership.adopted_entries(current["managedFields"]),
+        },
         # The API server answers Conflict if the object has changed since this version was read.
         {"op": "replace", "path": "/metadata/resourceVersion", "value": current.get("resourceVersion", "")},
     ]
@@ -164,15 +168,15 @@ def _managers(answer: Owned) -> tuple[ManagedFields, ...]:
     return answer.metadata.managed_fields
 
 
-def _kind(resource: Resource) -> tuple[str, str]:
+def _kind_of(resource: Resource) -> tuple[str, str]:
     return resource.group, resource.kind
 
 
 def _typed(resource: Resource) -> type[Owned]:
-    return OwnedWorkload if _kind(resource) in KINDS else Owned
+    return OwnedWorkload if _kind_of(resource) in KINDS else Owned
 
 
-def _narrow(call: Call[JSON], resource: Resource) -> Call[Owned]:
+def _narrow_answer(call: Call[JSON], resource: Resource) -> Call[Owned]:
     """Returns `call` with an answer decoded only as far as needed: a CustomResourceDefinition has hundreds of KB."""
     kind = _typed(resource)
     base = call.request

@@ -55,13 +55,13 @@ class ObjectWatches:
         """Returns the cache of that kind, and starts to watch it if it is not watched yet."""
         kind = (resource.group, resource.kind)
         if kind not in self._followed:
-            self._followed[kind] = self._start(resource, kind, label_selector=LABEL, watch_s=WATCH_S)
+            self._followed[kind] = self._start_watch(resource, kind, label_selector=LABEL, watch_s=WATCH_S)
         return self._followed[kind].cache
 
     async def follow_single(self, resource: Resource, identity: Identity) -> None:
         """Watches one object that has no label of ours, and waits for its first list or an error."""
         if identity not in self._single:
-            self._single[identity] = self._start(
+            self._single[identity] = self._start_watch(
                 resource,
                 (resource.group, resource.kind),
                 namespace=identity.namespace,
@@ -131,7 +131,7 @@ class ObjectWatches:
         await cancel([each.task for each in self._followed.values()])
         self._followed.clear()
 
-    def _start(
+    def _start_watch(
         self,
         resource: Resource,
         kind: tuple[str, str],
@@ -143,7 +143,7 @@ class ObjectWatches:
     ) -> _Followed:
         typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
         # Other managers' entries and labels are dropped, because a release has hundreds of objects.
-        cache: Cache[Owned] = Cache(typed, keep=lambda obj: object_requests.reduced(obj, kind))
+        cache: Cache[Owned] = Cache(typed, keep=lambda obj: object_requests.reduce_for_memory(obj, kind))
         reflector = Reflector(
             self._client,
             typed,
@@ -159,10 +159,10 @@ class ObjectWatches:
         )
         group, name = kind
 
-        def heard(_change: object, old: Owned | None, new: Owned | None) -> None:
+        def on_event(_change: object, old: Owned | None, new: Owned | None) -> None:
             obj = new or old
             if obj is not None:
                 self._changed(Identity(group, name, obj.metadata.namespace, obj.metadata.name))
 
-        cache.add_listener(heard)
+        cache.add_listener(on_event)
         return _Followed(cache, reflector, asyncio.create_task(restart_on_error(reflector.run, self._clock)))

@@ -13,7 +13,7 @@ from runup.api.config_v1 import FeatureGate
 from runup.release.decide.capabilities import KNOWN, Capabilities
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
 from runup.release.decide.manifest import Manifest
-from runup.release.decide.payload import Payload, included, verification_of, version_hash
+from runup.release.decide.payload import Payload, included_in, verification_of, version_hash
 
 Key = tuple[str, frozenset[str]]
 
@@ -29,13 +29,13 @@ class OwnRelease:
 
     def manifests(self, gate: FeatureGate | None) -> tuple[Manifest, ...]:
         """Returns the manifests that the cluster gets."""
-        return self._included(feature_set_and_gates(gate, self.payload.version))
+        return self._included_manifests(feature_set_and_gates(gate, self.payload.version))
 
     def version_hash(self, gate: FeatureGate | None) -> str:
         """Returns the value of `status.versionHash`, cached for the last FeatureGate because it takes a second."""
         key = feature_set_and_gates(gate, self.payload.version)
         if key not in self._hashes:
-            self._hashes = {key: version_hash(self._included(key))}
+            self._hashes = {key: version_hash(self._included_manifests(key))}
         return self._hashes[key]
 
     def verifier(self, gate: FeatureGate | None) -> Verifier | None:
@@ -46,7 +46,7 @@ class OwnRelease:
         config_map = verification_of(self.manifests(gate))
         return verifier_from_config_map(config_map.object) if config_map is not None else None
 
-    def _included(self, key: Key) -> tuple[Manifest, ...]:
+    def _included_manifests(self, key: Key) -> tuple[Manifest, ...]:
         feature_set, gates = key
         # Manifests with an unknown capability are left out. Which capabilities are enabled counts only when applying.
         known = frozenset(KNOWN)
@@ -58,4 +58,4 @@ class OwnRelease:
             profile=self.profile,
             capabilities=Capabilities(known, known),
         )
-        return included(self.payload.manifests, filters)
+        return included_in(self.payload.manifests, filters)

@@ -136,7 +136,7 @@ class Run:
             for task in node.tasks:
                 if defining and after_definitions(task):
                     await asyncio.wait(defining)
-                if not await self._put(task):
+                if not await self._put_task(task):
                     continue
                 if task.kind == DEFINITION and not task.deletes:
                     defining.add(group.create_task(self._see_well(task)))
@@ -162,13 +162,13 @@ class Run:
         except FAILURES as error:
             log.debug("not created ahead", task=str(task), error=words_of(error))
 
-    async def _put(self, task: Task) -> bool:
+    async def _put_task(self, task: Task) -> bool:
         """Applies `task` and returns True; returns False if it was postponed."""
         await self._ours.wait()
         await self._insisting.awaited(task)
         hands_over = self.state is State.UPDATING and self._putting.hands_over(task)
         if not await self._insisting.put(task):
-            self._postpone(task)
+            self._postpone_task(task)
             return False
         if hands_over:
             await self._hand_over(task)
@@ -195,18 +195,18 @@ class Run:
                 if task.kind in ROLLED_OUT:
                     group.create_task(self._judging.rolled_out(task))
 
-    def _postpone(self, task: Task) -> None:
+    def _postpone_task(self, task: Task) -> None:
         """Applies `task` after the later tasks that it depends on: in its own place it would wait for ever."""
         assert self._group is not None
         needed = [*self.course.later(task)]
         text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
         log.info("postponed", task=str(task), until=[str(other) for other in needed])
         self.course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
-        self._group.create_task(self._after(task, needed))
+        self._group.create_task(self._put_after(task, needed))
 
-    async def _after(self, task: Task, needed: Sequence[Task]) -> None:
+    async def _put_after(self, task: Task, needed: Sequence[Task]) -> None:
         await self.course.finished(*needed)
-        if await self._put(task):
+        if await self._put_task(task):
             await self._see_well(task)
 
     async def _hand_over(self, task: Task) -> None:

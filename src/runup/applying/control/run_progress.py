@@ -83,11 +83,11 @@ class RunProgress:
     async def within(self, seconds: float, *events: asyncio.Event) -> None:
         """Waits until all of `events` are set, at most `seconds`."""
 
-        async def all_() -> None:
+        async def all_events() -> None:
             for event in events:
                 await event.wait()
 
-        waiters = [asyncio.ensure_future(all_()), asyncio.ensure_future(self.clock.sleep(seconds))]
+        waiters = [asyncio.ensure_future(all_events()), asyncio.ensure_future(self.clock.sleep(seconds))]
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:

@@ -36,7 +36,7 @@ from runup.process.leader_election import cancel
 from runup.process.threads import in_thread
 from runup.release.decide.capabilities import KNOWN, Capabilities
 from runup.release.decide.manifest import Identity, Manifest
-from runup.release.decide.payload import Payload, included, version_hash
+from runup.release.decide.payload import Payload, included_in, version_hash
 
 log = structlog.get_logger("payload")
 # Seconds between two reports of progress that are not urgent, and until a run that ended by a bug is started again.
@@ -124,7 +124,7 @@ class Worker:
             while True:
                 await self._new.wait()
                 self._new.clear()
-                await self._one()
+                await self._apply_until_new_work()
         finally:
             await cancel([telling])
             await self._gives.close()
@@ -136,7 +136,7 @@ class Worker:
         """Returns the state of work that follows other work: an installation continues, all else is an update."""
         return asked if asked is State.INITIALIZING else State.UPDATING
 
-    async def _one(self) -> None:
+    async def _apply_until_new_work(self) -> None:
         """Applies the current work until there is another; restarts it after `RESTART_DELAY_S` if a bug ended it."""
         work = self.work
         assert work is not None
@@ -158,7 +158,7 @@ class Worker:
         await self._new.wait()
 
     async def _apply(self, work: Work) -> None:
-        manifests, release_hash = await in_thread(lambda: chosen(work), "choose manifests")
+        manifests, release_hash = await in_thread(lambda: chosen_manifests(work), "choose manifests")
         tasks = tasks_of(manifests)
         self._since.clear()
         self._deleting.forget()
@@ -290,7 +290,7 @@ class Worker:
             self._urgent.clear()
 
 
-def chosen(work: Work) -> tuple[tuple[Manifest, ...], str]:
+def chosen_manifests(work: Work) -> tuple[tuple[Manifest, ...], str]:
     """Returns the manifests to apply, and the hash over those that the cluster gets whatever is turned off in it.
 
     If two manifests are of one object, the last one counts, as if both were applied one after the other.
@@ -298,7 +298,7 @@ def chosen(work: Work) -> tuple[tuple[Manifest, ...], str]:
     filters = work.wanted.filters
     known = Capabilities(frozenset(KNOWN), frozenset(KNOWN)) if work.own else None
     # The hash must not change when an administrator enables a capability or sets an override.
-    loaded = included(work.payload.manifests, replace(filters, capabilities=known, overrides=()))
-    applied = included(loaded, filters)
+    loaded = included_in(work.payload.manifests, replace(filters, capabilities=known, overrides=()))
+    applied = included_in(loaded, filters)
     last_by_identity = {manifest.identity: manifest for manifest in applied}
     return tuple(each for each in applied if last_by_identity[each.identity] is each), version_hash(loaded)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from runup.api.owned_v1 import ManagedFields, OwnedMeta
-from runup.applying.decide.merge_rules import Kind, concerns, is_foreign
+from runup.applying.decide.merge_rules import Kind, concerns_rule, is_foreign
 from runup.applying.decide.merging import JSON, only_others
 from runup.applying.decide.ownership import MANAGER
 
@@ -23,7 +23,7 @@ def contesting_writer(kind: Kind, metadata: OwnedMeta, manifest: JSON) -> str:
 
     def order(entry: ManagedFields) -> tuple[bool, str]:
         left = only_others(entry.fields_v1, ours)
-        return concerns(kind, left) or _is_said(left, manifest), entry.time
+        return concerns_rule(kind, left) or _is_said(left, manifest), entry.time
 
     return max(others, key=order).manager if others else ""
 

@@ -49,14 +49,14 @@ class Verdict:
 
 def summarize(problems: Iterable[Problem]) -> Summary | None:
     """Returns the one problem that stands for `problems`, None if there are none."""
-    merged = _merged(problems)
+    merged = _merge_problems(problems)
     if not merged:
         return None
     if len(merged) == 1:
         return Summary(merged[0])
     lines = sorted({problem.message for problem in merged})
     text = joined(["Multiple errors are preventing progress:", *lines], "\n* ", MAX_MESSAGE_BYTES)
-    return Summary(Problem(MULTIPLE, text, _worst(merged)), tuple(merged))
+    return Summary(Problem(MULTIPLE, text, _worst_effect(merged)), tuple(merged))
 
 
 def without_progress(summary: Summary) -> Summary | None:
@@ -67,24 +67,24 @@ def without_progress(summary: Summary) -> Summary | None:
     return summarize(remaining)
 
 
-def judge(problem: Problem, *, now: datetime) -> Verdict:
+def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
     """Decides whether `problem` still counts as progress at `now`, and in which words."""
     if problem.effect is Effect.NONE:
-        return _waiting(problem, now)
+        return _judge_waiting(problem, now)
     if problem.effect is not Effect.FAIL_AFTER_INTERVAL:
         return Verdict(False)
     late = [name for name in problem.names if problem.waited_longer(name, INTERVAL, now)]
     if late:
         return Verdict(False, f"wait has exceeded 40 minutes for these operators: {', '.join(late)}")
     text = f"waiting up to 40 minutes on {', '.join(problem.names)}"
-    return Verdict(True, text, next_look=_next(problem, lambda _: INTERVAL, now))
+    return Verdict(True, text, next_look=_next_overdue(problem, lambda _: INTERVAL, now))
 
 
-def _waiting(problem: Problem, now: datetime) -> Verdict:
+def _judge_waiting(problem: Problem, now: datetime) -> Verdict:
     if not problem.names:
         return Verdict(True, problem.message)
-    slow = [name for name in problem.names if problem.waited_longer(name, _patience(name), now)]
-    then = _next(problem, _patience, now)
+    slow = [name for name in problem.names if problem.waited_longer(name, _patience_for(name), now)]
+    then = _next_overdue(problem, _patience_for, now)
     if not slow:
         return Verdict(True, f"waiting on {', '.join(problem.names)}", next_look=then)
     others = ", ".join(name for name in slow if name != MACHINE_CONFIG)
@@ -93,17 +93,17 @@ def _waiting(problem: Problem, now: datetime) -> Verdict:
     return Verdict(True, f"waiting on {' and '.join(waits)} which is longer than expected", slow=True, next_look=then)
 
 
-def _patience(name: str) -> timedelta:
+def _patience_for(name: str) -> timedelta:
     return SLOW_AFTER_MACHINE_CONFIG if name == MACHINE_CONFIG else SLOW_AFTER
 
 
-def _next(problem: Problem, limit: Callable[[str], timedelta], now: datetime) -> datetime | None:
+def _next_overdue(problem: Problem, limit: Callable[[str], timedelta], now: datetime) -> datetime | None:
     """Returns when the next of the operators will have been waited for too long, None if none will."""
     ends = [since + limit(name) for name, since in problem.since]
     return min((end for end in ends if end >= now), default=None)
 
 
-def _merged(problems: Iterable[Problem]) -> list[Problem]:
+def _merge_problems(problems: Iterable[Problem]) -> list[Problem]:
     """Merges what is the same problem of several objects, and drops other duplicates; sorted by reason."""
     by_key: dict[object, list[Problem]] = {}
     for problem in problems:
@@ -140,9 +140,15 @@ def _plural(same: Sequence[Problem]) -> Problem:
     since = tuple(sorted({pair for problem in same for pair in problem.since}))
     one = same[0]
     return Problem(
-        one.plural, f"Cluster operators {', '.join(names)} {one.told}", _worst(same), names, one.plural, one.told, since
+        one.plural,
+        f"Cluster operators {', '.join(names)} {one.told}",
+        _worst_effect(same),
+        names,
+        one.plural,
+        one.told,
+        since,
     )
 
 
-def _worst(problems: Iterable[Problem]) -> Effect:
+def _worst_effect(problems: Iterable[Problem]) -> Effect:
     return max((problem.effect for problem in problems), key=_ORDER.index)

@@ -13,7 +13,9 @@ from runup.release.decide.inclusion import Filters, Included, capabilities_of, i
 from runup.release.decide.manifest import Manifest
 
 
-def implicit(new: Iterable[Manifest], running: Iterable[Manifest], filters: Filters, major: int) -> frozenset[str]:
+def implicit_capabilities_of(
+    new: Iterable[Manifest], running: Iterable[Manifest], filters: Filters, major: int
+) -> frozenset[str]:
     """Returns the capabilities that the update from `running` to `new` enables.
 
     `filters` are those of the running release, `major` is the major version of the new one.

@@ -34,19 +34,19 @@ MERGER = "cluster-version-operator-merge"
 _KEEP, _EXACT = Keep(), Exact()
 
 
-def _exact(*names: str) -> dict[str, Rule]:
+def _exact_rules(*names: str) -> dict[str, Rule]:
     return dict.fromkeys(names, _EXACT)
 
 
 _CONTAINER = Struct(
     {
-        **_exact("command", "args", "env", "envFrom", "livenessProbe", "readinessProbe"),
-        "resources": Struct(_exact("limits", "requests")),
+        **_exact_rules("command", "args", "env", "envFrom", "livenessProbe", "readinessProbe"),
+        "resources": Struct(_exact_rules("limits", "requests")),
         "ports": Items(("containerPort", "protocol"), _EXACT, {"protocol": "TCP"}),
         "volumeMounts": Items(("mountPath",), _EXACT),
         "securityContext": GoesWhole(
             Struct(
-                _exact(
+                _exact_rules(
                     "privileged",
                     "runAsUser",
                     "runAsNonRoot",
@@ -61,7 +61,7 @@ _CONTAINER = Struct(
 )
 _POD = Struct(
     {
-        **_exact(
+        **_exact_rules(
             "automountServiceAccountToken",
             "hostNetwork",
             "hostUsers",
@@ -75,12 +75,14 @@ _POD = Struct(
         "initContainers": Items(("name",), _CONTAINER),
         "volumes": Items(("name",), _EXACT),
         "securityContext": GoesWhole(
-            Struct(_exact("runAsUser", "runAsGroup", "runAsNonRoot", "fsGroup", "seLinuxOptions", "seccompProfile"))
+            Struct(
+                _exact_rules("runAsUser", "runAsGroup", "runAsNonRoot", "fsGroup", "seLinuxOptions", "seccompProfile")
+            )
         ),
     }
 )
 _TEMPLATE = Struct({"spec": _POD})
-_JOB_MEMBERS = _exact(
+_JOB_MEMBERS = _exact_rules(
     "parallelism",
     "completions",
     "activeDeadlineSeconds",
@@ -127,18 +129,18 @@ def _with_injected_bundles(obj: JSON, live: JSON | None) -> JSON:
 
 _SERVICE = Struct(
     {
-        **_exact("type", "selector"),
+        **_exact_rules("type", "selector"),
         "ports": Items(("port", "protocol"), Then(_EXACT, _with_live_node_port), {"protocol": "TCP"}),
     }
 )
 _WEBHOOKS = Then(Struct({"webhooks": Items(("name",), _EXACT)}), _with_injected_bundles)
 _RULES: dict[Kind, Rule] = {
     ("", "Service"): Struct({"spec": Then(_SERVICE, _without_needless_node_ports)}),
-    ("", "ServiceAccount"): Struct(_exact("automountServiceAccountToken")),
+    ("", "ServiceAccount"): Struct(_exact_rules("automountServiceAccountToken")),
     ("", "ConfigMap"): Struct({}),
     ("", "Namespace"): Struct({}),
     ("apps", "Deployment"): Struct(
-        {"spec": Struct({**_exact("replicas", "paused", "minReadySeconds", "strategy"), "template": _TEMPLATE})}
+        {"spec": Struct({**_exact_rules("replicas", "paused", "minReadySeconds", "strategy"), "template": _TEMPLATE})}
     ),
     ("apps", "DaemonSet"): Struct({"spec": Struct({"template": _TEMPLATE})}),
     ("batch", "Job"): Struct({"spec": _JOB}),
@@ -146,7 +148,7 @@ _RULES: dict[Kind, Rule] = {
         {
             "spec": Struct(
                 {
-                    **_exact(
+                    **_exact_rules(
                         "startingDeadlineSeconds",
                         "suspend",
                         "successfulJobsHistoryLimit",
@@ -159,16 +161,16 @@ _RULES: dict[Kind, Rule] = {
             )
         }
     ),
-    ("rbac.authorization.k8s.io", "Role"): Struct(_exact("rules")),
-    CLUSTER_ROLE: Then(Struct(_exact("rules", "aggregationRule")), _with_aggregated_rules),
-    ("rbac.authorization.k8s.io", "RoleBinding"): Struct(_exact("subjects", "roleRef")),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): Struct(_exact("subjects", "roleRef")),
+    ("rbac.authorization.k8s.io", "Role"): Struct(_exact_rules("rules")),
+    CLUSTER_ROLE: Then(Struct(_exact_rules("rules", "aggregationRule")), _with_aggregated_rules),
+    ("rbac.authorization.k8s.io", "RoleBinding"): Struct(_exact_rules("subjects", "roleRef")),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): Struct(_exact_rules("subjects", "roleRef")),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Then(Struct({"spec": _EXACT}), _with_injected_bundles),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _WEBHOOKS,
     ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _WEBHOOKS,
-    ("image.openshift.io", "ImageStream"): Struct({"spec": Struct(_exact("lookupPolicy"))}),
+    ("image.openshift.io", "ImageStream"): Struct({"spec": Struct(_exact_rules("lookupPolicy"))}),
     ("operators.coreos.com", "OperatorGroup"): Struct(
-        {"spec": Struct(_exact("selector", "targetNamespaces", "staticProvidedAPIs", "upgradeStrategy"))}
+        {"spec": Struct(_exact_rules("selector", "targetNamespaces", "staticProvidedAPIs", "upgradeStrategy"))}
     ),
     ("security.openshift.io", "SecurityContextConstraints"): Struct(
         {"metadata": _KEEP, "apiVersion": _KEEP, "kind": _KEEP}, _EXACT
@@ -177,7 +179,7 @@ _RULES: dict[Kind, Rule] = {
 _OTHER_KINDS = Struct({})
 
 
-def merged(kind: Kind, manifest: JSON, live: JSON) -> JSON:
+def merge_objects(kind: Kind, manifest: JSON, live: JSON) -> JSON:
     """Returns the object that an update makes of `live`: the manifest's fields, and what the kind's rules leave."""
     result: JSON = _RULES.get(kind, _OTHER_KINDS).merge(manifest, live)
     return result
@@ -196,13 +198,13 @@ def writes_of_others(kind: Kind, metadata: OwnedMeta) -> bytes:
         return _digest([version])
     # Only these, because a controller may write its annotation after each of our writes.
     written = [each for each in metadata.managed_fields if is_foreign(each)]
-    others = [each for each in written if concerns(kind, only_others(each.fields_v1, ours.fields_v1))]
+    others = [each for each in written if concerns_rule(kind, only_others(each.fields_v1, ours.fields_v1))]
     if not others:
         return b""
     return _digest([version, *(f"{each.manager} {each.operation} {each.time}" for each in others)])
 
 
-def concerns(kind: Kind, fields: JSON) -> bool:
+def concerns_rule(kind: Kind, fields: JSON) -> bool:
     """Returns whether a rule of that kind takes away one of `fields` (fieldsV1)."""
     return kind in _RULES and _RULES[kind].concerns(fields)
 

@@ -94,14 +94,14 @@ class Struct:
             return None
         mine, found = _object(manifest), _object(live)
         names = [*found, *(name for name in mine if name not in found)]
-        merged = {name: self._rule(name).merge(mine.get(name), found.get(name)) for name in names}
+        merged = {name: self._rule_for(name).merge(mine.get(name), found.get(name)) for name in names}
         return {name: value for name, value in merged.items() if value is not None}
 
     def concerns(self, others: Owned) -> bool:
         """Returns whether the rule of a member is concerned."""
-        return any(self._rule(name[2:]).concerns(tree) for name, tree in others.items() if name.startswith("f:"))
+        return any(self._rule_for(name[2:]).concerns(tree) for name, tree in others.items() if name.startswith("f:"))
 
-    def _rule(self, name: str) -> Rule:
+    def _rule_for(self, name: str) -> Rule:
         return self.members.get(name, self.other)
 
 
@@ -201,14 +201,14 @@ def _is_same(entry: Any, live: Any) -> bool:
     """Returns whether two entries of a list are the same one: of one name, or the live one has all of the other."""
     if isinstance(entry, dict) and isinstance(live, dict) and "name" in entry:
         return bool(entry["name"] == live.get("name"))
-    return _within(entry, live)
+    return _is_contained(entry, live)
 
 
-def _within(part: Any, whole: Any) -> bool:
+def _is_contained(part: Any, whole: Any) -> bool:
     if isinstance(part, dict) and isinstance(whole, dict):
-        return all(name in whole and _within(value, whole[name]) for name, value in part.items())
+        return all(name in whole and _is_contained(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):
-        return len(part) == len(whole) and all(map(_within, part, whole))
+        return len(part) == len(whole) and all(map(_is_contained, part, whole))
     return bool(part == whole)
 
 

@@ -22,7 +22,7 @@ class Notice:
     message: str
 
 
-def contested(task: Task, writer: str) -> Notice:
+def contested_notice(task: Task, writer: str) -> Notice:
     """Returns the notice that an object is changed or deleted each time it is put back.
 
     `writer` is the field manager that changed it last, "" if that is not known.
@@ -35,7 +35,7 @@ def contested(task: Task, writer: str) -> Notice:
     return Notice(task, CONTESTED, text)
 
 
-def dropped(task: Task, warnings: Sequence[str]) -> Notice:
+def dropped_notice(task: Task, warnings: Sequence[str]) -> Notice:
     """Returns the notice that the API server does not keep all that a manifest says, in its own `warnings`."""
     head = f"{task} is not as the release has it, because this API server does not know or keep all of it"
     return Notice(task, DROPPED, joined([f"{head}: {warnings[0]}", *warnings[1:]], "; ", MAX_MESSAGE_BYTES))

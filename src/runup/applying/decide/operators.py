@@ -42,23 +42,23 @@ def problem_of(
         return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], wording, times)
     if operator is None or status_of(operator.status.conditions, "Available") != "True":
         early = state is not State.RECONCILING and now - since < UNAVAILABLE_GRACE
-        return _problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
+        return _operator_problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
     # A missing Degraded condition counts as degraded.
     if status_of(operator.status.conditions, "Degraded") != "False":
         effect = Effect.REPORT if state is State.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
-        return _problem(name, "Degraded", "degraded", effect, since)
-    if state is not State.INITIALIZING and _behind(wanted, operator):
-        return _problem(name, "Updating", "updating versions", Effect.NONE, since)
+        return _operator_problem(name, "Degraded", "degraded", effect, since)
+    if state is not State.INITIALIZING and _lags_behind(wanted, operator):
+        return _operator_problem(name, "Updating", "updating versions", Effect.NONE, since)
     return None
 
 
-def _behind(wanted: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
+def _lags_behind(wanted: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
     reported_versions = {each.name: each.version for each in operator.status.versions}
     # Versions that only the operator reports are ignored: the manifest says which ones count.
     return any(reported_versions.get(each.name) != each.version for each in wanted)
 
 
-def _problem(name: str, what: str, words: str, effect: Effect, since: datetime) -> Problem:
+def _operator_problem(name: str, what: str, words: str, effect: Effect, since: datetime) -> Problem:
     reasons = (f"ClusterOperator{what}", f"ClusterOperators{what}")
     message = f"Cluster operator {name} is {words}"
     return Problem(reasons[0], message, effect, (name,), reasons[1], f"are {words}", ((name, since),))

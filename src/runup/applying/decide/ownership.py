@@ -23,7 +23,7 @@ _IDENTITY = frozenset({"apiVersion", "kind"})
 _OF_METADATA = frozenset({"name", "namespace"})
 
 
-def covers(fields: Mapping[str, Any], obj: JSON) -> bool:
+def owns_all_of(fields: Mapping[str, Any], obj: JSON) -> bool:
     """Returns whether `fields` (fieldsV1 of our own entry) contain every field of `obj`."""
     for key, value in obj.items():
         if key in _IDENTITY:
@@ -32,7 +32,7 @@ def covers(fields: Mapping[str, Any], obj: JSON) -> bool:
             value = {name: member for name, member in value.items() if name not in _OF_METADATA}
             if not value:
                 continue
-        if not _owned(fields, key, value):
+        if not _owns_value(fields, key, value):
             return False
     return True
 
@@ -42,7 +42,7 @@ def is_earlier(manager: str, operation: str, subresource: str) -> bool:
     return operation == "Update" and not subresource and manager in EARLIER
 
 
-def adopted(entries: Sequence[JSON]) -> list[JSON]:
+def adopted_entries(entries: Sequence[JSON]) -> list[JSON]:
     """Returns `entries` with the fields of earlier writers of manifests merged into ours, as if we had applied them."""
     ours = next((entry for entry in entries if _is_ours(entry)), None)
     earlier = [entry for entry in entries if _is_earlier(entry)]
@@ -63,7 +63,7 @@ def _is_earlier(entry: JSON) -> bool:
     return is_earlier(str(entry.get("manager")), str(entry.get("operation")), str(entry.get("subresource") or ""))
 
 
-def _owned(fields: Mapping[str, Any], key: str, value: Any) -> bool:
+def _owns_value(fields: Mapping[str, Any], key: str, value: Any) -> bool:
     members = fields.get(f"f:{key}")
     if members is None:
         return False
@@ -72,7 +72,7 @@ def _owned(fields: Mapping[str, Any], key: str, value: Any) -> bool:
     if not inside or value is None:
         return True
     if isinstance(value, dict):
-        return all(_owned(inside, name, member) for name, member in value.items())
+        return all(_owns_value(inside, name, member) for name, member in value.items())
     if isinstance(value, list):
         return all(_item(inside, item) for item in value)
     return True
@@ -90,6 +90,6 @@ def _item(inside: Mapping[str, Any], item: Any) -> bool:
             keys = json.loads(name[2:])
             if all(item[key] == value for key, value in keys.items() if key in item):
                 rest = {key: value for key, value in item.items() if key not in keys}
-                if not [key for key in fields if key != "."] or all(_owned(fields, k, v) for k, v in rest.items()):
+                if not [key for key in fields if key != "."] or all(_owns_value(fields, k, v) for k, v in rest.items()):
                     return True
     return False

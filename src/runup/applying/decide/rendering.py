@@ -65,7 +65,7 @@ class Rendered:
     digest: str
 
 
-def rendered(task: Task, cluster: ClusterValues) -> Rendered:
+def render(task: Task, cluster: ClusterValues) -> Rendered:
     """Returns the object of `task` for `cluster`; raises Terminal if it cannot be rendered."""
     obj = {key: value for key, value in task.manifest.object.items() if key not in _NOT_APPLIED}
     metadata = {key: value for key, value in obj["metadata"].items() if key not in _SERVERS}
@@ -80,7 +80,7 @@ def rendered(task: Task, cluster: ClusterValues) -> Rendered:
     if INJECT_PROXY in annotations:
         _with_proxy(task, obj, annotations[INJECT_PROXY].split(","), cluster.proxy)
     if annotations.get(INJECT_TLS) == "true" and task.kind == ("", "ConfigMap"):
-        obj["data"] = tls.injected(obj.get("data") or {}, cluster.tls)
+        obj["data"] = tls.inject_profile(obj.get("data") or {}, cluster.tls)
     if annotations.get(INJECT_CA) == "true":
         _without_ca(obj)
     if (task.identity.namespace, task.identity.name) == cluster.operator and cluster.internal_host:

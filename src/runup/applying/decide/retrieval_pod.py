@@ -85,7 +85,7 @@ def pod(image: str, version: str, *, namespace: str, node: str, suffix: str) -> 
     }
 
 
-def ended(found: JSON) -> Ended | None:
+def pod_end(found: JSON) -> Ended | None:
     """Returns how the Pod `found` ended, None while it may still succeed.
 
     A Pod counts as failed at once if its image's signature was rejected by the node, or if the registry does not have
@@ -98,17 +98,17 @@ def ended(found: JSON) -> Ended | None:
         return Ended()
     if phase == "Failed":
         cause = f'reason "{status.get("reason", "")}" and message "{status.get("message", "")}"'
-        return Ended(f"pod {name} failed with {cause} and status {_told(status)}")
-    if phase == "Pending" and any(_hopeless(state) for _, _, state in _states(status)):
-        return Ended(f"pod {name} will not start: {_told(status)}")
+        return Ended(f"pod {name} failed with {cause} and status {_container_states_text(status)}")
+    if phase == "Pending" and any(_cannot_start(state) for _, _, state in _states(status)):
+        return Ended(f"pod {name} will not start: {_container_states_text(status)}")
     return None
 
 
-def waiting(found: JSON) -> str:
+def waiting_text(found: JSON) -> str:
     """Returns what a Pod that has not ended waits for, in words."""
     status = found.get("status") or {}
     conditions = [c for c in status.get("conditions") or () if c.get("status") == "False" and c.get("message")]
-    reasons = _told(status) or "; ".join(f"{c.get('reason', '')}: {c['message']}" for c in conditions)
+    reasons = _container_states_text(status) or "; ".join(f"{c.get('reason', '')}: {c['message']}" for c in conditions)
     return reasons or f"phase {status.get('phase') or 'not told'}"
 
 
@@ -132,14 +132,14 @@ def _states(status: JSON) -> Iterator[tuple[str, str, JSON]]:
             yield kind, str(container_status.get("name", "")), container_status.get("state") or {}
 
 
-def _hopeless(state: JSON) -> bool:
+def _cannot_start(state: JSON) -> bool:
     waiting_state = state.get("waiting") or {}
     message = waiting_state.get("message", "")
     missing = waiting_state.get("reason") == "ErrImagePull" and any(words in message for words in _MISSING)
     return waiting_state.get("reason") == "SignatureValidationFailed" or missing
 
 
-def _told(status: JSON) -> str:
+def _container_states_text(status: JSON) -> str:
     """Returns the state of each container that waits or has failed, in the words of the Go operator."""
     lines = []
     for kind, name, state in _states(status):

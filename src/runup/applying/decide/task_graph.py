@@ -81,7 +81,7 @@ def _by_level(tasks: Iterable[Task]) -> Iterator[Bucket]:
     """Yields buckets of groups that are done in parallel. Consecutive levels of one group each become one group."""
     alone: list[Task] = []
     for level in _levels(tasks):
-        groups = tuple(tuple(group) for _, group in groupby(level, key=lambda task: _name(task)[1]))
+        groups = tuple(tuple(group) for _, group in groupby(level, key=lambda task: _run_level_and_component(task)[1]))
         if len(groups) == 1:
             alone.extend(groups[0])
             continue
@@ -97,8 +97,8 @@ def _levels(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     """Yields consecutive tasks of one run level. A file without a run level in its name is a level of its own."""
     level: list[Task] = []
     for task in tasks:
-        name = _name(task)
-        if level and (not name[0] or name[0] != _name(level[-1])[0]):
+        name = _run_level_and_component(task)
+        if level and (not name[0] or name[0] != _run_level_and_component(level[-1])[0]):
             yield level
             level = []
         level.append(task)
@@ -106,6 +106,6 @@ def _levels(tasks: Iterable[Task]) -> Iterator[list[Task]]:
         yield level
 
 
-def _name(task: Task) -> tuple[str, str]:
+def _run_level_and_component(task: Task) -> tuple[str, str]:
     name = file_name(task.manifest.file) or FileName("", "")
     return name.run_level, name.component

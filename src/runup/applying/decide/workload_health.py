@@ -27,12 +27,12 @@ def problem_of(task: Task, found: OwnedWorkload | None, state: State) -> Problem
     """
     if task.kind not in KINDS or found is None or found.status is None:
         return None
-    name = _named(task)
+    name = _task_name(task)
     if task.kind == JOB:
         return _job(task, found.status)
     if task.kind == DEFINITION:
         established = status_of(found.status.conditions, "Established") == "True"
-        return None if established else _waiting(f"{name} is not established yet")
+        return None if established else _waiting_problem(f"{name} is not established yet")
     if state is State.INITIALIZING:
         return None
     if found.metadata.deletion_timestamp is not None:
@@ -52,23 +52,23 @@ def unfinished_rollout(task: Task, found: OwnedWorkload | None) -> Problem | Non
     """
     if task.kind not in ROLLED_OUT or task.create_only or task.deletes:
         return None
-    name = _named(task)
+    name = _task_name(task)
     if found is None:
-        return _waiting(f"{name}, which is not seen yet")
+        return _waiting_problem(f"{name}, which is not seen yet")
     status, generation = found.status, found.metadata.generation
     spec = task.manifest.object.get("spec") or {}
     if found.spec.paused and not spec.get("paused"):
-        return _waiting(f"{name}, which is paused")
+        return _waiting_problem(f"{name}, which is paused")
     observed = status.observed_generation if status is not None else 0
     if task.kind == DAEMON_SET and not observed:
         return None  # a cluster may lack the controller: docs/decisions/0079
     if status is None or observed < generation:
-        return _waiting(f"{name}, whose controller has observed generation {observed} of {generation}")
+        return _waiting_problem(f"{name}, whose controller has observed generation {observed} of {generation}")
     if task.kind == DEPLOYMENT:
         without_pod = spec.get("replicas", 1) != 0 and not status.replicas
     else:
         without_pod = bool(status.desired_number_scheduled) and not status.current_number_scheduled
-    return _waiting(f"{name}, which has no pod yet") if without_pod else None
+    return _waiting_problem(f"{name}, which has no pod yet") if without_pod else None
 
 
 def _deployment(name: str, status: WorkloadStatus) -> Problem | None:
@@ -76,9 +76,9 @@ def _deployment(name: str, status: WorkloadStatus) -> Problem | None:
     progressing = find(status.conditions, "Progressing")
     failing = find(status.conditions, "ReplicaFailure")
     if failing is not None and failing.status == "True":
-        return Problem(_NOT_PROGRESSING, f"{name} has some pods failing; {_said(failing)}")
+        return Problem(_NOT_PROGRESSING, f"{name} has some pods failing; {_condition_text(failing)}")
     if available is not None and available.status == "False" and progressing and progressing.status == "False":
-        states = f"is not available {_said(available)} and not progressing {_said(progressing)}"
+        states = f"is not available {_condition_text(available)} and not progressing {_condition_text(progressing)}"
         return Problem(_NOT_AVAILABLE, f"{name} {states}")
     if progressing and progressing.status == "False" and progressing.reason == "ProgressDeadlineExceeded":
         return Problem(_NOT_PROGRESSING, f"{name} is {progressing.reason}={progressing.status}: {progressing.message}")
@@ -92,20 +92,20 @@ def _job(task: Task, status: WorkloadStatus) -> Problem | None:
     failed = find(status.conditions, "Failed")
     if failed is not None and failed.status == "True":
         words = "deadline exceeded" if failed.reason == "DeadlineExceeded" else "failed"
-        text = f'{_named(task)}: {words}, reason: "{failed.reason}", message: "{failed.message}"'
+        text = f'{_task_name(task)}: {words}, reason: "{failed.reason}", message: "{failed.message}"'
         return Problem("WorkloadNotProgressing", text)
-    return _waiting(f"{_named(task)} has not finished yet")
+    return _waiting_problem(f"{_task_name(task)} has not finished yet")
 
 
-def _waiting(message: str) -> Problem:
+def _waiting_problem(message: str) -> Problem:
     return Problem("WaitingForObject", f"waiting on {message}", Effect.NONE)
 
 
-def _named(task: Task) -> str:
+def _task_name(task: Task) -> str:
     identity = task.identity
     name = f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
     return f"{identity.kind.lower()} {name}"
 
 
-def _said(condition: Condition) -> str:
+def _condition_text(condition: Condition) -> str:
     return f"({condition.reason}: {condition.message})"

@@ -76,14 +76,14 @@ def _read(path: Path) -> Found:
             except BadCases as error:
                 errors.append(f"{path}: {error}")
         # An object of this API whose kind is misspelt is an error rather than something else to skip.
-        elif kind == KIND or str(_of(document, "apiVersion")) == API_VERSION:
+        elif kind == KIND or str(_value_at(document, "apiVersion")) == API_VERSION:
             try:
                 check = declared_check(document, file=str(path), text=text)
             except DeclarativeError as error:
                 errors.append(str(error))
                 continue
             checks.append(check)
-            errors += [f"{path}: {each}" for each in _refused(check)]
+            errors += [f"{path}: {each}" for each in _refused_reads(check)]
             notes += [f"{path}: {each}" for each in _notes(document, check)]
     return Found(path, tuple(checks), tuple(cases_read), tuple(errors), tuple(notes))
 
@@ -98,11 +98,11 @@ def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
         return [], [str(error)]
 
 
-def _of(document: Any, key: str) -> Any:
+def _value_at(document: Any, key: str) -> Any:
     return document.get(key) if isinstance(document, dict) else None
 
 
-def _refused(check: Check) -> Iterator[str]:
+def _refused_reads(check: Check) -> Iterator[str]:
     """Yields the reads that no check is given a right for, with the reason."""
     for right in rights.of_checks([check]):
         if why := rights.why_not(right):

@@ -29,14 +29,14 @@ def checks() -> None:
     """
 
 
-def _write(text: str) -> None:
+def _write_out(text: str) -> None:
     # Here and below imports stand inside functions, so that listing the commands does not pay for them.
     from runup.cli.output import write
 
     write([("out", text)])
 
 
-def _all(words: tuple[str, ...]) -> tuple[Found, ...]:
+def _read_check_files(words: tuple[str, ...]) -> tuple[Found, ...]:
     """Returns what the files and folders named by `words` hold. Raises CommandError."""
     from runup.checks.cli import check_files
 
@@ -53,20 +53,22 @@ def lint(paths: tuple[str, ...], strict: bool) -> int:
       runup checks lint preflight-checks
       runup checks lint 0000_20_dns_old-records.yaml --strict
     """
-    results = _all(paths)
+    results = _read_check_files(paths)
     errors = [error for result in results for error in result.errors]
     notes = [note for result in results for note in result.notes]
     number = sum(len(result.checks) for result in results)
     for line in (*errors, *(f"note: {note}" for note in notes)):
-        _write(f"{line}\n")
+        _write_out(f"{line}\n")
     if not number and not errors:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     bad = len(errors) + (len(notes) if strict else 0)
-    _write(f"{_some(number, 'check')} read, {_some(len(errors), 'error')}, {_some(len(notes), 'note')}\n")
+    _write_out(
+        f"{_count_of(number, 'check')} read, {_count_of(len(errors), 'error')}, {_count_of(len(notes), 'note')}\n"
+    )
     return 1 if bad else 0
 
 
-def _some(number: int, what: str) -> str:
+def _count_of(number: int, what: str) -> str:
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
@@ -82,7 +84,7 @@ def test(paths: tuple[str, ...]) -> int:
     from runup.checks.cli.check_files import with_cases
     from runup.checks.decide import cases
 
-    results = _all(with_cases(paths))
+    results = _read_check_files(with_cases(paths))
     if errors := [error for result in results for error in result.errors]:
         raise CommandError("\n".join(errors))
     by_name = {check.name: check for result in results for check in result.checks}
@@ -90,21 +92,23 @@ def test(paths: tuple[str, ...]) -> int:
     failed = 0
     for name in sorted(cases_by_check.keys() - by_name.keys()):
         failed += 1
-        _write(f"FAIL {name}: there are cases for it, but the check itself is missing\n")
+        _write_out(f"FAIL {name}: there are cases for it, but the check itself is missing\n")
     for name, check in sorted(by_name.items()):
         if name not in cases_by_check:
             failed += 1
-            _write(f"FAIL {name}: it has no cases; `runup checks new` writes some\n")
+            _write_out(f"FAIL {name}: it has no cases; `runup checks new` writes some\n")
             continue
-        for verdict in cases.judge(check, cases_by_check[name]):
+        for verdict in cases.judge_cases(check, cases_by_check[name]):
             failed += bool(verdict.problem)
-            _write(f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{_why(verdict.problem)}\n")
+            _write_out(
+                f"{'FAIL' if verdict.problem else 'ok  '} {name}: {verdict.case}{_reason_suffix(verdict.problem)}\n"
+            )
     if not by_name:
         raise CommandError(f"no PreflightCheck in {', '.join(paths)}")
     return 1 if failed else 0
 
 
-def _why(problem: str) -> str:
+def _reason_suffix(problem: str) -> str:
     return f": {problem}" if problem else ""
 
 
@@ -119,19 +123,19 @@ def list_(release_dir: str, output: str | None) -> None:
       runup checks list --release-dir release -o json
     """
     from runup.cli.output import screen_of
-    from runup.cli.render.table import Column, Row, Table, drawn
+    from runup.cli.render.table import Column, Row, Table, draw_table
     from runup.cli.render.text import machine
 
-    rows = [_data(check) for check in _known(release_dir)]
+    rows = [_data(check) for check in _checks_of_release(release_dir)]
     if output:
-        _write(machine(rows, output))
+        _write_out(machine(rows, output))
         return
     columns = (Column("CHECK"), Column("COMPONENT"), Column("SEVERITY"), Column("UPDATES"), Column("READS", flows=True))
     lines = [Row((r["name"], r["component"], r["severity"], r["updates"], ", ".join(r["reads"]))) for r in rows]
-    _write(drawn(Table(columns, lines), screen_of(sys.stdout)))
+    _write_out(draw_table(Table(columns, lines), screen_of(sys.stdout)))
 
 
-def _known(release_dir: str) -> tuple[Check, ...]:
+def _checks_of_release(release_dir: str) -> tuple[Check, ...]:
     """Returns the built-in checks and those of the release's folder.
 
     Raises CommandError if the folder does not exist.
@@ -177,18 +181,18 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
     from runup.checks.decide import rights
     from runup.checks.decide.check_page import declared_page
 
-    declared = (*_declared(paths), *(check for check in _known(release_dir) if check not in CHECKS))
-    check = _named(name, (*CHECKS, *declared), bool(declared))
+    declared = (*_read_declared(paths), *(check for check in _checks_of_release(release_dir) if check not in CHECKS))
+    check = _check_named(name, (*CHECKS, *declared), bool(declared))
     page = declared_page(check) if check in declared else pages.find(check.name)
     rules = "\n".join(
         f'- apiGroups: ["{right.group}"], resources: [{right.resource}], verbs: [get, list, watch]'
         + (f", in namespace {right.namespace}" if right.namespace else "")
         for right in rights.of_checks([check])
     )
-    _write(f"{page}\n**Rights**\n\n{rules}\n")
+    _write_out(f"{page}\n**Rights**\n\n{rules}\n")
 
 
-def _declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
+def _read_declared(paths: tuple[str, ...]) -> tuple[Check, ...]:
     """Returns the checks of these files and folders as `_read` does; raises CommandError also if they have none."""
     checks = _read(paths)
     if paths and not checks:
@@ -201,13 +205,13 @@ def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:
 
     Raises CommandError if one cannot be read: the others are not all.
     """
-    results = _all(paths)
+    results = _read_check_files(paths)
     if errors := [error for result in results for error in result.errors]:
         raise CommandError("\n".join(errors))
     return tuple(check for result in results for check in result.checks)
 
 
-def _named(name: str, known: tuple[Check, ...], given: bool) -> Check:
+def _check_named(name: str, known: tuple[Check, ...], given: bool) -> Check:
     """Returns the check of that name, or else the one whose risk has it. Raises CommandError."""
     import difflib
 
@@ -254,8 +258,8 @@ def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
     edges = {edge for typed in updates for edge in _edges(typed)}
     missing = list(gaps(checks_by_release, edges))
     for gap in missing:
-        _write(f"{gap}\n")
-    _write(f"{len(checks_by_release)} releases, {len(edges)} updates, {len(missing)} gaps\n")
+        _write_out(f"{gap}\n")
+    _write_out(f"{len(checks_by_release)} releases, {len(edges)} updates, {len(missing)} gaps\n")
     return 1 if missing else 0
 
 
@@ -315,14 +319,14 @@ def new(name: str, component: str, resource: str, kind: str, target: str, folder
     """
     import re
 
-    from runup.checks.cli.skeleton import complete, skeleton
+    from runup.checks.cli.skeleton import complete_resource, skeleton
 
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name):
         raise CommandError(
             f"{name!r} is not a name of a check; use small letters, digits and dashes, for example old-routes"
         )
     _version(target, "--target")
-    resource, kind = complete(resource, kind)
+    resource, kind = complete_resource(resource, kind)
     into = Path(folder)
     paths = (into / f"{name}.yaml", into / f"{name}.test.yaml")
     # All are looked at before the first is written, so that nothing is left half-done.
@@ -335,6 +339,6 @@ def new(name: str, component: str, resource: str, kind: str, target: str, folder
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise CommandError(f"{into}: cannot be written: {error}") from error
-    _write(
+    _write_out(
         f"Wrote {paths[0]} and {paths[1]}. Fill them in, then: runup checks lint {into} && runup checks test {into}\n"
     )

@@ -85,7 +85,7 @@ def skeleton(name: str, component: str, resource: str, kind: str, target: str, f
     return CHECK.format(**placeholders), CASES.format(**placeholders)
 
 
-def complete(resource: str, kind: str) -> tuple[str, str]:
+def complete_resource(resource: str, kind: str) -> tuple[str, str]:
     """Returns the resource and the kind, with the one that was not given looked up among those that runup knows.
 
     Raises CommandError if runup knows none.

@@ -80,15 +80,15 @@ def parse(document: Any) -> Cases:
     return cases
 
 
-def judge(check: Check, cases: Cases) -> Iterator[Verdict]:
+def judge_cases(check: Check, cases: Cases) -> Iterator[Verdict]:
     """Yields a verdict on each case, then one for each kind of case that the file lacks."""
     for case in cases.cases:
         yield Verdict(case.name, _problem(check, case))
-    for lack in missing(check, cases.cases):
+    for lack in missing_kinds(check, cases.cases):
         yield Verdict("all cases", lack)
 
 
-def missing(check: Check, cases: Sequence[Case]) -> Iterator[str]:
+def missing_kinds(check: Check, cases: Sequence[Case]) -> Iterator[str]:
     """Yields which of the four kinds of cases there are none of."""
     if check.container is not None:
         return  # its image is tested where it is built

@@ -30,7 +30,7 @@ _CATALOG = "registry.example/redhat-operator-index:v5.2"
 def page(check: Check) -> str:
     """Returns the page about the check's risk, in Markdown."""
     summary, *rest = check.about.split("\n\n")
-    parts = [f"# {check.name}", summary, f"**Reads** {_reads(check.reads)}.", *(_bold(part) for part in rest)]
+    parts = [f"# {check.name}", summary, f"**Reads** {_reads_in_words(check.reads)}.", *(_bold(part) for part in rest)]
     quoted_messages = "\n".join(f"> {message}" for message in messages(check))
     parts += [f"**For example** this, before an update from {_SOURCE} to {_TARGET}:"]
     parts += [f"```yaml\n{check.example.strip()}\n```", f"is reported as\n\n{quoted_messages}"]
@@ -39,7 +39,7 @@ def page(check: Check) -> str:
 
 def declared_page(check: Check) -> str:
     """Returns the page of a check that a release declares, in Markdown."""
-    reads = f"\n\n**Reads** {_reads(check.reads)}." if check.reads else ""
+    reads = f"\n\n**Reads** {_reads_in_words(check.reads)}." if check.reads else ""
     return f"# {check.name}\n\n{check.about}{reads}\n\n**Updates** {check.updates}; **severity** {check.severity}.\n"
 
 
@@ -50,7 +50,7 @@ def unknown_page(check: Check) -> str:
             [
                 f"# {check.unknown_risk}",
                 f"Whether [{check.name}]({check.name}.md) applies could not be told.",
-                f"**Reads** {_reads(check.reads)}.",
+                f"**Reads** {_reads_in_words(check.reads)}.",
                 "**Applies when** a kind could not be listed, an object of it could not be read, or something "
                 "does not say "
                 "what\nthe check needs. It is always Unknown.",
@@ -115,17 +115,17 @@ def _bold(part: str) -> str:
     return f"**{opening}**{part.removeprefix(opening)}"
 
 
-def _reads(reads: Sequence[Resource]) -> str:
+def _reads_in_words(reads: Sequence[Resource]) -> str:
     """Returns the reads in words, each once: `pods`, `nodes` and `configmaps` of namespace `openshift-config`."""
-    named = list(dict.fromkeys(_named(read) for read in reads))
-    return _joined(named)
+    named = list(dict.fromkeys(_read_in_words(read) for read in reads))
+    return _join_words(named)
 
 
-def _named(read: Resource) -> str:
+def _read_in_words(read: Resource) -> str:
     namespace = namespace_of(read)
     return f"`{read.name}`" + (f" of namespace `{namespace}`" if namespace else "")
 
 
-def _joined(items: Iterable[str]) -> str:
+def _join_words(items: Iterable[str]) -> str:
     *most, last = items
     return f"{', '.join(most)} and {last}" if most else last

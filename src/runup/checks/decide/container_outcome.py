@@ -93,8 +93,8 @@ def _why_ended(check: Check, pod: Pod) -> str:
     """Returns why an ended container does not count, or an empty string if it does."""
     if pod.status.reason == "DeadlineExceeded":
         limit = f" in {check.container.timeout_s} s" if check.container else ""
-        return f"its container did not end{limit}{_waiting(pod)}"
-    ended = _ended(pod)
+        return f"its container did not end{limit}{_waiting_clause(pod)}"
+    ended = _terminated_state(pod)
     if ended is None:
         what = pod.status.reason or pod.status.phase
         return f"its Pod came to {what}: {_quote(pod.status.message)}".rstrip(": ")
@@ -104,13 +104,13 @@ def _why_ended(check: Check, pod: Pod) -> str:
     return ""
 
 
-def _waiting(pod: Pod) -> str:
+def _waiting_clause(pod: Pod) -> str:
     """Returns a clause about the first container that waits, or an empty string."""
     waits = (status.state.waiting for status in pod.status.container_statuses)
     return next((f": it waited ({each.reason}): {_quote(each.message)}".rstrip(": ") for each in waits if each), "")
 
 
-def _ended(pod: Pod) -> ContainerStateTerminated | None:
+def _terminated_state(pod: Pod) -> ContainerStateTerminated | None:
     """Returns the terminated state of the check's container, or None if it has none."""
     for status in pod.status.container_statuses:
         if status.name == CONTAINER and status.state.terminated is not None:

@@ -23,7 +23,7 @@ from runup.checks.decide import declared_page
 from runup.checks.decide.engine import PARTIAL, one_line
 from runup.checks.decide.model import Applies, Check, Container, Context, Finding, Snapshot
 from runup.checks.decide.ranges import Range, RangeError, parse_range
-from runup.checks.decide.reads import Read, plain
+from runup.checks.decide.reads import Read, as_dict
 from runup.checks.decide.wording import count, names
 from runup.checks.decide.yaml_lines import line_of
 from runup.preflight.decide.report import MAX_CONTAINER_S, MAX_NAME, NAME, TAG, URL, ReportedResource, Severity
@@ -130,19 +130,19 @@ def declared_check(document: Any, *, file: str, text: str = "") -> Check:
         name, spec = _spec_of(document)
         if spec.container is not None and not TAG.fullmatch(name):
             raise _Problem("metadata.name", f"{name[:MAX_NAME]!r} does not match ^{TAG.pattern}$")
-        compiled = _compiled(spec)
+        compiled = _parse_spec(spec)
     except _Problem as problem:
-        raise DeclarativeError(_placed(problem, file, text)) from problem
+        raise DeclarativeError(_with_location(problem, file, text)) from problem
     return Check(
         name,
         spec.component,
         tuple(compiled.reads.values()),
-        lambda snapshot, context: _run(compiled, snapshot, context),
+        lambda snapshot, context: _run_check(compiled, snapshot, context),
         compiled.applies_to,
         unknown_risk=spec.risk.name,
         severity=spec.risk.severity,
         updates=declared_page.updates(spec.sources, spec.targets),
-        about=declared_page.about(document["spec"]),
+        about=declared_page.describe_check(document["spec"]),
         query=spec.promql.query if spec.promql else "",
         container=Container(spec.container.image, spec.container.timeout_seconds) if spec.container else None,
     )
@@ -157,7 +157,7 @@ class _Problem(Exception):
         self.problem = problem
 
 
-def _placed(problem: _Problem, file: str, text: str) -> str:
+def _with_location(problem: _Problem, file: str, text: str) -> str:
     """Returns the problem with the file, the line and the field that it is in."""
     line = line_of(text, problem.path)
     where = f"{file}, line {line}" if line else file
@@ -183,10 +183,10 @@ def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
     return name, spec
 
 
-def _compiled(spec: PreflightCheckSpec) -> _Compiled:
+def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
     """Returns the spec with its ranges, reads and expressions parsed. Raises _Problem."""
     _check_risk(spec.risk)
-    reads = {read.name: _read(read, f"spec.reads[{index}]") for index, read in enumerate(spec.reads)}
+    reads = {read.name: _parse_read(read, f"spec.reads[{index}]") for index, read in enumerate(spec.reads)}
     if len(reads) != len(spec.reads):
         raise _Problem("spec.reads", "two of them have one name")
     if spec.for_ and spec.for_ not in reads:
@@ -253,14 +253,14 @@ def _check_query(spec: PreflightCheckSpec, asked: PromQLSpec) -> None:
         raise _Problem("spec.reads", "a check with a query reads no objects from the API server; leave spec.reads out")
 
 
-def _read(spec: ReadSpec, path: str) -> Read:
+def _parse_read(spec: ReadSpec, path: str) -> Read:
     if not spec.name.isidentifier() or spec.name in (OBJECT, UPDATE):
         raise _Problem(f"{path}.name", f"{spec.name!r} cannot be a variable")
     if not spec.fields or not all(all(part for part in item.split(".")) for item in spec.fields):
         raise _Problem(f"{path}.fields", "list the fields that the check needs, such as spec.nodeName")
     if not spec.kind and not spec.resource:
         raise _Problem(path, f"give a kind, one of {_known_kinds()}; or group, version and resource (the plural)")
-    known = _known(spec)
+    known = _known_resource(spec)
     group, version, plural = (
         (known.group, spec.version or known.version, spec.resource or known.plural)
         if known
@@ -280,7 +280,7 @@ def _read(spec: ReadSpec, path: str) -> Read:
     return Read(group, version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields))))
 
 
-def _known(spec: ReadSpec) -> Resource | None:
+def _known_resource(spec: ReadSpec) -> Resource | None:
     """Returns what runup knows of the kind, or of the plural of that very group, that a read names.
 
     A kind without group and version may be of any group; with a version alone, as manifests have it, of the core group.
@@ -314,38 +314,38 @@ def _program(expression: str, variables: dict[str, str], path: str, result: str)
     return program
 
 
-def _run(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     spec = compiled.spec
     if spec.container is not None:
-        yield _unknown(spec, NOT_HERE)
+        yield _unknown_finding(spec, NOT_HERE)
         return
     if spec.promql is not None:
         yield from _of_prometheus(spec, spec.promql.query, context)
         return
     lists = {name: snapshot.listed(read) for name, read in compiled.reads.items()}
-    shared = {name: [plain(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
+    shared = {name: [as_dict(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
     variables: dict[str, Any] = {UPDATE: _update(context), **shared}
     # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
     objects: Sequence[Any] = lists[spec.for_] if spec.for_ else (None,)
     # One for all objects: a check over five thousand of them must not cost as much for each.
     budget = Budget()
-    answers = [_answer(compiled, obj, variables, budget) for obj in objects]
+    answers = [_evaluate_for(compiled, obj, variables, budget) for obj in objects]
     yield from _findings(spec, objects, answers)
 
 
 def _of_prometheus(spec: PreflightCheckSpec, query: str, context: Context) -> Iterator[Finding]:
     """Yields the finding of a check that is a query, Unknown if Prometheus did not answer it."""
     if not context.prometheus.configured:
-        yield _unknown(spec, NO_PROMETHEUS)
+        yield _unknown_finding(spec, NO_PROMETHEUS)
         return
     answer = promql.evaluate(query, context.prometheus, context.now)
     if isinstance(answer, str):
-        yield _unknown(spec, f"its query could not be answered: {answer}")
+        yield _unknown_finding(spec, f"its query could not be answered: {answer}")
     elif answer:
-        yield _found(spec, spec.risk.message)
+        yield _applying_finding(spec, spec.risk.message)
 
 
-def _found(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
+def _applying_finding(spec: PreflightCheckSpec, message: str, objects: Iterable[Any] = ()) -> Finding:
     """Returns the finding that the risk applies."""
     risk = spec.risk
     return Finding(
@@ -375,10 +375,10 @@ class _Answer:
 _CLEAR = _Answer()
 
 
-def _answer(compiled: _Compiled, obj: Object | None, variables: dict[str, Any], budget: Budget) -> _Answer:
+def _evaluate_for(compiled: _Compiled, obj: Object | None, variables: dict[str, Any], budget: Budget) -> _Answer:
     """Evaluates the expressions for one object, or without any if `obj` is None."""
     assert compiled.expression is not None
-    values = variables if obj is None else {**variables, OBJECT: plain(obj)}
+    values = variables if obj is None else {**variables, OBJECT: as_dict(obj)}
     try:
         if compiled.when is not None and not _bool(compiled.when, values, budget):
             return _CLEAR
@@ -410,18 +410,20 @@ def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequenc
     if applying:
         own = [answer.message for _, answer in applying if answer.message]
         more = f" And {len(own) - MESSAGES} more." if len(own) > MESSAGES else ""
-        yield _found(spec, " ".join(own[:MESSAGES]) + more if own else risk.message, (obj for obj, _ in applying))
+        yield _applying_finding(
+            spec, " ".join(own[:MESSAGES]) + more if own else risk.message, (obj for obj, _ in applying)
+        )
     failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
     if failed:
         about = f" for {count(len(failed), 'object')}" if spec.for_ else ""
-        yield _unknown(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
+        yield _unknown_finding(spec, f"the expression failed{about}: {failed[0][1].error}", (obj for obj, _ in failed))
 
 
 def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[ReportedResource, ...]:
     if not spec.for_:
         return ()
     read = next(read for read in spec.reads if read.name == spec.for_)
-    known = _known(read)
+    known = _known_resource(read)
     kind = read.kind or (known.kind if known else read.resource)
     return tuple(
         ReportedResource(
@@ -434,7 +436,7 @@ def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[Report
     )
 
 
-def _unknown(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) -> Finding:
+def _unknown_finding(spec: PreflightCheckSpec, why: str, objects: Iterable[Any] = ()) -> Finding:
     """Returns the finding that it is unknown whether the risk applies."""
     return Finding(
         spec.risk.name,

@@ -35,23 +35,23 @@ def declared_checks(files: Mapping[str, str], filters: Filters) -> tuple[Check, 
 def _of_file(path: str, text: str, filters: Filters) -> Iterator[Check]:
     """Yields the checks of one file that the cluster gets, and an unusable one for each error in it."""
     manifests, errors = parse_manifests(path, text)
-    yield from (unusable(path, str(error)) for error in errors)
+    yield from (unusable_check(path, str(error)) for error in errors)
     for manifest in manifests:
         if not any(key.startswith(INCLUDE_PREFIX) for key in manifest.annotations or ()):
             # No cluster would run it, which nobody intends: left out, it would look like a check that found nothing.
-            yield unusable(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}")
+            yield unusable_check(manifest.identity.name, f"{path}: {_FOR_NO_PROFILE}")
         elif not isinstance(include(manifest, filters), Excluded):
-            yield _check(manifest, text)
+            yield _load_check(manifest, text)
 
 
-def _check(manifest: Manifest, text: str) -> Check:
+def _load_check(manifest: Manifest, text: str) -> Check:
     try:
         return declared_check(manifest.object, file=manifest.file, text=text)
     except DeclarativeError as error:
-        return unusable(manifest.identity.name, str(error))
+        return unusable_check(manifest.identity.name, str(error))
 
 
-def unusable(name: str, why: str) -> Check:
+def unusable_check(name: str, why: str) -> Check:
     """Returns a check that stands for one that could not be loaded: it is always Unknown."""
 
     def run(_snapshot: Snapshot, _context: Context) -> Iterable[Finding]:

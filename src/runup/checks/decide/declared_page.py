@@ -12,7 +12,7 @@ def updates(sources: str, targets: str) -> str:
     return " ".join(f"{word} {text}" for word, text in ranges if text) or "all"
 
 
-def about(spec: Mapping[str, Any]) -> str:
+def describe_check(spec: Mapping[str, Any]) -> str:
     """Returns the paragraphs about a check, from a `spec` that is known to be valid."""
     return "\n\n".join(_paragraphs(spec))
 
@@ -22,14 +22,14 @@ def _paragraphs(spec: Mapping[str, Any]) -> Iterator[str]:
     if message := risk.get("message") or risk.get("messageExpression"):
         yield message
     yield f"A check of component {spec['component']}; its risk is `{risk['name']}`."
-    yield "**Applies when** " + _when(spec)
+    yield "**Applies when** " + _applies_when(spec)
     if text := risk.get("remediation"):
         yield f"**What to do** {text}"
     if url := risk.get("url"):
         yield f"**More** {url}"
 
 
-def _when(spec: Mapping[str, Any]) -> str:
+def _applies_when(spec: Mapping[str, Any]) -> str:
     """Returns in words when the risk applies: the container's answer, the query or the expression."""
     if container := spec.get("container"):
         return f"the release's image `{container['image']}`, run with `preflight --format=preflight-v1-json`, says so."

@@ -52,12 +52,12 @@ def run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcom
     """
     # A set of its own, because each outcome records only the kinds that its own check requested.
     snapshot = replace(snapshot, asked=set())
-    outcome = _judged(check, snapshot, context)
+    outcome = _run_check(check, snapshot, context)
     findings = with_lacking(outcome.findings, unknown_risk(check), check.reads, snapshot)
     return replace(outcome, findings=findings, asked=frozenset(snapshot.asked))
 
 
-def _judged(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
+def _run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
     """Runs one check and returns its outcome, still without the kinds that it asked for."""
     findings: list[Finding] = []
     try:
@@ -65,15 +65,19 @@ def _judged(check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
             return CheckOutcome(
                 check, "Skipped", message=f"Not for an update from {context.source} to {context.target}."
             )
-        findings.extend(_valid(finding) for finding in check.run(snapshot, context))
+        findings.extend(_require_valid(finding) for finding in check.run(snapshot, context))
     # Before Unreadable, of which it is a case: one unreadable object leaves the other findings standing.
     except UnreadableObject as lacking:
-        return _told(check, (*findings, *_undecoded(check, snapshot, lacking), *_incomplete(check, snapshot)))
+        return _finished_outcome(
+            check, (*findings, *_undecoded_findings(check, snapshot, lacking), *_incomplete_findings(check, snapshot))
+        )
     except Unreadable as lacking:
         return could_not_tell(check, str(lacking), tuple(findings))
     except Exception as error:  # noqa: BLE001 - isolating a check is what this function is for
         return could_not_tell(check, f"the check failed: {one_line(error)}", tuple(findings))
-    return _told(check, (*findings, *_undecoded(check, snapshot), *_incomplete(check, snapshot)))
+    return _finished_outcome(
+        check, (*findings, *_undecoded_findings(check, snapshot), *_incomplete_findings(check, snapshot))
+    )
 
 
 def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> CheckOutcome:
@@ -89,7 +93,9 @@ def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> C
     return CheckOutcome(check, "Unknown", (*found, risk), message=f"{why}.")
 
 
-def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None = None) -> tuple[Finding, ...]:
+def _undecoded_findings(
+    check: Check, snapshot: Snapshot, asked_for: UnreadableObject | None = None
+) -> tuple[Finding, ...]:
     """Returns one finding about the objects of the requested kinds that could not be read, if there are any.
 
     `asked_for` is the object that the check requested by name, if that could not be read.
@@ -115,7 +121,7 @@ def _undecoded(check: Check, snapshot: Snapshot, asked_for: UnreadableObject | N
     )
 
 
-def _incomplete(check: Check, snapshot: Snapshot) -> tuple[Finding, ...]:
+def _incomplete_findings(check: Check, snapshot: Snapshot) -> tuple[Finding, ...]:
     """Returns one finding about objects that may be missing from the lists that `check` requested, if there are any."""
     gaps = [
         f"{resource.kind}: {'; '.join(why).rstrip('.')}"
@@ -154,7 +160,7 @@ def one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
 
 
-def _told(check: Check, findings: tuple[Finding, ...]) -> CheckOutcome:
+def _finished_outcome(check: Check, findings: tuple[Finding, ...]) -> CheckOutcome:
     """Returns the outcome of a check that finished, with a message that counts its findings."""
     applying = sum(finding.applies is Applies.YES for finding in findings)
     unknown = len(findings) - applying
@@ -163,7 +169,7 @@ def _told(check: Check, findings: tuple[Finding, ...]) -> CheckOutcome:
     return CheckOutcome(check, result, findings, message=", ".join(counts))
 
 
-def _valid(finding: Finding) -> Finding:
+def _require_valid(finding: Finding) -> Finding:
     """Returns the finding unchanged. Raises BadFinding if ClusterVersion could not carry it."""
     # A check may be third-party code, whose types nobody has checked.
     if not isinstance(finding, Finding):

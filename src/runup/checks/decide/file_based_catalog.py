@@ -54,7 +54,7 @@ def folders(packages: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{ROOT}/{name}" for name in sorted(set(packages)))
 
 
-def slim(path: str, data: bytes) -> bytes:
+def keep_used_schemas(path: str, data: bytes) -> bytes:
     """Returns the file `path` as JSON without unused schemas: bundles, which are most of it. Raises BadCatalog."""
     return b"\n".join(msgspec.json.encode(part) for part in _parts(path, data) if part.get("schema") in _KEPT)
 
@@ -81,13 +81,13 @@ def _package(name: str, parts: list[dict[str, Any]]) -> Package:
             case "olm.package":
                 default = _text(part, "defaultChannel")
             case "olm.channel":
-                channels[_text(part, "name")] = tuple(_entry(each) for each in _maps(part, "entries"))
+                channels[_text(part, "name")] = tuple(_channel_entry(each) for each in _maps(part, "entries"))
             case "olm.deprecations":
                 deprecated.update(_deprecated(part))
     return Package(name, default, channels, deprecated)
 
 
-def _entry(each: dict[str, Any]) -> Entry:
+def _channel_entry(each: dict[str, Any]) -> Entry:
     skips = each.get("skips")
     skipped = tuple(name for name in skips if isinstance(name, str)) if isinstance(skips, list) else ()
     return Entry(_text(each, "name"), _text(each, "replaces"), skipped, _text(each, "skipRange"))

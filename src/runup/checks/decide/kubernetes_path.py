@@ -114,14 +114,14 @@ def steps(
 
     `outcomes` are those of the whole way, `earlier` those of each context `on_the_way`.
     """
-    planned = tuple(_planned(context, oldest_kubelet(snapshot)))
+    planned = tuple(_planned_steps(context, oldest_kubelet(snapshot)))
     first: dict[str, Version] = {}
     for on_way, found in earlier:
         for risk in risks(found):
             first.setdefault(risk.name, on_way.target)
     names: dict[int, list[str]] = {number: [] for number in range(len(planned))}
     for risk in risks(outcomes):
-        names[_place(planned, first.get(risk.name, context.target), risk)].append(risk.name)
+        names[_step_number(planned, first.get(risk.name, context.target), risk)].append(risk.name)
     return tuple(
         ReportedStep(part=part, version=f"{version.major}.{version.minor}", risks=tuple(names[number]))
         for number, (part, version) in enumerate(planned)
@@ -137,7 +137,7 @@ def oldest_kubelet(snapshot: Snapshot) -> Version | None:
     return min((each for node in nodes if (each := version_of(node.status.node_info.kubelet_version))), default=None)
 
 
-def _planned(context: Context, kubelet: Version | None) -> Iterator[Planned]:
+def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planned]:
     """Yields the steps: which part of the cluster goes to which version."""
     at = context.source
     for hop in hops(context.source, context.target):
@@ -154,7 +154,7 @@ def allowed_skew(kubelet_minor: int) -> int:
     return OLDER_SKEW if kubelet_minor < _SINCE else KUBELET_SKEW
 
 
-def _place(planned: Sequence[Planned], hop: Version, risk: ReportedRisk) -> int:
+def _step_number(planned: Sequence[Planned], hop: Version, risk: ReportedRisk) -> int:
     """Returns the number of the step that meets a risk which the way to `hop` is the first to have."""
     control_plane = planned.index((CONTROL_PLANE, hop))
     if causes.stage(risk) != causes.NODES or causes.family(risk.name) in _BEFORE_NODES:

@@ -29,11 +29,11 @@ def with_lacking(
 def is_whole(snapshot: Snapshot, resource: Resource) -> bool:
     """Returns whether the snapshot has all objects of the kind, or proof that the cluster has no such kind."""
     if resource in snapshot.unreadable or resource not in snapshot.objects:
-        return resource in snapshot.absent and _undefined(snapshot, resource)
+        return resource in snapshot.absent and _is_undefined(snapshot, resource)
     return resource not in snapshot.incomplete
 
 
-def _undefined(snapshot: Snapshot, resource: Resource) -> bool:
+def _is_undefined(snapshot: Snapshot, resource: Resource) -> bool:
     """Returns whether all definitions are known, and none makes the kind."""
     if any(_DEFINITIONS in known for known in (snapshot.unreadable, snapshot.undecoded, snapshot.incomplete)):
         return False

@@ -69,7 +69,7 @@ class Lookup(Slim, msgspec.Struct, frozen=True):
 _KINDS = {resource: kind for kind, resource in reversed(types().items())}
 
 
-def known(resource: Resource) -> bool:
+def has_type(resource: Resource) -> bool:
     """Returns whether runup has a type for the resource."""
     return type(resource) is not Resource or resource in _KINDS
 
@@ -91,12 +91,12 @@ def shape(fields: tuple[str, ...]) -> type[Object]:
     """Returns the struct type of an object of which only `fields` are kept."""
     tree: dict[str, Any] = {}
     for path in sorted(fields):
-        _plant(tree, path.split("."))
+        _add_path(tree, path.split("."))
     tree.pop("metadata", None)
     return cast("type[Object]", _struct("Shape", tree, Object))
 
 
-def plain(obj: Object) -> dict[str, Any]:
+def as_dict(obj: Object) -> dict[str, Any]:
     """Returns `obj` as the dict that CEL reads; fields that the object did not have are absent."""
     # Through JSON, because CEL takes no tuples and metadata has some (owners, finalizers).
     decoded = cast("dict[str, Any]", msgspec.json.decode(msgspec.json.encode(obj)))
@@ -105,7 +105,7 @@ def plain(obj: Object) -> dict[str, Any]:
     return decoded
 
 
-def _plant(tree: dict[str, Any], path: list[str]) -> None:
+def _add_path(tree: dict[str, Any], path: list[str]) -> None:
     """Adds a path to the tree.
 
     A path below one that is already there changes nothing: the shorter one keeps all below it.
@@ -114,7 +114,7 @@ def _plant(tree: dict[str, Any], path: list[str]) -> None:
     if not rest:
         tree[head] = None
     elif tree.get(head, {}) is not None:
-        _plant(tree.setdefault(head, {}), rest)
+        _add_path(tree.setdefault(head, {}), rest)
 
 
 def _struct(name: str, tree: dict[str, Any], base: type[Wire]) -> type[Wire]:

@@ -36,20 +36,24 @@ class RequestedVersion:
         return f"{self.resource}.{self.version}.{self.group}".rstrip(".")
 
 
-def requested(metrics: str) -> tuple[RequestedVersion, ...]:
+def requested_versions(metrics: str) -> tuple[RequestedVersion, ...]:
     """Returns the versions in the text of `/metrics`, by name."""
-    found = {_of(line) for line in metrics.splitlines() if line.startswith(f"{METRIC}{{") and _value(line) > 0}
+    found = {
+        _requested_version(line)
+        for line in metrics.splitlines()
+        if line.startswith(f"{METRIC}{{") and _metric_value(line) > 0
+    }
     return tuple(sorted(found, key=lambda each: each.name))
 
 
-def _value(line: str) -> float:
+def _metric_value(line: str) -> float:
     try:
         return float(line.rpartition("}")[2].split()[0])
     except (IndexError, ValueError):
         return 0.0
 
 
-def _of(line: str) -> RequestedVersion:
+def _requested_version(line: str) -> RequestedVersion:
     labels = dict(_LABEL.findall(line))
     removed = _MINOR.fullmatch(labels.get("removed_release", ""))
     return RequestedVersion(

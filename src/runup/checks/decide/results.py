@@ -60,13 +60,15 @@ class Header:
     steps: tuple[ReportedStep, ...] = ()
 
 
-def running(header: Header, outcomes: Sequence[CheckOutcome], total: int, now: datetime, message: str = "") -> Report:
+def running_report(
+    header: Header, outcomes: Sequence[CheckOutcome], total: int, now: datetime, message: str = ""
+) -> Report:
     """Returns the report while checks are still to come; by default its message says how many are done."""
     message = message or f"{len(outcomes)} of {total} checks done"
     return _report(header, outcomes, now, "running", message)
 
 
-def completed(header: Header, outcomes: Sequence[CheckOutcome], now: datetime) -> Report:
+def completed_report(header: Header, outcomes: Sequence[CheckOutcome], now: datetime) -> Report:
     """Returns the report of a whole evaluation."""
     report = _report(header, outcomes, now, "completed", "")
     return replace(report, completion_time=now)
@@ -87,15 +89,15 @@ def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRis
     for outcome in outcomes:
         for finding in outcome.findings:
             by_name.setdefault(finding.name, []).append(finding)
-    merged = [_merged(name, findings, base) for name, findings in by_name.items()]
-    capped = _capped(merged, base)
-    cause_of = {risk.name: cause.name for cause in causes.grouped(capped) for risk in cause.risks}
+    merged = [_merge_findings(name, findings, base) for name, findings in by_name.items()]
+    capped = _most_severe(merged, base)
+    cause_of = {risk.name: cause.name for cause in causes.group_by_cause(capped) for risk in cause.risks}
     # A risk with a cause of its own names none.
     told = [replace(risk, cause="" if cause_of[risk.name] == risk.name else cause_of[risk.name]) for risk in capped]
     return tuple(sorted(told, key=lambda risk: risk.name))
 
 
-def omitted(outcomes: Iterable[CheckOutcome]) -> int:
+def count_omitted(outcomes: Iterable[CheckOutcome]) -> int:
     """Returns the number of risks that `risks` has no room for; one of those that it returns stands for them."""
     names = {finding.name for outcome in outcomes for finding in outcome.findings}
     # One place is taken by the risk that stands for the others.
@@ -107,7 +109,7 @@ def _report(
 ) -> Report:
     if header.cluster_kind == "Kubernetes":
         outcomes = [_in_words_of_kubernetes(outcome) for outcome in outcomes]
-    return _fitted(
+    return _fit_into_limit(
         Report(
             format=FORMAT,
             preflight_id=header.preflight_id,
@@ -122,9 +124,9 @@ def _report(
             started_time=header.started_time,
             observed_time=now,
             message=message,
-            checks=tuple(_reported(outcome) for outcome in outcomes),
+            checks=tuple(_as_reported(outcome) for outcome in outcomes),
             risks=risks(outcomes, header.documentation_base),
-            risks_omitted=omitted(outcomes),
+            risks_omitted=count_omitted(outcomes),
         )
     )
 
@@ -137,7 +139,7 @@ def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
     return dataclass_replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
 
 
-def _reported(outcome: CheckOutcome) -> ReportedCheck:
+def _as_reported(outcome: CheckOutcome) -> ReportedCheck:
     return ReportedCheck(
         name=outcome.check.name,
         component=outcome.check.component,
@@ -147,7 +149,7 @@ def _reported(outcome: CheckOutcome) -> ReportedCheck:
     )
 
 
-def _merged(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
+def _merge_findings(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
     """Returns one risk for all findings of a name.
 
     It applies if any of them does, has the highest severity among them, and joins their messages.
@@ -158,18 +160,18 @@ def _merged(name: str, findings: Sequence[Finding], base: str) -> ReportedRisk:
     )
     return ReportedRisk(
         name=name,
-        message=" ".join(_distinct(finding.message for finding in ordered)),
+        message=" ".join(_distinct_texts(finding.message for finding in ordered)),
         url=next((finding.url for finding in ordered if finding.url), documentation.page(name, base)),
         applies="True" if ordered[0].applies is Applies.YES else "Unknown",
         reason=next((finding.reason for finding in ordered if finding.reason), ""),
         severity=min((finding.severity for finding in findings), key=SEVERITIES.index),
         resources=_resources(resource for finding in ordered for resource in finding.resources),
-        remediation=" ".join(_distinct(finding.remediation for finding in ordered)),
+        remediation=" ".join(_distinct_texts(finding.remediation for finding in ordered)),
         lacking=tuple(sorted({kind for finding in ordered for kind in finding.lacking})),
     )
 
 
-def _distinct(texts: Iterable[str]) -> list[str]:
+def _distinct_texts(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(text for text in texts if text))
 
 
@@ -181,7 +183,7 @@ def _resources(resources: Iterable[ReportedResource]) -> tuple[ReportedResource,
     return tuple(dict.fromkeys(resources))
 
 
-def _capped(found: list[ReportedRisk], base: str) -> list[ReportedRisk]:
+def _most_severe(found: list[ReportedRisk], base: str) -> list[ReportedRisk]:
     """Returns at most `MAX_RISKS` risks: the most severe, and one that counts and names the others."""
     if len(found) <= MAX_RISKS:
         return found
@@ -205,7 +207,7 @@ def _capped(found: list[ReportedRisk], base: str) -> list[ReportedRisk]:
     return [*kept, rest]
 
 
-def _fitted(report: Report) -> Report:
+def _fit_into_limit(report: Report) -> Report:
     """Returns the report with texts and resources cut until it has at most `MAX_BYTES`."""
     for characters, resources in FITS:
         trimmed = replace(
@@ -214,14 +216,14 @@ def _fitted(report: Report) -> Report:
             checks=tuple(
                 replace(check, message=_text(check.message, characters)) for check in report.checks[:MAX_CHECKS]
             ),
-            risks=tuple(_trimmed(risk, characters, resources) for risk in report.risks),
+            risks=tuple(_trim_risk(risk, characters, resources) for risk in report.risks),
         )
         if len(encode(trimmed)) <= MAX_BYTES:
             break
     return trimmed
 
 
-def _trimmed(risk: ReportedRisk, characters: int, resources: int) -> ReportedRisk:
+def _trim_risk(risk: ReportedRisk, characters: int, resources: int) -> ReportedRisk:
     return replace(
         risk,
         message=_text(risk.message, characters),

@@ -15,7 +15,7 @@ from kubekit.api.codec import DecodeError, Undecodable
 from kubekit.api.scheme import Resource
 from runup.checks.decide.built_in_groups import has_definitions
 from runup.checks.decide.model import Snapshot
-from runup.checks.decide.reads import Slim, known, namespace_of, type_of
+from runup.checks.decide.reads import Slim, has_type, namespace_of, type_of
 
 JSON = Mapping[str, Any]
 OTHER_VERSION = "its objects are there in another version"
@@ -45,7 +45,7 @@ def snapshot_of(
     why there may be more objects of it, and `complete_in` in which namespaces there are none. `absent` returns whether
     the server is known not to have the kind.
     """
-    wanted = tuple(dict.fromkeys(read for read in reads if known(read)))
+    wanted = tuple(dict.fromkeys(read for read in reads if has_type(read)))
     by_kind: dict[tuple[str, str], list[Resource]] = {}
     for read in wanted:
         by_kind.setdefault((read.group, read.kind), []).append(read)
@@ -53,13 +53,16 @@ def snapshot_of(
     for obj in objects:
         group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
         for read in _readers(by_kind.get((group, str(obj.get("kind"))), []), version):
-            if _within(read, obj):
-                _take(found_by_read[read], read, obj)
-    present = {read for reads in by_kind.values() if any(_any(found_by_read[each]) for each in reads) for read in reads}
+            if _is_in_read(read, obj):
+                _add_object(found_by_read[read], read, obj)
+    present = {
+        read for reads in by_kind.values() if any(_has_objects(found_by_read[each]) for each in reads) for read in reads
+    }
     unreadable = {
         read: why
         for read, each in found_by_read.items()
-        if not _any(each) and (why := OTHER_VERSION if _versions(by_kind, read) and read in present else lacking(read))
+        if not _has_objects(each)
+        and (why := OTHER_VERSION if _versions(by_kind, read) and read in present else lacking(read))
     }
     return Snapshot(
         {read: tuple(each.objects) for read, each in found_by_read.items() if read not in unreadable},
@@ -81,7 +84,7 @@ def _versions(by_kind: Mapping[tuple[str, str], list[Resource]], read: Resource)
     return len({each.version for each in by_kind[read.group, read.kind]}) > 1
 
 
-def _any(found: _Found) -> bool:
+def _has_objects(found: _Found) -> bool:
     """Returns whether any object was found, decoded or not."""
     return bool(found.objects or found.undecoded)
 
@@ -93,7 +96,7 @@ def _readers(candidates: list[Resource], version: str) -> list[Resource]:
     return [read for read in candidates if read.version == version]
 
 
-def _within(read: Resource, obj: JSON) -> bool:
+def _is_in_read(read: Resource, obj: JSON) -> bool:
     """Returns whether the object is in the namespace of the read and has the labels that it selects."""
     metadata = obj.get("metadata") or {}
     namespace = namespace_of(read)
@@ -104,7 +107,7 @@ def _within(read: Resource, obj: JSON) -> bool:
     return not selector or selector.removeprefix("!") not in (metadata.get("labels") or {})
 
 
-def _take(found: _Found, read: Resource, obj: JSON) -> None:
+def _add_object(found: _Found, read: Resource, obj: JSON) -> None:
     """Adds the object to `found`, as undecoded if it does not match the type of its kind."""
     try:
         decoded = codec.convert(type_of(read), obj)

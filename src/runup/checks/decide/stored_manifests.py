@@ -62,14 +62,14 @@ def file_check(read: Manifests) -> Check:
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         target = _minor(context)
-        yield from _told(
+        yield from _findings_by_type(
             [each for each in read.objects if _is_gone(each, target)],
             IN_FILES,
             f"{context.target} does not serve, so that applying {{them}} fails",
             "critical",
             "Write {them} in {replacement}: `oc api-resources` lists the versions of a cluster.",
         )
-        yield from _told(
+        yield from _findings_by_type(
             [each for each in read.objects if _is_going(each, target)],
             SOON_IN_FILES,
             f"{context.target} still serves",
@@ -77,12 +77,12 @@ def file_check(read: Manifests) -> Check:
             "Nothing for this update; plan to write {them} in {replacement}.",
         )
         yield from _of_addons(read.objects, IN_FILES, "applying {them} fails")
-        yield from _unread(
+        yield from _unread_finding(
             read, IN_FILES, "Render templates first (`helm template`, `kustomize build`), and mend the rest."
         )
-        yield from _beyond(read.objects, target, IN_FILES, context)
+        yield from _beyond_table(read.objects, target, IN_FILES, context)
 
-    return _check(IN_FILES, "manifests", run)
+    return _manifest_check(IN_FILES, "manifests", run)
 
 
 def helm_check(read: Manifests) -> Check:
@@ -90,7 +90,7 @@ def helm_check(read: Manifests) -> Check:
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         target = _minor(context)
-        yield from _told(
+        yield from _findings_by_type(
             [each for each in read.objects if _is_gone(each, target)],
             IN_HELM,
             f"{context.target} does not serve, so that the next `helm upgrade` or `helm rollback` of {{them}} fails",
@@ -99,13 +99,13 @@ def helm_check(read: Manifests) -> Check:
             "RELEASE` mends what is stored.",
         )
         yield from _of_addons(read.objects, IN_HELM, "the next `helm upgrade` or `helm rollback` of {them} fails")
-        yield from _unread(read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases.")
-        yield from _beyond(read.objects, target, IN_HELM, context)
+        yield from _unread_finding(read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases.")
+        yield from _beyond_table(read.objects, target, IN_HELM, context)
 
-    return _check(IN_HELM, "helm", run)
+    return _manifest_check(IN_HELM, "helm", run)
 
 
-def _check(name: str, component: str, run: Callable[[Snapshot, Context], Iterator[Finding]]) -> Check:
+def _manifest_check(name: str, component: str, run: Callable[[Snapshot, Context], Iterator[Finding]]) -> Check:
     return Check(name, component, (), run, unknown_risk=f"{name}Unknown", severity="critical", clusters=BOTH)
 
 
@@ -137,7 +137,9 @@ def _is_going(manifest: Manifest, target: int) -> bool:
     return removal <= target + AHEAD or (deprecated is not None and deprecated <= target)
 
 
-def _told(manifests: Sequence[Manifest], name: str, what: str, severity: Severity, fix: str) -> Iterator[Finding]:
+def _findings_by_type(
+    manifests: Sequence[Manifest], name: str, what: str, severity: Severity, fix: str
+) -> Iterator[Finding]:
     """Yields one finding for each kind and version."""
     for kind, version, of_type in _by_type(manifests):
         removed = _IN_MINOR.format(_removal(of_type[0]))
@@ -183,12 +185,12 @@ def _addon(manifest: Manifest) -> AddonRemoval | None:
     return addon_removal(manifest.group, manifest.version, manifest.kind)
 
 
-def _unread(read: Manifests, name: str, fix: str) -> Iterator[Finding]:
+def _unread_finding(read: Manifests, name: str, fix: str) -> Iterator[Finding]:
     if read.problems:
         yield not_told(name, f"{count(len(read.problems), 'text')} could not be read: {names(read.problems)}", fix)
 
 
-def _beyond(manifests: Iterable[Manifest], target: int, name: str, context: Context) -> Iterator[Finding]:
+def _beyond_table(manifests: Iterable[Manifest], target: int, name: str, context: Context) -> Iterator[Finding]:
     """Yields what the table of removed versions is too old to tell: only alpha and beta versions are ever removed."""
     last = table("removed-apis").last
     if target <= last:

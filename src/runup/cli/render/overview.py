@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from runup.cli.facts import Condition, Facts, mapping, mappings, text
-from runup.cli.render.text import Output, columns, err, indented, out, reason_and_message
+from runup.cli.render.text import Output, columns, err, indent_lines, out, reason_and_message
 from runup.cli.versions import newest_first
 
 NO_INFO = "warning: No current {type} info, see `oc describe clusterversion` for more details.\n"
@@ -23,13 +23,13 @@ _MORE = (
 
 def overview(cluster: Facts, *, include_not_recommended: bool) -> Iterator[Output]:
     """Yields everything that the command prints about the cluster and its updates."""
-    yield from _state(cluster)
+    yield from _cluster_state(cluster)
     yield from _channel(cluster)
-    yield from _recommended(cluster)
+    yield from _recommended_updates(cluster)
     yield from _conditional(cluster, shown=include_not_recommended)
 
 
-def _state(cluster: Facts) -> Iterator[Output]:
+def _cluster_state(cluster: Facts) -> Iterator[Output]:
     failing = cluster.condition("Failing")
     if failing is None:
         yield err(NO_INFO.format(type="Failing"))
@@ -67,7 +67,7 @@ def channel_line(cluster: Facts) -> str:
     return f"Channel: {cluster.channel} (available channels: {known})\n" if known else f"Channel: {cluster.channel}\n"
 
 
-def _recommended(cluster: Facts) -> Iterator[Output]:
+def _recommended_updates(cluster: Facts) -> Iterator[Output]:
     updates = newest_first(cluster.available, lambda release: release.version)
     retrieved = cluster.condition("RetrievedUpdates")
     # The lists may be from an earlier answer of the update service.
@@ -97,7 +97,7 @@ def _conditional(cluster: Facts, *, shown: bool) -> Iterator[Output]:
     for update, condition in newest_first(updates, lambda pair: pair[0].release.version):
         yield out(
             f"\n  Version: {update.release.version}\n  Image: {update.release.image}\n  Reason: {condition.reason}\n"
-            f"  Message: {indented(condition.message.strip())}\n"
+            f"  Message: {indent_lines(condition.message.strip())}\n"
         )
 
 

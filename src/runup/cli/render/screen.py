@@ -28,6 +28,6 @@ class Drawn(str):
     __slots__ = ()
 
 
-def joined(*parts: str) -> Drawn:
+def join_parts(*parts: str) -> Drawn:
     """Returns the parts one after the other; parts that are not `Drawn` are made printable."""
     return Drawn("".join(part if isinstance(part, Drawn) else printable(part) for part in parts))

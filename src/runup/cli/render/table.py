@@ -76,9 +76,9 @@ class Table(msgspec.Struct, frozen=True):
         return (printable(text.strip()) if self.columns[place].flows else one_line(text)) or self.blank
 
 
-def drawn(table: Table, screen: Screen = PIPE) -> Drawn:
+def draw_table(table: Table, screen: Screen = PIPE) -> Drawn:
     """Returns `table` drawn on `screen`; each line ends in a newline and without trailing blanks."""
-    return Drawn(plain(table)) if screen.width is None else _Layout(table, screen.width).drawn(screen)
+    return Drawn(plain_table(table)) if screen.width is None else _Layout(table, screen.width).drawn(screen)
 
 
 def cells(text: str) -> int:
@@ -90,17 +90,17 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
-def plain(table: Table) -> str:
+def plain_table(table: Table) -> str:
     """Returns one line a row, columns aligned, whole sentences: the form for pipes."""
     places, flow = range(len(table.columns)), max(table.flow, 0)
     lines = [[column.title for column in table.columns]] if table.head else []
     for row in table.rows:
         lines.append([" ".join(table.cell(row, place).split("\n")) for place in places])
         lines += [[""] * flow + [one_line(note)] for note in row.notes]
-    return aligned(lines, least=[column.least for column in table.columns], indent=table.indent, gap=table.gap)
+    return align_lines(lines, least=[column.least for column in table.columns], indent=table.indent, gap=table.gap)
 
 
-def aligned(
+def align_lines(
     lines: Sequence[Sequence[str]], *, least: Sequence[int] = (), indent: int = 0, gap: int = _PLAIN_GAP
 ) -> str:
     """Returns aligned lines without trailing blanks. A line's last cell does not widen its column."""
@@ -117,17 +117,17 @@ def _padded(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
 
 
-def wrapped(text: str, screen: Screen, *, first: str = "", indent: int = 0) -> Drawn:
+def wrap_text(text: str, screen: Screen, *, first: str = "", indent: int = 0) -> Drawn:
     """Returns `text` after `first`, further lines indented by `indent` blanks; on a terminal wrapped at words.
 
     A URL or command that is longer than a line stays whole: a terminal folds it, and it can be copied.
     """
     text = printable(text)
-    lines = text.split("\n") if screen.width is None else _folded(text, screen.width, cells(first), indent)
+    lines = text.split("\n") if screen.width is None else _fold_text(text, screen.width, cells(first), indent)
     return Drawn("\n".join(f"{' ' * indent if n else first}{line}".rstrip(" ") for n, line in enumerate(lines)) + "\n")
 
 
-def _folded(text: str, width: int, first: int, indent: int) -> list[str]:
+def _fold_text(text: str, width: int, first: int, indent: int) -> list[str]:
     """Returns the lines of a text that has `first` cells before its first line, and `indent` before the others."""
     if text.isascii():
         import textwrap
@@ -156,14 +156,14 @@ class _Layout:
         self._natural = [self._wide(place) for place in range(len(table.columns))]
         flows = [place for place, column in enumerate(table.columns) if column.flows]
         fixed = [place for place, column in enumerate(table.columns) if not column.flows]
-        self._beside = self._fitting(fixed)
+        self._beside = self._columns_that_fit(fixed)
         remaining = self._width - sum(self._natural[place] + _GAP for place in fixed)
         share = (remaining - _GAP * (len(flows) - 1)) // len(flows) if flows else 0
         needed = max((min(_FLOW, self._natural[place]) for place in flows), default=0)
         # Sentences stand beside the other columns only if all of them have room for readable lines.
         if flows and self._beside == fixed and share >= needed:
             self._beside = list(range(len(table.columns)))
-            self._share(flows, share)
+            self._share_width(flows, share)
         self._below = [place for place in range(len(table.columns)) if place not in self._beside]
 
     def _wide(self, place: int) -> int:
@@ -172,7 +172,7 @@ class _Layout:
         texts += [note for row in table.rows for note in row.notes] if place == table.flow else []
         return max(column.least, cells(column.title), *map(cells, map(printable, texts)), 1)
 
-    def _fitting(self, fixed: list[int]) -> list[int]:
+    def _columns_that_fit(self, fixed: list[int]) -> list[int]:
         """Returns the columns from the left that there is room for; the last of them may be folded."""
         taken: list[int] = []
         remaining = self._width
@@ -186,7 +186,7 @@ class _Layout:
             remaining -= self._natural[place] + _GAP
         return taken
 
-    def _share(self, flows: list[int], share: int) -> None:
+    def _share_width(self, flows: list[int], share: int) -> None:
         """Gives each flowing column the width it needs, up to its share; the last one gets what the others leave."""
         for place in flows[:-1]:
             self._natural[place] = min(self._natural[place], share)
@@ -198,34 +198,34 @@ class _Layout:
         console = _console(screen, self._width)
         with console.capture() as capture:
             if self._table.head:
-                titles = [self._text(self._table.columns[place].title, "bold") for place in self._beside]
+                titles = [self._as_text(self._table.columns[place].title, "bold") for place in self._beside]
                 console.print(self._line(titles))
             for row in self._table.rows:
-                for part in self._parts(row):
+                for part in self._row_parts(row):
                     console.print(part)
         lines = (f"{' ' * self._table.indent}{line}".rstrip(" ") for line in capture.get().split("\n")[:-1])
         return Drawn("".join(f"{line}\n" for line in lines))
 
-    def _parts(self, row: Row) -> Iterable[RenderableType]:
+    def _row_parts(self, row: Row) -> Iterable[RenderableType]:
         from rich.padding import Padding
 
         table = self._table
-        yield self._line([self._cell(row, place) for place in self._beside])
+        yield self._line([self._cell_text(row, place) for place in self._beside])
         for place in self._below:
             title = "" if place == table.flow else table.columns[place].title.capitalize()
             if row.cells[place]:
                 text = table.cell(row, place)
-                yield Padding(self._text(f"{title}: {text}" if title else text), (0, 0, 0, _BELOW))
+                yield Padding(self._as_text(f"{title}: {text}" if title else text), (0, 0, 0, _BELOW))
             if place == table.flow:
-                yield from (Padding(self._text(note), (0, 0, 0, _BELOW)) for note in row.notes)
+                yield from (Padding(self._as_text(note), (0, 0, 0, _BELOW)) for note in row.notes)
 
-    def _cell(self, row: Row, place: int) -> Text:
+    def _cell_text(self, row: Row, place: int) -> Text:
         text = self._table.cell(row, place)
         style = self._table.columns[place].styles.get(text, "")
         notes = row.notes if place == self._table.flow else ()
-        return self._text("\n".join([text, *notes]), style)
+        return self._as_text("\n".join([text, *notes]), style)
 
-    def _text(self, text: str, style: str = "") -> Text:
+    def _as_text(self, text: str, style: str = "") -> Text:
         from rich.text import Text
 
         return Text(printable(text), style=style, overflow="fold")

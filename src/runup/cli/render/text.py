@@ -23,14 +23,14 @@ def err(text: str) -> Output:
     return ("err", text)
 
 
-def indented(message: str) -> str:
+def indent_lines(message: str) -> str:
     """Returns `message` with two blanks after every newline, empty lines included."""
     return message.replace("\n", "\n  ")
 
 
 def reason_and_message(reason: str, message: str) -> str:
     """Returns the two lines that follow a condition's name, without a newline at the end."""
-    return f"  Reason: {reason}\n  Message: {indented(message)}"
+    return f"  Reason: {reason}\n  Message: {indent_lines(message)}"
 
 
 def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 3) -> str:
@@ -40,7 +40,7 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
     """
     lines = [[one_line(cell) for cell in row] for row in rows]
     widths: list[list[int]] = [[] for _ in lines]
-    _measure(lines, widths, 0, len(lines), 0, minwidth, padding)
+    _measure_column(lines, widths, 0, len(lines), 0, minwidth, padding)
     text = []
     for line, own in zip(lines, widths, strict=True):
         cells = [cell.ljust(width) for cell, width in zip(line, own, strict=False)]
@@ -48,12 +48,12 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
     return "".join(text)
 
 
-def aligned(rows: Iterable[Sequence[str]]) -> str:
+def align_columns(rows: Iterable[Sequence[str]]) -> str:
     """Aligns `rows` with three blanks between columns and none at a line's end, in a terminal and in a pipe alike."""
     return "".join(line.rstrip() + "\n" for line in columns(rows).splitlines())
 
 
-def _measure(
+def _measure_column(
     lines: list[list[str]], widths: list[list[int]], start: int, end: int, column: int, minwidth: int, padding: int
 ) -> None:
     row = start
@@ -68,10 +68,10 @@ def _measure(
         for i in range(block, row):
             widths[i].append(width)
         # Go's text/tabwriter: a column is a block of consecutive lines with a cell there, aligned by itself.
-        _measure(lines, widths, block, row, column + 1, minwidth, padding)
+        _measure_column(lines, widths, block, row, column + 1, minwidth, padding)
 
 
-def shortened(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Returns the first line of `text`, cut to `limit` characters, at a word if possible."""
     line = text.strip().partition("\n")[0]
     if len(line) <= limit:

@@ -36,13 +36,13 @@ def _command(prog: str) -> int:
     from runup.cli.main import main
 
     code = main(prog=prog)
-    leave(code)
+    leave_at_once(code)
     # What is left is not examined once more at the end of the interpreter.
     gc.freeze()
     return code
 
 
-def leave(code: int) -> None:
+def leave_at_once(code: int) -> None:
     """Ends the process at once if nothing is left to do, which saves the time in which Python frees its objects.
 
     Returns if an exit handler is registered, a thread still runs, or output could not be written.

@@ -24,7 +24,7 @@ from runup.clusterversion.cli import preflight_end, preflight_request, target_ch
 from runup.clusterversion.cli.command_request import Request
 from runup.clusterversion.cli.target_choice import Flags
 from runup.preflight.cli.render import finding_texts as rendered
-from runup.preflight.decide.findings import Findings, current, of_target, wanted
+from runup.preflight.decide.findings import Findings, current_findings, of_target, requested_preflight
 
 
 def run(request: Request, connection: Connection) -> int | None:
@@ -68,24 +68,24 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
     if request.clear_preflight:
         return _clear_preflight
     if flags.clear:
-        return _clear
+        return _clear_update
     if flags.to_multi_arch:
         return _to_multi_arch
-    return _start if flags.names_target else _show
+    return _start_update if flags.names_target else _show_state
 
 
-def _show(request: Request, client: SyncClient) -> None:
+def _show_state(request: Request, client: SyncClient) -> None:
     if request.output != "html":
-        from runup.clusterversion.cli.show import ShowOptions, ask
+        from runup.clusterversion.cli.show import ShowOptions, show_cluster
 
-        ask(client, ShowOptions(request.flags.include_not_recommended, request.output))
+        show_cluster(client, ShowOptions(request.flags.include_not_recommended, request.output))
         return
     cluster = clusters.read(client)
     history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
-    findings = current(cluster, history, accepted)
+    findings = current_findings(cluster, history, accepted)
     if findings is None:
         raise CommandError(_NO_PAGE)
-    write([("out", _page(findings, client, cluster))])
+    write([("out", _render_page(findings, client, cluster))])
 
 
 _NO_PAGE = (
@@ -94,13 +94,13 @@ _NO_PAGE = (
 )
 
 
-def _page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+def _render_page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
     from runup.preflight.cli.render.preflight_page import page
 
     return page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster))
 
 
-def _start(request: Request, client: SyncClient) -> None:
+def _start_update(request: Request, client: SyncClient) -> None:
     flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
     target = update_under_way.back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(
@@ -114,7 +114,9 @@ def _start(request: Request, client: SyncClient) -> None:
         return
     if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:
         history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
-        teller.extend(rendered.grown(of_target(cluster, history, target.version, target.image, accepted=accepted)))
+        teller.extend(
+            rendered.grown_warnings(of_target(cluster, history, target.version, target.image, accepted=accepted))
+        )
     if flags.force:
         teller.say(("err", target_choice.FORCE_WARNING))
     # Guards would refuse to end the very update that makes the cluster progress.
@@ -123,17 +125,17 @@ def _start(request: Request, client: SyncClient) -> None:
     body = target_choice.update_patch(
         cluster.spec.desired_update, version=target.version, image=target.image, force=flags.force
     )
-    _ask(client, body)
+    _patch_update(client, body)
     teller.say(("out", f"Requested update to {target.name}\n"))
     teller.done(body, version=target.version, image=target.image)
 
 
-def _ask(client: SyncClient, body: clusters.Patch) -> None:
+def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
     try:
         answer = clusters.patch(client, body)
     except KubeError as error:
         raise CommandError(f"Unable to upgrade: {message_of(error)}") from error
-    if wanted(answer):
+    if requested_preflight(answer):
         # The patch drops a mode that was read. This mode was set in between: the request is a preflight, not an update.
         raise CommandError(
             "somebody asked for a preflight at the same moment, so no update was requested; run the command again"
@@ -151,12 +153,12 @@ def _to_multi_arch(request: Request, client: SyncClient) -> None:
         teller.say(("err", target_choice.FORCE_WARNING))
     version = cluster.status.desired.version
     body = target_choice.update_patch(desired, version=version, architecture="Multi", force=flags.force)
-    _ask(client, body)
+    _patch_update(client, body)
     teller.say(("out", "Requested update to multi cluster architecture\n"))
     teller.done(body, version=version, architecture="Multi")
 
 
-def _clear(request: Request, client: SyncClient) -> None:
+def _clear_update(request: Request, client: SyncClient) -> None:
     teller = ResultPrinter("clear", request.output)
     try:
         before, answer = clusters.change(
@@ -180,10 +182,10 @@ def _clear_preflight(request: Request, client: SyncClient) -> None:
     before, after = clusters.change(
         client,
         cluster,
-        lambda seen: preflight_end.end(seen, attempt, still_runs).patch,
+        lambda seen: preflight_end.end_preflight(seen, attempt, still_runs).patch,
         send=lambda body: clusters.patch(client, body, strict=True),
     )
-    ending = preflight_end.end(before, attempt, still_runs)
+    ending = preflight_end.end_preflight(before, attempt, still_runs)
     teller.extend(ending.said)
     teller.done(ending.patch if after else None)
 
@@ -195,7 +197,7 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     answer = preflight_request.send(client, cluster, request.flags)
     write(warnings)
     if not request.wait:
-        write([("out", _requested(request, target))])
+        write([("out", _requested_text(request, target))])
         return None
     from runup.clusterversion.cli import wait as waiting
 
@@ -208,13 +210,13 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
 
 def _result(request: Request, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
     if request.output == "html":
-        return _page(findings, client, cluster)
+        return _render_page(findings, client, cluster)
     if request.for_program:
         return machine(rendered.as_data(findings), str(request.output))
     return rendered.result(findings, screen_of(sys.stdout), wide=request.wide)
 
 
-def _requested(request: Request, target: Update) -> str:
+def _requested_text(request: Request, target: Update) -> str:
     if request.for_program:
         named = {"target": target.version or target.image}
         named |= {"architecture": target.architecture} if target.architecture else {}

@@ -21,7 +21,7 @@ from runup.cli.pull_spec_parsing import pull_spec
 from runup.cli.render.text import Output, err
 from runup.clusterversion.cli.target_choice import Flags, update_patch
 from runup.clusterversion.cli.update_under_way import before_a_preflight, going_on
-from runup.preflight.decide.findings import MODE, wanted
+from runup.preflight.decide.findings import MODE, requested_preflight
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -97,7 +97,7 @@ def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
     warnings = []
     before, now = cluster.spec.desired_update, target_of(cluster, flags)
     # There is one field for requests, so that a second preflight replaces the first.
-    if before and before.mode == MODE and _named(before) != _named(now):
+    if before and before.mode == MODE and _requested_target(before) != _requested_target(now):
         warnings.append(err(f"warning: this takes the place of the preflight of {name_of(before)}\n"))
     warnings.extend(before_a_preflight(cluster))
     progressing = find(cluster.status.conditions, "Progressing")
@@ -108,7 +108,7 @@ def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
     return tuple(warnings)
 
 
-def _named(update: Update) -> tuple[str, str, str]:
+def _requested_target(update: Update) -> tuple[str, str, str]:
     return update.version, update.image, update.architecture
 
 
@@ -116,14 +116,14 @@ def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVe
     """Sends a dry run, then the patch; returns the changed object. Raises CommandError if `mode` is not known."""
 
     # Both requests carry the same resourceVersion: what the dry run accepted is what is stored.
-    def both(body: Patch) -> ClusterVersion:
+    def try_and_patch(body: Patch) -> ClusterVersion:
         _require_mode(lambda: clusters.patch(client, body, dry_run=True, strict=True), client, cluster)
         answer = clusters.patch(client, body, strict=True)
-        if not wanted(answer):
-            raise CommandError(_lost(answer))
+        if not requested_preflight(answer):
+            raise CommandError(_mode_lost_text(answer))
         return answer
 
-    _, answer = clusters.change(client, cluster, lambda seen: request_patch(seen, flags), send=both)
+    _, answer = clusters.change(client, cluster, lambda seen: request_patch(seen, flags), send=try_and_patch)
     assert answer is not None
     return answer
 
@@ -139,16 +139,16 @@ def clear_patch(cluster: ClusterVersion) -> Patch | None:
 def _require_mode(dry_run: Callable[[], ClusterVersion], client: SyncClient, cluster: ClusterVersion) -> None:
     """Raises CommandError unless the server would store `mode`: it may reject the field, or drop it from its answer."""
     try:
-        kept = wanted(dry_run()) is not None
+        kept = requested_preflight(dry_run()) is not None
     except (BadRequest, Invalid) as error:
         if _is_refused(error):
-            raise CommandError(_cannot(cluster, _feature_set(client), _REFUSED)) from error
+            raise CommandError(_cannot_run_text(cluster, _feature_set(client), _REFUSED)) from error
         # A real server answers a strict patch with 422, and quotes the whole object before the fault.
         if 'unknown field "spec.desiredUpdate.mode"' not in error.message:
             raise
         kept = False
     if not kept:
-        raise CommandError(_cannot(cluster, _feature_set(client), _UNKNOWN))
+        raise CommandError(_cannot_run_text(cluster, _feature_set(client), _UNKNOWN))
 
 
 def _is_refused(error: ApiError) -> bool:
@@ -168,7 +168,7 @@ _REFUSED = "refuses spec.desiredUpdate.mode"
 _UNKNOWN = "has no field spec.desiredUpdate.mode, and without that field the request would start the update itself"
 
 
-def _cannot(cluster: ClusterVersion, feature_set: str, why: str) -> str:
+def _cannot_run_text(cluster: ClusterVersion, feature_set: str, why: str) -> str:
     version = cluster.status.desired.version or "this cluster"
     return (
         f"a preflight cannot be run on {version} with the feature set {feature_set}: its ClusterVersion {why}. "
@@ -179,7 +179,7 @@ def _cannot(cluster: ClusterVersion, feature_set: str, why: str) -> str:
     )
 
 
-def _lost(answer: ClusterVersion) -> str:
+def _mode_lost_text(answer: ClusterVersion) -> str:
     desired = answer.spec.desired_update
     asked = desired.version or desired.image if desired else "nothing"
     return (

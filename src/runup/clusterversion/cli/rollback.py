@@ -29,7 +29,7 @@ def plan(facts: Facts) -> Plan:
         check_version(now.version)
     except ValueError as error:
         raise CommandError(f"invalid ClusterVersion status.desired.version: {error}") from error
-    before = _previous(facts)
+    before = _previous_release(facts)
     if order(before.version) >= order(now.version):
         both = f"{before.version} ({before.image}) is greater than or equal to current version {now.version}"
         way_out = "Use 'oc adm upgrade ...' to update, and not this rollback command."
@@ -46,7 +46,7 @@ def plan(facts: Facts) -> Plan:
     return Plan(before, _patch(facts, before))
 
 
-def _previous(facts: Facts) -> Release:
+def _previous_release(facts: Facts) -> Release:
     now = facts.desired
     before = next((r for r in facts.history if (r.version, r.image) != (now.version, now.image)), None)
     if before is None:

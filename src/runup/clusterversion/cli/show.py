@@ -48,16 +48,16 @@ def of_dump(path: str, wanted: ShowOptions) -> None:
 
     read = clusterversion_files.dump(path, config_maps=True)
     by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
-    show(read.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
+    show_document(read.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
 
 
 def of_cluster(connection: Connection, wanted: ShowOptions) -> None:
     """Prints the updates of a live cluster."""
     with connection.client() as client:
-        ask(client, wanted)
+        show_cluster(client, wanted)
 
 
-def ask(client: SyncClient, wanted: ShowOptions) -> None:
+def show_cluster(client: SyncClient, wanted: ShowOptions) -> None:
     """Prints the updates of the cluster of `client`."""
     from runup.advice.cli.recommend.additions_to_oc import accepted_names
     from runup.cli import clusterversion_client as clusters
@@ -66,10 +66,10 @@ def ask(client: SyncClient, wanted: ShowOptions) -> None:
     history = clusters.read_record(client, HISTORY)
     # Without accepted names their records are of no use, and the request is spared.
     accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
-    show(document, OperatorConfigMaps(history, accepted), client.now(), wanted)
+    show_document(document, OperatorConfigMaps(history, accepted), client.now(), wanted)
 
 
-def show(document: JSON, kept: OperatorConfigMaps, now: datetime | None, wanted: ShowOptions) -> None:
+def show_document(document: JSON, kept: OperatorConfigMaps, now: datetime | None, wanted: ShowOptions) -> None:
     """Prints ClusterVersion `document`; `now` is None for files."""
     read = facts.read(document)
     more = _More(document, kept, now) if kept.history or speaks_of_more(document) else None
@@ -128,7 +128,7 @@ class _More:
         except codec.DecodeError as error:
             raise CommandError(f"the ClusterVersion could not be read: {error}") from error
         taken = findings.accepted(self._cluster, texts(kept.accepted, "data"), now)
-        self._found = findings.current(self._cluster, past, taken)
+        self._found = findings.current_findings(self._cluster, past, taken)
         self._ended = findings.ended_findings(self._cluster, past, taken)
 
     @property
@@ -146,13 +146,13 @@ class _More:
         from runup.preflight.cli.render import finding_texts as rendered
 
         screen = screen_of(sys.stdout)
-        yield from update_under_way.unasked(self._cluster)
+        yield from update_under_way.unshown_update(self._cluster)
         if self._found:
             yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:
             observed = [one.observed for one in self._ended if one.observed]
             moment = now or max(observed, default=None)
-            yield from rendered.ended(self._ended, screen, now=moment or _EPOCH)
+            yield from rendered.ended_lines(self._ended, screen, now=moment or _EPOCH)
 
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

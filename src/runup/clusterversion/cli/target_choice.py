@@ -165,11 +165,11 @@ class _Walk:
             version_and_image = (best.version, best.image)
             if condition := self.conditions.get(best.image):
                 self.said.append(_accepted(best.version, condition))
-        return Target(*version_and_image, tuple(self.said)) if version_and_image else self._missing()
+        return Target(*version_and_image, tuple(self.said)) if version_and_image else self._nothing_to_do()
 
     def _available(self) -> tuple[str, str] | None:
         for release in self.status.available_updates or ():
-            if self._matches(release, "available updates"):
+            if self._is_named(release, "available updates"):
                 return release.version, self.flags.to_image or release.image
             self.candidates.append(release)
         return None
@@ -181,12 +181,12 @@ class _Walk:
             if any(risk.name == preflight_reasons.NOT_OFFERED for risk in update.risks):
                 self.unoffered.append(update.release)
                 continue
-            if self._matches(update.release, "available conditional updates"):
+            if self._is_named(update.release, "available conditional updates"):
                 if notes := informs_only(update, condition, self.accepted):
                     self.said.extend(notes)
                     return update.release.version, update.release.image
                 if not self.flags.allow_not_recommended:
-                    raise CommandError(_refused(update.release.version, condition))
+                    raise CommandError(_not_recommended_text(update.release.version, condition))
                 self.said.append(_accepted(update.release.version, condition))
                 return update.release.version, update.release.image
             if self.flags.allow_not_recommended:
@@ -200,7 +200,7 @@ class _Walk:
         self.said.append(err(EXPLICIT_WARNING))
         return "", self.flags.to_image
 
-    def _matches(self, release: Release, where: str) -> bool:
+    def _is_named(self, release: Release, where: str) -> bool:
         flags = self.flags
         if (flags.to and flags.to == release.version) or (flags.to_image and flags.to_image == release.image):
             return True
@@ -214,7 +214,7 @@ class _Walk:
         # One image has many pull specs: mirrors keep the digest.
         return bool(digests[0]) and digests[0] == digests[1]
 
-    def _missing(self) -> Nothing:
+    def _nothing_to_do(self) -> Nothing:
         flags = self.flags
         checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
         if checked is not None:
@@ -259,12 +259,12 @@ def informs_only(
         return None
     version = update.release.version
     return tuple(
-        err(f"warning: {_NOTES[reason].format(version=version)}\n{_listed(applicable, reason)}")
+        err(f"warning: {_NOTES[reason].format(version=version)}\n{_lines_by_message(applicable, reason)}")
         for reason in dict.fromkeys(verdict.reason for _, verdict in applicable)
     )
 
 
-def _listed(verdicts: Sequence[tuple[str, Condition]], reason: str) -> str:
+def _lines_by_message(verdicts: Sequence[tuple[str, Condition]], reason: str) -> str:
     names: dict[str, dict[str, None]] = {}
     for name, verdict in verdicts:
         if verdict.reason == reason:
@@ -277,7 +277,7 @@ def _digest(image: str) -> str:
     return spec.digest
 
 
-def _refused(version: str, condition: Condition) -> str:
+def _not_recommended_text(version: str, condition: Condition) -> str:
     return (
         f"the update {version} is not one of the recommended updates, but is available as a conditional update. "
         f"To accept the Recommended={condition.status} risk and to proceed with update use --allow-not-recommended.\n"
@@ -303,7 +303,7 @@ def guards(cluster: ClusterVersion) -> str:
     heads = {type_: head.format(target=quoted(target)) for type_, head in lifting.GUARDS.items()}
     return "\n\n".join(
         f"{heads[condition.type]}\n\n{reason_and_message(condition.reason, condition.message)}"
-        for condition in lifting.guarding(cluster.status.conditions)
+        for condition in lifting.guard_conditions(cluster.status.conditions)
     )
 
 
@@ -338,7 +338,7 @@ def clear_patch(desired: Update) -> dict[str, Any]:
     return update_patch(desired) if desired.accept_risks else {"spec": {"desiredUpdate": None}}
 
 
-def cleared(desired: Update, answer: ClusterVersion) -> str:
+def cleared_text(desired: Update, answer: ClusterVersion) -> str:
     """Returns what `--clear` prints once the server has answered."""
     now = answer.status.desired
     if _is_current(desired, now):

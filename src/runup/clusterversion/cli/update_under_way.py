@@ -13,7 +13,7 @@ from kubekit.lang.version import parse, same_minor
 from runup.api.config_v1 import ClusterVersion, Release, Update
 from runup.cli.clusterversion_client import Patch
 from runup.cli.render.text import Output, err, out
-from runup.clusterversion.cli.target_choice import Target, clear_patch, cleared
+from runup.clusterversion.cli.target_choice import Target, clear_patch, cleared_text
 from runup.preflight.cli.render import finding_texts as rendered
 
 
@@ -29,7 +29,7 @@ class UpdateInProgress(msgspec.Struct, frozen=True):
     @property
     def is_way_back(self) -> bool:
         """Returns whether it leads back to the release that the cluster came from."""
-        return _same(self.to.image, self.back_to.image)
+        return _is_same_image(self.to.image, self.back_to.image)
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
     # Partial entries in between are updates that were retargeted: the cluster came from the last completed one.
     before = next((entry for entry in status.history[1:] if entry.state == "Completed" and entry.image), None)
     # Of the same image in two entries that follow each other the newer one is no update, and no way back either.
-    if before is None or (_same(before.image, newest.image) and before is status.history[1]):
+    if before is None or (_is_same_image(before.image, newest.image) and before is status.history[1]):
         return None
     return UpdateInProgress(status.desired, Release(version=before.version, image=before.image))
 
@@ -79,7 +79,7 @@ def goes_on(found: UpdateInProgress | None) -> tuple[Output, ...]:
     return (out(f"The {found.name} has begun and goes on. {found.way_out}\n"),) if found else ()
 
 
-def unasked(cluster: ClusterVersion) -> tuple[Output, ...]:
+def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
     """Returns the message of `runup upgrade` about an update that the spec does not show."""
     update = going_on(cluster)
     desired = cluster.spec.desired_update
@@ -111,7 +111,7 @@ def back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:
     update = going_on(cluster)
     if update is None or update.is_way_back:
         return None
-    meant = _same(image, update.back_to.image) if image else version == update.back_to.version
+    meant = _is_same_image(image, update.back_to.image) if image else version == update.back_to.version
     if not meant:
         return None
     return Target(update.back_to.version, update.back_to.image, (out(update.taken_back),), takes_back=True)
@@ -131,18 +131,18 @@ def clearing(cluster: ClusterVersion) -> Clearing:
     """
     desired, update = cluster.spec.desired_update, going_on(cluster)
     if desired is not None and desired.mode:
-        return Clearing(clear_patch(desired), (out(rendered.cleared(cluster)), *goes_on(update)))
+        return Clearing(clear_patch(desired), (out(rendered.cleared_text(cluster)), *goes_on(update)))
     if update is None:
         if desired is None:
             return Clearing(None, (out("info: No update in progress\n"),))
         if not _names_target(desired):
             return Clearing(None, (out(f"info: {_nothing_asked(desired)}"),))
-        return Clearing(clear_patch(desired), (out(cleared(desired, cluster)),))
+        return Clearing(clear_patch(desired), (out(cleared_text(desired, cluster)),))
     if desired is None or not _names_target(desired):
         return Clearing(None, goes_on(update))
     if asks_for(desired, update.to):
         return Clearing(clear_patch(desired), (out("Cleared the update field\n"), *goes_on(update)))
-    return Clearing(clear_patch(desired), (out(cleared(desired, cluster)), *goes_on(update)))
+    return Clearing(clear_patch(desired), (out(cleared_text(desired, cluster)), *goes_on(update)))
 
 
 def _names_target(desired: Update) -> bool:
@@ -158,10 +158,10 @@ def _nothing_asked(desired: Update) -> str:
 def asks_for(update: Update, release: Release) -> bool:
     """Returns whether `update` names `release`, by image if it has one."""
     if update.image:
-        return _same(update.image, release.image)
+        return _is_same_image(update.image, release.image)
     return bool(update.version) and update.version == release.version
 
 
-def _same(one: str, other: str) -> bool:
+def _is_same_image(one: str, other: str) -> bool:
     digests = one.rpartition("@")[2], other.rpartition("@")[2]
     return bool(one) and (one == other or ("@" in one and "@" in other and digests[0] == digests[1]))

@@ -19,8 +19,8 @@ from kubekit.kube.errors import Gone, KubeError, Transient
 from runup.api.config_v1 import ClusterVersion
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import CommandError, message_of
-from runup.clusterversion.cli.wait_progress import Progress, Show, shown, so_far
-from runup.preflight.decide.findings import Findings, Risk, of_target, wanted
+from runup.clusterversion.cli.wait_progress import Progress, Show, shown_on, so_far
+from runup.preflight.decide.findings import Findings, Risk, of_target, requested_preflight
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
 from runup.preflight.decide.stored_reports import History
 
@@ -61,11 +61,11 @@ class Judgement:
     line: str
 
 
-def judge(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> Judgement:
+def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> Judgement:
     """Returns the state of the preflight of `target` (version, image) that was requested at `generation`."""
     name = target[0] or target[1]
-    if wanted(cluster) != target:
-        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_instead(cluster)}")
+    if requested_preflight(cluster) != target:
+        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_what_is_asked_instead(cluster)}")
     conditions = cluster.status.conditions
     running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
     # Conditions from before the operator saw the request are about another one
@@ -80,7 +80,7 @@ def judge(cluster: ClusterVersion, target: tuple[str, str], generation: int) -> 
     return Judgement(State.GOING, running.message)
 
 
-def _instead(cluster: ClusterVersion) -> str:
+def _what_is_asked_instead(cluster: ClusterVersion) -> str:
     desired = cluster.spec.desired_update
     if desired is None or not (desired.version or desired.image or desired.architecture):
         return "somebody cleared the request"
@@ -102,10 +102,10 @@ def wait(
     Progress goes to stdout, or to stderr if stdout is for a program.
     """
     clock = clock or SystemClock()
-    target = wanted(asked)
+    target = requested_preflight(asked)
     assert target is not None
     try:
-        with shown(sys.stderr if request.for_program else sys.stdout) as show:
+        with shown_on(sys.stderr if request.for_program else sys.stdout) as show:
             cluster = _until_over(client, asked, target, show, clock, clock.monotonic() + timeout_s, namespace)
             return _findings(client, cluster, namespace, clock)
     except Transient as error:
@@ -141,11 +141,15 @@ def _until_over(
             show(progress)
             continue
         latest = look.cluster or latest
-        judgement = judge(latest, target, asked.metadata.generation)
+        judgement = judge_cluster(latest, target, asked.metadata.generation)
         if judgement.state is State.REPLACED:
             raise CommandError(judgement.line)
         now = clock.monotonic()
-        line = nobody(client, namespace) if judgement.state is State.WAITING and now >= nobody_at else judgement.line
+        line = (
+            why_not_taken_up(client, namespace)
+            if judgement.state is State.WAITING and now >= nobody_at
+            else judgement.line
+        )
         progress = Progress(line, _risks(latest, target) if judgement.state is State.GOING else ())
         # The result begins with why it failed, and has all risks.
         if judgement.state is not State.FAILED:
@@ -160,7 +164,7 @@ def _until_over(
     raise AssertionError("the stream of changes does not end")
 
 
-def nobody(client: SyncClient, namespace: str) -> str:
+def why_not_taken_up(client: SyncClient, namespace: str) -> str:
     """Returns one line on why a request may not be taken up: the operator's pods and their states."""
     text = f"still not taken up after {NO_OPERATOR_AFTER_S:.0f} s: "
     try:
@@ -236,7 +240,7 @@ def _first_line(error: Transient) -> str:
 
 def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock: Clock) -> Findings:
     """Returns the findings in ClusterVersion, with the report's details if it is stored within a few tries."""
-    target = wanted(cluster)
+    target = requested_preflight(cluster)
     assert target is not None
     findings = of_target(cluster, History(), *target)
     for _ in range(_HISTORY_TRIES):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from runup.advice.decide.preflight_reasons import IN_PROGRESS, INCOMPLETE, OUTDATED
-from runup.cli.output import bare, screen_of
-from runup.cli.render.screen import Drawn, Screen, joined
-from runup.cli.render.table import drawn, wrapped
+from runup.cli.output import screen_of, without_printable
+from runup.cli.render.screen import Drawn, Screen, join_parts
+from runup.cli.render.table import draw_table, wrap_text
 from runup.preflight.cli.render.cause_texts import name_and_more
 from runup.preflight.cli.render.finding_texts import brief_table
-from runup.preflight.decide.causes import grouped
+from runup.preflight.decide.causes import group_by_cause
 from runup.preflight.decide.findings import Findings, Risk
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def so_far(found: Findings) -> tuple[Risk, ...]:
     )
 
 
-def changed(before: Progress | None, after: Progress) -> Iterator[str]:
+def changed_lines(before: Progress | None, after: Progress) -> Iterator[str]:
     """Yields one line for each difference of `after`, the cause first."""
     if after.trouble != (before.trouble if before else ""):
         yield after.trouble or "The API server answers again."
@@ -70,28 +70,28 @@ def changed(before: Progress | None, after: Progress) -> Iterator[str]:
 
 def region(progress: Progress, screen: Screen) -> Drawn:
     """Returns the live view: progress, as many risks as there is room for, and how to leave."""
-    parts: list[str] = [wrapped(progress.line, screen)]
+    parts: list[str] = [wrap_text(progress.line, screen)]
     if progress.trouble:
-        parts.append(wrapped(progress.trouble, screen))
+        parts.append(wrap_text(progress.trouble, screen))
     if progress.risks:
         parts += ["\nFound so far:\n", _table(progress.risks, screen)]
-    return joined(*parts, "\n", wrapped(LEAVE, screen))
+    return join_parts(*parts, "\n", wrap_text(LEAVE, screen))
 
 
 def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
     """Returns as many of the causes as fit the screen: more would push the progress line out of view."""
     room = max((screen.height or 24) - _BESIDE, _FEWEST)
-    found = grouped(risks)
-    whole = drawn(brief_table(found, indent=2), screen)
+    found = group_by_cause(risks)
+    whole = draw_table(brief_table(found, indent=2), screen)
     if whole.count("\n") <= room:
         return whole
     names = [f"  {name_and_more(cause)}" for cause in found[: room - 1]]
     omitted = len(found) - len(names)
-    return joined("".join(f"{name}\n" for name in names), f"  and {omitted} more\n" if omitted else "")
+    return join_parts("".join(f"{name}\n" for name in names), f"  and {omitted} more\n" if omitted else "")
 
 
 @contextmanager
-def shown(stream: TextIO) -> Iterator[Show]:
+def shown_on(stream: TextIO) -> Iterator[Show]:
     """Yields a function that shows progress on `stream`."""
     screen = screen_of(stream)
     with _in_place(stream) if screen.live else _line_by_line(stream) as show:
@@ -102,14 +102,14 @@ def shown(stream: TextIO) -> Iterator[Show]:
 def _line_by_line(stream: TextIO) -> Iterator[Show]:
     last: list[Progress] = []
 
-    def show(progress: Progress) -> None:
-        lines = list(changed(last[-1] if last else None, progress))
+    def show_changes(progress: Progress) -> None:
+        lines = list(changed_lines(last[-1] if last else None, progress))
         # While the server is away the progress keeps its last values and adds the trouble.
         last[:] = [progress]
         stream.write("".join(f"{line}\n" for line in lines))
         stream.flush()
 
-    yield show
+    yield show_changes
 
 
 @contextmanager
@@ -118,7 +118,9 @@ def _in_place(stream: TextIO) -> Iterator[Show]:
     from rich.live import Live
 
     screen = screen_of(stream)
-    console = Console(file=bare(stream), no_color=not screen.colour, highlight=False, markup=False, emoji=False)
+    console = Console(
+        file=without_printable(stream), no_color=not screen.colour, highlight=False, markup=False, emoji=False
+    )
     with Live(console=console, refresh_per_second=_A_SECOND, transient=True, redirect_stdout=False) as live:
         yield lambda progress: _update(live, progress, screen_of(stream))
 

@@ -153,8 +153,8 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
         (caches.deployments, ours),
         (caches.pods, {"namespace": namespace, "label_selector": POD_SELECTOR}),
         (caches.config_maps, ours),
-        (caches.admin_gates, _named(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
-        (caches.admin_acks, _named(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
+        (caches.admin_gates, _selection(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+        (caches.admin_acks, _selection(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
     )
     return tuple(
         Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors)
@@ -162,7 +162,7 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
     )
 
 
-def _named(namespace: str, name: str) -> dict[str, str]:
+def _selection(namespace: str, name: str) -> dict[str, str]:
     return {"namespace": namespace, "field_selector": f"metadata.name={name}"}
 
 
@@ -247,8 +247,10 @@ class ClusterVersionController:
             else:
                 await self._failed(key, Failure(error.what, error.reason))
         except (KubeError, DecodeError) as error:
-            log.warning("a write failed", error=str(error), reason=_reason(error), failures=self._queue.failures(key))
-            await self._failed(key, Failure(str(error), _reason(error)))
+            log.warning(
+                "a write failed", error=str(error), reason=_reason_of(error), failures=self._queue.failures(key)
+            )
+            await self._failed(key, Failure(str(error), _reason_of(error)))
         except asyncio.CancelledError:
             raise
         except Exception as error:
@@ -294,22 +296,22 @@ class ClusterVersionController:
             # Reading is harmless and may begin; applying depends on what was to be written first.
             for work in plan.work:
                 if not isinstance(work, ApplyRelease):
-                    self._begin(work)
+                    self._begin_work(work)
             raise
         self._unwritten = ""
         for work in plan.work:
-            self._begin(work)
+            self._begin_work(work)
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
         # A report that is left over must not be taken for one of a later preflight.
         if preflight_log.nobody_writes(observed, plan):
             self._reader.clear()
         if plan.actions:
-            log.info("reconciled", actions=_summary(plan))
+            log.info("reconciled", actions=_action_names(plan))
         if plan.requeue_after_s is not None:
             self._queue.add_after(key, plan.requeue_after_s)
 
-    def _begin(self, work: Work) -> None:
+    def _begin_work(self, work: Work) -> None:
         match work:
             case RetrieveUpdates(query):
                 self._service.ask(query)
@@ -383,7 +385,7 @@ class ClusterVersionController:
             prometheus=self._prometheus.state if self._prometheus is not None else NOTHING,
             admin_gates=caches.admin_gates.get(NamespacedName(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
             admin_acks=caches.admin_acks.get(NamespacedName(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
-            admin_unreadable=_unreadable(caches.admin_gates, caches.admin_acks),
+            admin_unreadable=_why_unreadable(caches.admin_gates, caches.admin_acks),
             acceptances=caches.config_maps.get(NamespacedName(place.namespace, acceptance.NAME)),
             failure=self._failure,
         )
@@ -419,7 +421,7 @@ class ClusterVersionController:
         return self._reader.seen
 
 
-def _unreadable(*caches: Cache[ConfigMap]) -> str:
+def _why_unreadable(*caches: Cache[ConfigMap]) -> str:
     """Returns why one of the caches could not be listed, or holds an undecodable ConfigMap; empty if neither."""
     for cache in caches:
         if not cache.synced:
@@ -439,9 +441,9 @@ def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None
     return tuple(sorted(cache.all(), key=lambda operator: operator.metadata.name))
 
 
-def _reason(error: KubeError | DecodeError) -> str:
+def _reason_of(error: KubeError | DecodeError) -> str:
     return error.reason if isinstance(error, KubeError) else "UnreadableAnswer"
 
 
-def _summary(plan: Plan[object]) -> list[str]:
+def _action_names(plan: Plan[object]) -> list[str]:
     return [f"{type(action).__name__} {getattr(action, 'resource', '')}" for action in plan.actions]

@@ -71,8 +71,12 @@ class Metrics:
         """Yields the metrics that depend on the time of collection. A family without a value has nothing to report."""
         now = self._clock.now()
         for name, text, value in (
-            ("report_age", "Time since the report was last seen to change.", _since(self._seen_at, now)),
-            ("waiting", "Time since a preflight was started that has no result yet.", _since(self._waits_since, now)),
+            ("report_age", "Time since the report was last seen to change.", _seconds_since(self._seen_at, now)),
+            (
+                "waiting",
+                "Time since a preflight was started that has no result yet.",
+                _seconds_since(self._waits_since, now),
+            ),
             ("timeout", "How long a preflight may take to its first result.", self._timeout_s),
         ):
             family = GaugeMetricFamily(f"cluster_version_preflight_{name}_seconds", text)
@@ -87,13 +91,13 @@ class Metrics:
     def count(self, observed: Observed, plan: Plan[object], now: datetime) -> None:
         """Counts one pass after it was carried out."""
         self.cluster.look(observed)
-        earlier, current = preflight_log.before(observed), preflight_log.after(observed, plan)
+        earlier, current = preflight_log.state_before(observed), preflight_log.state_after(observed, plan)
         ended = current.outcome in (preflight_log.COMPLETED, preflight_log.FAILED, preflight_log.REFUSED)
         if ended and (current.outcome, current.reason) != (earlier.outcome, earlier.reason):
             self._outcomes.labels(outcome=current.outcome, reason=current.reason).inc()
             if current.outcome != preflight_log.REFUSED and earlier.outcome == preflight_log.RUNNING:
-                self._ended(observed, now)
-        if preflight_log.starts(observed, plan):
+                self._count_ended(observed, now)
+        if preflight_log.starts_preflight(observed, plan):
             self._requests.inc()
         # A gauge by reason: the previous reason must not stay at 1.
         self._failing.clear()
@@ -105,7 +109,7 @@ class Metrics:
         self._unusable.set(len(observed.unusable))
         self._report(observed, now)
 
-    def _ended(self, observed: Observed, now: datetime) -> None:
+    def _count_ended(self, observed: Observed, now: datetime) -> None:
         created = observed.deployment.metadata.creation_timestamp if observed.deployment else None
         if created is not None:
             self._duration.observe((now - created).total_seconds())
@@ -122,5 +126,5 @@ class Metrics:
             self._checks.labels(result=check.result).inc()
 
 
-def _since(then: datetime | None, now: datetime) -> float | None:
+def _seconds_since(then: datetime | None, now: datetime) -> float | None:
     return max(0.0, (now - then).total_seconds()) if then is not None else None

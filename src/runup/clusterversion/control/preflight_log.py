@@ -40,19 +40,21 @@ class Told:
     id: str = ""
 
 
-def before(observed: Observed) -> Told:
+def state_before(observed: Observed) -> Told:
     """Returns the state that ClusterVersion reported when the pass began."""
-    return _told(observed, observed.cluster_version.status.conditions, stored_reports.read(observed.history).attempt)
+    return _state_of(
+        observed, observed.cluster_version.status.conditions, stored_reports.read(observed.history).attempt
+    )
 
 
-def after(observed: Observed, plan: Plan[object]) -> Told:
+def state_after(observed: Observed, plan: Plan[object]) -> Told:
     """Returns the state that it reports once `plan` is carried out."""
     new_conditions: Sequence[Condition] = observed.cluster_version.status.conditions
     for action in plan.actions:
         # A pass that changes no condition leaves those that were observed.
         if isinstance(action, PatchStatus) and "conditions" in action.fields:
             new_conditions = codec.convert(tuple[Condition, ...], action.fields["conditions"])
-    return _told(observed, new_conditions, _attempt_after(observed, plan))
+    return _state_of(observed, new_conditions, _attempt_after(observed, plan))
 
 
 def nobody_writes(observed: Observed, plan: Plan[object]) -> bool:
@@ -65,12 +67,12 @@ def nobody_writes(observed: Observed, plan: Plan[object]) -> bool:
     return over and observed.deployment is None and not observed.pods
 
 
-def starts(observed: Observed, plan: Plan[object]) -> bool:
+def starts_preflight(observed: Observed, plan: Plan[object]) -> bool:
     """Returns whether the plan creates a Deployment that was not there."""
-    return observed.deployment is None and _applies(plan)
+    return observed.deployment is None and _applies_deployment(plan)
 
 
-def _told(observed: Observed, said: Sequence[Condition], attempt: Attempt | None) -> Told:
+def _state_of(observed: Observed, said: Sequence[Condition], attempt: Attempt | None) -> Told:
     running, completed, failed = (find(said, type_) for type_ in preflight_conditions.TYPES)
     desired = observed.cluster_version.spec.desired_update
     target = attempt.target_version if attempt else (desired.version or desired.image if desired else "")
@@ -105,11 +107,11 @@ def _was_started(observed: Observed, attempt: Attempt | None) -> bool:
     return runs or bool(attempt.failed)
 
 
-def _applies(plan: Plan[object]) -> bool:
+def _applies_deployment(plan: Plan[object]) -> bool:
     return any(isinstance(action, Apply) and action.resource.kind == "Deployment" for action in plan.actions)
 
 
-def _removes(plan: Plan[object]) -> bool:
+def _removes_deployment(plan: Plan[object]) -> bool:
     return any(isinstance(action, Delete) and action.resource.kind == "Deployment" for action in plan.actions)
 
 
@@ -131,19 +133,21 @@ class PreflightLogger:
 
     def tell(self, observed: Observed, plan: Plan[object]) -> None:
         """Logs what `plan`, which was carried out, changed."""
-        current = after(observed, plan)
+        current = state_after(observed, plan)
         known = {"target": current.target or self._last.target, "id": current.id or self._last.id}
         if _is_waived(observed, plan):
             known["signature"] = "waived"
-        if _applies(plan):
-            log.info("preflight workload applied", **known, reason="Start" if starts(observed, plan) else "Changed")
-        if _removes(plan):
+        if _applies_deployment(plan):
+            log.info(
+                "preflight workload applied", **known, reason="Start" if starts_preflight(observed, plan) else "Changed"
+            )
+        if _removes_deployment(plan):
             log.info("preflight workload removed", **known, reason=current.reason or "Cleared")
         if _key(current) != _key(self._last):
-            self._step(current, known)
+            self._log_step(current, known)
         self._last = current
 
-    def _step(self, told: Told, known: dict[str, Any]) -> None:
+    def _log_step(self, told: Told, known: dict[str, Any]) -> None:
         if told.outcome == NONE:
             log.info("preflight ended", **known, reason="Cleared")
             return

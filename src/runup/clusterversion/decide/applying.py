@@ -16,8 +16,8 @@ from kubekit.api.conditions import Conditions, find
 from kubekit.api.meta_v1 import Condition
 from kubekit.lang.version import parse
 from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Release, UpdateHistory
-from runup.applying.decide.failure_summary import Summary, Verdict, judge, summarize, without_progress
-from runup.applying.decide.implicit_capabilities import implicit
+from runup.applying.decide.failure_summary import Summary, Verdict, judge_problem, summarize, without_progress
+from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
 from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import Loading, Progress, State, Wanted
 from runup.applying.decide.progressing_message import summary_of
@@ -35,13 +35,13 @@ RETRIEVAL = "UpdatePayloadRetrievalFailed"
 LOAD_RETRY_AFTER = timedelta(seconds=60)
 
 
-def enabled(view: View) -> Capabilities:
+def enabled_capabilities(view: View) -> Capabilities:
     """Returns the cluster's capabilities: those requested, and those once enabled, which can never be disabled."""
     facts, status = view.observed.facts, view.status
     keep = (*status.capabilities.enabled_capabilities, *facts.always_enabled)
     # The FeatureGate's entry for the running version counts, also while another release is applied.
     _, gates = feature_set_and_gates(view.observed.feature_gate, facts.release.version)
-    return capabilities.enabled(view.observed.cluster_version.spec.capabilities, gates, keep)
+    return capabilities.enabled_capabilities(view.observed.cluster_version.spec.capabilities, gates, keep)
 
 
 def filters(view: View, release: Release) -> Filters:
@@ -55,12 +55,12 @@ def filters(view: View, release: Release) -> Filters:
         gates=gates,
         major=version.major if version else None,
         profile=facts.profile,
-        capabilities=enabled(view),
+        capabilities=enabled_capabilities(view),
         overrides=view.observed.cluster_version.spec.overrides,
     )
 
 
-def wanted(view: View) -> Wanted:
+def wanted_work(view: View) -> Wanted:
     """Returns what the worker should work on now."""
     current = view.current
     return Wanted(current.image, current.version, filters(view, current), view.observed.cluster_version.metadata.uid)
@@ -71,12 +71,12 @@ def work(view: View) -> tuple[Work, ...]:
     progress = view.observed.progress
     if progress is None or not view.current.image:
         return ()
-    wanted_now = wanted(view)
+    wanted_now = wanted_work(view)
     if progress.wanted == wanted_now:
         return ()
     if _needs_loading(view):
         return load_work(view.current, view.observed.loads.get(view.current.image), view.now)
-    return (ApplyRelease(wanted_now, _state(view)),)
+    return (ApplyRelease(wanted_now, _run_state(view)),)
 
 
 def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[Work, ...]:
@@ -88,20 +88,22 @@ def load_work(release: Release, load: Loading | None, now: datetime) -> tuple[Wo
     return () if fresh else (LoadRelease(release),)
 
 
-def settle(view: View, status: ClusterVersionStatus, *, invalid: bool) -> tuple[ClusterVersionStatus, Conditions]:
+def settle_status(
+    view: View, status: ClusterVersionStatus, *, invalid: bool
+) -> tuple[ClusterVersionStatus, Conditions]:
     """Returns `status` with capabilities, hash and history from the progress, and the conditions to set."""
     progress = view.observed.progress
     if progress is None:
         return status, ()
-    known = enabled(view)
+    known = enabled_capabilities(view)
     status = replace(
         status,
         capabilities=CapabilitiesStatus(tuple(sorted(known.enabled)), tuple(sorted(known.known))),
-        history=_completed(view, status, progress),
+        history=_complete_newest(view, status, progress),
         # An empty hash means that no payload is loaded yet: the status keeps the last one.
         version_hash=(progress.version_hash if _is_current(view, progress) else "") or status.version_hash,
     )
-    reported = (*_said(view, status, progress, invalid=invalid), _implicit(known))
+    reported = (*_conditions_of(view, status, progress, invalid=invalid), _implicit_condition(known))
     return status, reported
 
 
@@ -112,8 +114,8 @@ def accept(view: View, status: ClusterVersionStatus, release: Release) -> Cluste
         return status
     before = running.payload.manifests if running is not None and running.payload is not None else ()
     version = load.payload.metadata.semver
-    turned_on = implicit(load.payload.manifests, before, filters(view, view.current), version.major)
-    known = enabled(view)
+    turned_on = implicit_capabilities_of(load.payload.manifests, before, filters(view, view.current), version.major)
+    known = enabled_capabilities(view)
     reported = CapabilitiesStatus(tuple(sorted(known.enabled | turned_on)), tuple(sorted(known.known)))
     return replace(status, capabilities=reported)
 
@@ -122,7 +124,7 @@ def next_look(view: View) -> float | None:
     """Returns the seconds until the conditions change by the passage of time alone; None if they do not."""
     progress = view.observed.progress
     summary = summarize(_problems(view, progress)) if progress is not None else None
-    next_change = judge(summary.problem, now=view.now).next_look if summary is not None else None
+    next_change = judge_problem(summary.problem, now=view.now).next_look if summary is not None else None
     return max((next_change - view.now).total_seconds(), 1.0) if next_change is not None else None
 
 
@@ -134,7 +136,7 @@ def _needs_loading(view: View) -> bool:
     return load is None or load.payload is None
 
 
-def _state(view: View) -> State:
+def _run_state(view: View) -> State:
     entries = view.status.history
     if not any(entry.state == "Completed" for entry in entries):
         return State.INITIALIZING
@@ -147,7 +149,7 @@ def _is_current(view: View, progress: Progress) -> bool:
     return progress.wanted is not None and same_image(progress.wanted.image, view.current.image)
 
 
-def _completed(view: View, status: ClusterVersionStatus, progress: Progress) -> tuple[UpdateHistory, ...]:
+def _complete_newest(view: View, status: ClusterVersionStatus, progress: Progress) -> tuple[UpdateHistory, ...]:
     entries = status.history
     newest = entries[0] if entries else None
     # completionTime is set once; later reconciles of the same release do not move it.
@@ -167,11 +169,11 @@ def _problems(view: View, progress: Progress) -> tuple[Problem, ...]:
     return (Problem(RETRIEVAL, f"Unable to download and prepare the update: {load.error}"),)
 
 
-def _said(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
+def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
     current = _is_current(view, progress)
     problems = _problems(view, progress)
     summary = summarize(problems)
-    verdict = judge(summary.problem, now=view.now) if summary is not None else None
+    verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
     newest = status.history[0] if status.history else None
     done = newest is not None and newest.state == "Completed" and same_image(newest.image, view.current.image)
     reconciling = progress.state is State.RECONCILING if current else done
@@ -183,15 +185,19 @@ def _said(view: View, status: ClusterVersionStatus, progress: Progress, *, inval
         conditions.append(Condition(type="Available", status="True", message=f"Done applying {version}"))
     elif available is None:
         conditions.append(Condition(type="Available", status="False"))
-    conditions.append(_failing(summary, verdict, view.now, reconciling=reconciling))
+    conditions.append(_failing_condition(summary, verdict, view.now, reconciling=reconciling))
     if reconciling:
-        conditions.append(_kept(version, summary, verdict, _objects_awaited(problems), invalid=invalid))
+        conditions.append(_progressing_at(version, summary, verdict, _objects_awaited(problems), invalid=invalid))
     else:
-        conditions.append(_towards(version, progress if current else None, summary, verdict, invalid=invalid))
+        conditions.append(
+            _progressing_towards(version, progress if current else None, summary, verdict, invalid=invalid)
+        )
     return tuple(conditions)
 
 
-def _failing(summary: Summary | None, verdict: Verdict | None, now: datetime, *, reconciling: bool) -> Condition:
+def _failing_condition(
+    summary: Summary | None, verdict: Verdict | None, now: datetime, *, reconciling: bool
+) -> Condition:
     no = Condition(type="Failing", status="False")
     if summary is None or verdict is None:
         return no
@@ -200,7 +206,7 @@ def _failing(summary: Summary | None, verdict: Verdict | None, now: datetime, *,
         remaining = without_progress(summary)
         if remaining is None:
             return no
-        summary, verdict = remaining, judge(remaining.problem, now=now)
+        summary, verdict = remaining, judge_problem(remaining.problem, now=now)
     problem = summary.problem
     if not verdict.progressing:
         return Condition(type="Failing", status="True", reason=problem.reason, message=problem.message)
@@ -219,7 +225,7 @@ def _objects_awaited(problems: Iterable[Problem]) -> Problem | None:
     return waits.problem if waits is not None else None
 
 
-def _kept(
+def _progressing_at(
     version: str, summary: Summary | None, verdict: Verdict | None, awaited: Problem | None, *, invalid: bool
 ) -> Condition:
     if summary is not None and verdict is not None and not verdict.progressing:
@@ -236,7 +242,7 @@ def _kept(
     return Condition(type="Progressing", status="False", message=text)
 
 
-def _towards(
+def _progressing_towards(
     version: str, progress: Progress | None, summary: Summary | None, verdict: Verdict | None, *, invalid: bool
 ) -> Condition:
     if summary is not None and verdict is not None and not verdict.progressing:
@@ -257,7 +263,7 @@ def _towards(
     return Condition(type="Progressing", status="True", reason=reason, message=text)
 
 
-def _implicit(known: Capabilities) -> Condition:
+def _implicit_condition(known: Capabilities) -> Condition:
     if known.implicit:
         text = f"The following capabilities could not be disabled: {', '.join(sorted(known.implicit))}"
         return Condition(type=IMPLICIT, status="True", reason="CapabilitiesImplicitlyEnabled", message=text)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from kubekit.lang.version import leaves_minor
 from runup.advice.decide import preflight_reasons
-from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, ordered
+from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first
 from runup.advice.decide.risks import alert_risks, in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
@@ -35,7 +35,7 @@ def candidates(
     while len(checked) > 1 and len(by_name(assembled)) > size_limits.MAX_RISKS:
         checked = checked[:-1]
         assembled = _assemble(view, checked, risks)
-    fitting = _fitting(view, assembled)
+    fitting = _fit_into_api(view, assembled)
     return fitting, len(assembled) - len(fitting)
 
 
@@ -75,7 +75,7 @@ def applicable_risks(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...
     """Returns the risks of an update to `target`, from every source, that apply or could not be told."""
     cluster_risks = in_the_cluster(view.observed, view.now)
     digest = digest_of(target.release.image)
-    fitting = _fitting(view, _assemble(view, [target], cluster_risks))
+    fitting = _fit_into_api(view, _assemble(view, [target], cluster_risks))
     risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())
     return tuple(risk for risk in risks if risk.applies.status != "False")
 
@@ -85,7 +85,7 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
     for target in checked:
         index = _index(assembled, target.release)
         if index is None:
-            assembled.append(_unlisted(view, target))
+            assembled.append(_unlisted_candidate(view, target))
             index = len(assembled) - 1
         assembled[index] = add_risks(assembled[index], _found_by(view, target))
         # Without a live preflight a target is shown as the update service offers it: its guards decide when asked.
@@ -97,12 +97,12 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
         of_minor = [*everywhere, *(risk.judged() for risk in risks if not risk.everywhere)]
         here = view.current.version
         assembled = [add_risks(c, of_minor if leaves_minor(here, c.release.version) else everywhere) for c in assembled]
-    return tuple(_linked(view, candidate) for candidate in ordered(assembled))
+    return tuple(_link_documentation(view, candidate) for candidate in newest_first(assembled))
 
 
-def _fitting(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def _fit_into_api(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Returns the candidates that fit the API. Risks added for what does not fit get documentation links, too."""
-    return tuple(_linked(view, candidate) for candidate in size_limits.candidates(found))
+    return tuple(_link_documentation(view, candidate) for candidate in size_limits.candidates(found))
 
 
 def _found_by(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
@@ -114,7 +114,7 @@ def _found_by(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
     return published_risks.with_links(risks, bases, view.observed.facts.place.documentation_base)
 
 
-def _linked(view: View, candidate: Candidate) -> Candidate:
+def _link_documentation(view: View, candidate: Candidate) -> Candidate:
     """Replaces the built-in documentation base, a placeholder, by the administrator's or this release's own."""
     facts = view.observed.facts
     base = facts.place.documentation_base or facts.documentation_base
@@ -127,7 +127,7 @@ def _index(found: Sequence[Candidate], release: Release) -> int | None:
     return next((i for i, c in enumerate(found) if digest_of(c.release.image) == digest), None)
 
 
-def _unlisted(view: View, target: CheckedTarget) -> Candidate:
+def _unlisted_candidate(view: View, target: CheckedTarget) -> Candidate:
     """Returns a candidate for a target that the service does not offer from here, which is itself a risk."""
     digest = digest_of(target.release.image)
     known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)

@@ -13,7 +13,7 @@ MAX_ENTRIES = 100
 Entries = tuple[UpdateHistory, ...]
 
 
-def begin(
+def begin_entry(
     entries: Entries,
     release: Release,
     *,
@@ -26,7 +26,7 @@ def begin(
     # The API requires an image in every entry.
     if not release.image:
         return entries
-    if entries and _same(entries[0], release):
+    if entries and _is_same_release(entries[0], release):
         newest = replace(
             entries[0],
             version=entries[0].version or release.version,
@@ -45,7 +45,7 @@ def begin(
         accepted_risks=accepted_risks,
     )
     # Only the newest entry may be without a completionTime.
-    return prune((new, *_closed(entries, now)))
+    return prune((new, *_close_newest(entries, now)))
 
 
 def prune(entries: Entries) -> Entries:
@@ -61,13 +61,13 @@ def prune(entries: Entries) -> Entries:
     return (*entries[:removed], *entries[removed + 1 :])
 
 
-def _same(entry: UpdateHistory, release: Release) -> bool:
+def _is_same_release(entry: UpdateHistory, release: Release) -> bool:
     if entry.image and entry.image == release.image:
         return not entry.version or not release.version or entry.version == release.version
     return bool(entry.version) and entry.version == release.version and not entry.image
 
 
-def _closed(entries: Entries, now: datetime) -> Entries:
+def _close_newest(entries: Entries, now: datetime) -> Entries:
     if not entries or entries[0].completion_time is not None:
         return entries
     return (replace(entries[0], completion_time=now), *entries[1:])

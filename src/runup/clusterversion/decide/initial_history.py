@@ -20,7 +20,9 @@ from runup.clusterversion.decide.view import View
 _OPERATOR = "operator"
 
 
-def begin(view: View, entries: Entries, conditions: tuple[Condition, ...]) -> tuple[Entries, tuple[Condition, ...]]:
+def complete_first_entry(
+    view: View, entries: Entries, conditions: tuple[Condition, ...]
+) -> tuple[Entries, tuple[Condition, ...]]:
     """Completes the new first entry and adds missing conditions if all ClusterOperators report the version as done."""
     version, operators = view.current.version, view.observed.operators
     observed = view.observed

@@ -123,10 +123,10 @@ def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     yield _version("cluster", release.version, release.image, origin, installed)
     if completed:
         before = completed[1].version if len(completed) > 1 else ""
-        yield _version("completed", completed[0].version, completed[0].image, before, _ended(completed[0]))
+        yield _version("completed", completed[0].version, completed[0].image, before, _completion_s(completed[0]))
     if history and history[0].state == "Partial":
         yield _version("updating", history[0].version, history[0].image, last, _seconds(history[0].started_time))
-    yield from _wanted(observed, last)
+    yield from _requested_version(observed, last)
     failing = find(version.status.conditions, "Failing")
     if failing is not None and failing.status == "True":
         at = _seconds(failing.last_transition_time)
@@ -138,7 +138,7 @@ def _open(observed: Observed) -> frozenset[str]:
     return gates.open_gates(observed.feature_gate, own) | observed.facts.gates
 
 
-def _wanted(observed: Observed, last: str) -> Iterator[Sample]:
+def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
     """Yields the requested version if it is not worked towards, with the time of the latest condition change."""
     version = observed.cluster_version
     own = observed.facts.release.version
@@ -198,7 +198,7 @@ def _version(kind: str, version: str, image: str, origin: str, value: float) -> 
     return Sample(RELEASE, (kind, version, image, origin), value)
 
 
-def _ended(entry: UpdateHistory) -> float:
+def _completion_s(entry: UpdateHistory) -> float:
     return _seconds(entry.completion_time)
 
 

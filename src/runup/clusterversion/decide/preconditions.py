@@ -76,7 +76,7 @@ def rollback(question: PreconditionInput) -> Objection | None:
     here, there = question.current, question.target
     if there >= here:
         return None
-    text = _unsupported_rollback(here, there, _previous(question.cluster_version))
+    text = _unsupported_rollback(here, there, _previous_entry(question.cluster_version))
     return (
         Objection(ROLLBACK, "LowDesiredVersion", f"{there} is less than the current target {here}{text}")
         if text
@@ -89,7 +89,7 @@ def may_roll_back(cluster_version: ClusterVersion, target: str) -> bool:
     here, there = parse(cluster_version.status.desired.version), parse(target)
     if here is None or there is None or there >= here:
         return False
-    return not _unsupported_rollback(here, there, _previous(cluster_version))
+    return not _unsupported_rollback(here, there, _previous_entry(cluster_version))
 
 
 def _unsupported_rollback(here: Version, there: Version, previous: UpdateHistory | None) -> str:
@@ -156,7 +156,7 @@ def upgradeable(question: PreconditionInput) -> Objection | None:
     return _retarget(question, name)
 
 
-def recommended(question: PreconditionInput) -> Objection | None:
+def recommended_objection(question: PreconditionInput) -> Objection | None:
     """Warns if the update is not known to be recommended; never blocks."""
     here, there = question.current, question.target
     condition = question.recommended
@@ -173,13 +173,13 @@ def recommended(question: PreconditionInput) -> Objection | None:
     if not version.spec.channel:
         text = f"Configured channel is unset, so the recommended status of updating {step} is unknown."
         return _not_recommended("NoChannel", text)
-    return _not_recommended("UnknownUpdate", _unlisted(find(version.status.conditions, "RetrievedUpdates"), step))
+    return _not_recommended("UnknownUpdate", _unlisted_text(find(version.status.conditions, "RetrievedUpdates"), step))
 
 
-PRECONDITIONS: tuple[Precondition, ...] = (rollback, giant_hop, upgradeable, recommended)
+PRECONDITIONS: tuple[Precondition, ...] = (rollback, giant_hop, upgradeable, recommended_objection)
 
 
-def _unlisted(retrieved: Condition | None, step: str) -> str:
+def _unlisted_text(retrieved: Condition | None, step: str) -> str:
     if retrieved is None:
         return f"No RetrievedUpdates, so the recommended status of updating {step} is unknown."
     if retrieved.status == "True":
@@ -211,7 +211,7 @@ def _retarget(question: PreconditionInput, name: str) -> Objection | None:
     return Objection(name, f"{size}VersionClusterUpdateInProgress", text, blocking=False)
 
 
-def _previous(version: ClusterVersion) -> UpdateHistory | None:
+def _previous_entry(version: ClusterVersion) -> UpdateHistory | None:
     desired = version.status.desired
     for entry in version.status.history:
         if (entry.version, entry.image) != (desired.version, desired.image):

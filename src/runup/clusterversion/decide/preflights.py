@@ -85,8 +85,10 @@ def _decide(view: View) -> Preflight:
     if isinstance(request, UpdateRequest):
         return _during_update_request(view, request.update)
     if not isinstance(request, PreflightRequest):
-        refusal_conditions = conditions.refused(request.reason, request.message) if isinstance(request, Refused) else ()
-        return _unwanted(view, refusal_conditions)
+        refusal_conditions = (
+            conditions.refused_conditions(request.reason, request.message) if isinstance(request, Refused) else ()
+        )
+        return _when_unwanted(view, refusal_conditions)
     try:
         target = targets.for_preflight(
             request.update,
@@ -96,14 +98,14 @@ def _decide(view: View) -> Preflight:
             releases=view.observed.releases,
         )
     except Terminal as error:
-        unwanted = _unwanted(view, conditions.refused(error.reason, _refusal(view, error)))
-        return replace(unwanted, **again(view, request.update, error))
+        unwanted = _when_unwanted(view, conditions.refused_conditions(error.reason, _refusal_text(view, error)))
+        return replace(unwanted, **retry_unreadable(view, request.update, error))
     except Waiting as error:
-        return _resolving(view, error)
-    return _wanted(view, request.update, target)
+        return _await_target(view, error)
+    return _when_wanted(view, request.update, target)
 
 
-def _refusal(view: View, error: Terminal) -> str:
+def _refusal_text(view: View, error: Terminal) -> str:
     """Returns the message of a refused request; the way back to the previous release is named where there is one."""
     if not isinstance(error, targets.Downgrade):
         return error.message
@@ -112,7 +114,7 @@ def _refusal(view: View, error: Terminal) -> str:
     return f"{error.older}, and no preflight checks a way back; to go back to it use `runup upgrade rollback`"
 
 
-def after(view: View, decided: Preflight, *, held: bool | None, refused: bool) -> Preflight:
+def end_unless_waited_for(view: View, decided: Preflight, *, held: bool | None, refused: bool) -> Preflight:
     """Returns `decided`, whose preflight ends unless its update waits for it (docs/decisions/0076).
 
     `held`: whether the update waits for the preflight or is refused for its findings; None if that is not known yet.
@@ -126,7 +128,7 @@ def after(view: View, decided: Preflight, *, held: bool | None, refused: bool) -
         history = histories.with_attempt(decided.history, anew) if attempt.making_way else decided.history
         return replace(decided, history=history)
     if refused:
-        return _unwanted(view, ())
+        return _when_unwanted(view, ())
     # Recorded before the workload goes, so that a killed operator does not start the preflight again
     # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     if not attempt.making_way:
@@ -148,7 +150,7 @@ def became_update(view: View) -> Attempt | None:
     return attempt if asks_for(view.request.update, _target_of(attempt)) else None
 
 
-def ending(view: View) -> str:
+def ending_text(view: View) -> str:
     """Returns a text that names the terminating pods and, if they are overdue, how to delete them; or ""."""
     pods = sorted(view.observed.pods, key=lambda pod: pod.metadata.name)
     if not pods:
@@ -165,7 +167,7 @@ def ending(view: View) -> str:
 
 def workload_gone(view: View) -> bool:
     """Returns whether neither the Deployment nor a pod of any preflight is left."""
-    return _deployed(view, None) is Deployed.NONE
+    return _deployed_state(view, None) is Deployed.NONE
 
 
 def check_work(image: str, check: ReleaseCheck | None, now: datetime) -> tuple[Work, ...]:
@@ -192,18 +194,18 @@ def look_work(view: View, update: Update) -> tuple[Work, ...]:
     return (*verify, *(read_work(update.image, check, view.now) if targets.is_trusted(update, check) else ()))
 
 
-def again(view: View, update: Update, error: Terminal) -> dict[str, Any]:
+def retry_unreadable(view: View, update: Update, error: Terminal) -> dict[str, Any]:
     """Returns work and delay that retry an unreadable image: registries recover, secrets are corrected."""
     if error.reason not in (targets.UNREADABLE, targets.UNTRUSTED):
         return {}
     return {"work": look_work(view, update), "requeue_after_s": RECHECK.total_seconds()}
 
 
-def _unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
-    situation = Seen(False, _deployed(view, None), Trust.PENDING, over=False)
+def _when_unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
+    situation = Seen(False, _deployed_state(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(_with_last_words(view), None)
     actions = _stop(view) if STEPS[situation] is Step.STOP else ()
-    return Preflight(said, _kept(view, history, None), history, actions)
+    return Preflight(said, _kept_targets(view, history, None), history, actions)
 
 
 def _with_last_words(view: View) -> History:
@@ -221,11 +223,11 @@ def _with_last_words(view: View) -> History:
         last = with_fields(report, others=stored.others, accepted=stored.accepted, signature_waived=waived)
     else:
         last = with_fields(report, signature_waived=_was_waived(view))
-        last = _with_others(view, last, _applicable(view, attempt, last))
+        last = _with_others(view, last, _applicable_risks(view, attempt, last))
     return histories.with_report(view.history, last, even_if_only_newer=True)
 
 
-def _applicable(view: View, attempt: Attempt, report: Report) -> tuple[JudgedRisk, ...]:
+def _applicable_risks(view: View, attempt: Attempt, report: Report) -> tuple[JudgedRisk, ...]:
     """Returns the risks of an update to the target of `attempt`, from every source, that apply or could not be told."""
     checked = CheckedTarget(_target_of(attempt), attempt.source_version, report, waived=report.signature_waived)
     return assemble.applicable_risks(view, checked)
@@ -234,7 +236,7 @@ def _applicable(view: View, attempt: Attempt, report: Report) -> tuple[JudgedRis
 def _with_others(view: View, report: Report, risks: tuple[JudgedRisk, ...]) -> Report:
     """Returns `report` as it is stored: with what counts besides, so that nothing that changes later changes it.
 
-    `risks` are those of `_applicable`.
+    `risks` are those of `_applicable_risks`.
     """
     own = {risk.name for risk in report.risks}
     return with_fields(
@@ -254,23 +256,23 @@ def _during_update_request(view: View, update: Update) -> Preflight:
     attempt = view.history.attempt
     target = _target_of(attempt) if attempt is not None else None
     if attempt is None or target is None or attempt.failed or not asks_for(update, target):
-        return _unwanted(view, ())
+        return _when_unwanted(view, ())
     if attempt.source_version != view.current.version or same_release(target, view.current):
-        return _unwanted(view, ())
+        return _when_unwanted(view, ())
     # `runup upgrade --clear-preflight` ends it where no mode is left to be cleared.
     if view.observed.cluster_version.metadata.annotations.get(END_ANNOTATION) == attempt.id:
-        return _unwanted(view, ())
+        return _when_unwanted(view, ())
     updating_view = replace(
         view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True))
     )
     if attempt.making_way:
         return _making_way(_case(updating_view, update, target))
-    return _wanted(updating_view, update, target)
+    return _when_wanted(updating_view, update, target)
 
 
 def _making_way(case: _Case) -> Preflight:
     """Plans the removal of the workload when the update is ready; the last report counts until that is accepted."""
-    deployed = _deployed(case.view, case.attempt)
+    deployed = _deployed_state(case.view, case.attempt)
     actions = _stop(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
     # Findings of an older attempt, or of a target that hung, inform and do not hold an update up
     # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
@@ -290,15 +292,15 @@ def _target_of(attempt: Attempt) -> Release:
     return Release(version=attempt.target_version, image=attempt.target_image)
 
 
-def _resolving(view: View, error: Waiting) -> Preflight:
+def _await_target(view: View, error: Waiting) -> Preflight:
     """Plans nothing but lookups until it is known which release is requested: nothing is started or stopped."""
     assert isinstance(view.request, PreflightRequest)
     update = view.request.update
     subject = conditions.Subject(update.version or update.image, view.current.version)
     work = look_work(view, update)
     return Preflight(
-        conditions.preparing(subject, error.reason, error.message),
-        _kept(view, view.history, None),
+        conditions.preparing_conditions(subject, error.reason, error.message),
+        _kept_targets(view, view.history, None),
         view.history,
         work=work,
         requeue_after_s=error.retry_after_s,
@@ -339,9 +341,9 @@ def stored_of(history: History, case: _Case) -> Report | None:
     return None
 
 
-def _wanted(view: View, update: Update, target: Release) -> Preflight:
+def _when_wanted(view: View, update: Update, target: Release) -> Preflight:
     case = _case(view, update, target)
-    situation = Seen(True, _deployed(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
+    situation = Seen(True, _deployed_state(view, case.attempt), _trust(case), over=bool(case.attempt.failed))
     return _STEPS[STEPS[situation]](case)
 
 
@@ -378,7 +380,7 @@ def _trust(case: _Case) -> Trust:
     return case.check.trust if case.check is not None else Trust.PENDING
 
 
-def _deployed(view: View, attempt: Attempt | None) -> Deployed:
+def _deployed_state(view: View, attempt: Attempt | None) -> Deployed:
     deployment = view.observed.deployment
     if deployment is None:
         return Deployed.GOING if view.observed.pods else Deployed.NONE
@@ -390,19 +392,19 @@ def _deployed(view: View, attempt: Attempt | None) -> Deployed:
 
 
 def _verify(case: _Case) -> Preflight:
-    preparing = conditions.preparing(
+    preparing = conditions.preparing_conditions(
         case.subject, "VerifyingImage", "the signature of the target's image is being verified"
     )
     work = check_work(case.target.image, case.check, case.view.now)
-    return _pending(case, preparing, "the signature of the target's image is being verified", work=work)
+    return _before_start(case, preparing, "the signature of the target's image is being verified", work=work)
 
 
-def _refuse(case: _Case) -> Preflight:
+def _refuse_target(case: _Case) -> Preflight:
     error = case.check.error if case.check else ""
-    text = targets.untrusted(case.target.image, error)
+    text = targets.untrusted_text(case.target.image, error)
     work = check_work(case.target.image, case.check, case.view.now)
     return Preflight(
-        conditions.refused("ImageVerificationFailed", text),
+        conditions.refused_conditions("ImageVerificationFailed", text),
         _with_wanted(
             case, CheckedTarget(case.target, case.attempt.source_version, case.last_good, failed=text, ended=True)
         ),
@@ -412,32 +414,36 @@ def _refuse(case: _Case) -> Preflight:
     )
 
 
-def _start(case: _Case) -> Preflight:
+def _start_target(case: _Case) -> Preflight:
     # A target whose signature is not verified never gets the operator's account (docs/decisions/0072 D9).
     waived = case.check is None or case.check.trust is not Trust.VERIFIED
-    place = _place(case.view, waived)
+    place = _workplace(case.view, waived)
     rights = _rights(case, place)
     if rights is None:
-        preparing = conditions.preparing(
+        preparing = conditions.preparing_conditions(
             case.subject, "ReadingChecks", "what the target's checks read is being looked up"
         )
-        return _pending(case, preparing, "what the target's checks read is being looked up", work=_rights_work(case))
+        return _before_start(
+            case, preparing, "what the target's checks read is being looked up", work=_rights_work(case)
+        )
     roles = service_account.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles))
-    return replace(_starting(case), actions=(*service_account.applies(place, case.attempt.id, rights), wanted))
+    return replace(
+        _report_start(case), actions=(*service_account.account_objects(place, case.attempt.id, rights), wanted)
+    )
 
 
-def _starting(case: _Case) -> Preflight:
+def _report_start(case: _Case) -> Preflight:
     unwritten = case.view.observed.unwritten
     if unwritten:
         history = histories.with_attempt(case.view.history, case.attempt)
-        return _told(case, not_written(unwritten), None, history)
-    preparing = conditions.preparing(case.subject, "TargetStarting", "the target is being started")
-    return _pending(case, preparing, "the target is being started")
+        return _from_outcome(case, not_written(unwritten), None, history)
+    preparing = conditions.preparing_conditions(case.subject, "TargetStarting", "the target is being started")
+    return _before_start(case, preparing, "the target is being started")
 
 
-def _place(view: View, waived: bool) -> preflight_deployment.Workplace:
+def _workplace(view: View, waived: bool) -> preflight_deployment.Workplace:
     place = view.observed.facts.place
     return with_fields(place, service_account="dedicated") if waived else place
 
@@ -459,35 +465,35 @@ def _rights_work(case: _Case) -> tuple[Work, ...]:
 
 def _stop_other(case: _Case) -> Preflight:
     if case.attempt.failed:
-        return replace(_hold(case), actions=_stop(case.view))
-    preparing = conditions.preparing(
+        return replace(_hold_failed(case), actions=_stop(case.view))
+    preparing = conditions.preparing_conditions(
         case.subject, "ReplacingTarget", "the preflight of another target is being removed"
     )
-    pending = _pending(case, preparing, "the preflight of another target is being removed")
+    pending = _before_start(case, preparing, "the preflight of another target is being removed")
     return replace(pending, actions=_stop(case.view))
 
 
 def _await_gone(case: _Case) -> Preflight:
     if case.attempt.failed:
-        return _hold(case)
-    text = f"the pods of the preflight before it are ending{ending(case.view)}"
-    pending = _pending(case, conditions.preparing(case.subject, "ReplacingTarget", text), text)
+        return _hold_failed(case)
+    text = f"the pods of the preflight before it are ending{ending_text(case.view)}"
+    pending = _before_start(case, conditions.preparing_conditions(case.subject, "ReplacingTarget", text), text)
     return replace(pending, requeue_after_s=RECHECK.total_seconds())
 
 
-def _hold(case: _Case) -> Preflight:
+def _hold_failed(case: _Case) -> Preflight:
     # A failed attempt is not repeated by itself: the administrator clears the request and asks again.
     final = Outcome(State.FAILED, case.attempt.failed, case.attempt.failure, final=True)
-    return _told(case, final, None, case.view.history)
+    return _from_outcome(case, final, None, case.view.history)
 
 
 def _watch(case: _Case) -> Preflight:
-    view = _steadily(case.view)
+    view = _with_steady_clock(case.view)
     report, bad = seen_report(case.attempt, view.observed.report)
     waived = _was_waived(view)
     # The target cannot know or deny it; from here on it is told wherever the result is.
     report = report and with_fields(report, signature_waived=waived)
-    risks = _applicable(view, case.attempt, report) if report else ()
+    risks = _applicable_risks(view, case.attempt, report) if report else ()
     scene = Observations(
         attempt=case.attempt,
         deployment=view.observed.deployment,
@@ -503,18 +509,18 @@ def _watch(case: _Case) -> Preflight:
     )
     result = outcome(scene)
     if result.final:
-        return _finish(case, result, report)
+        return _finish_attempt(case, result, report)
     history = view.history
     if result.state is State.COMPLETED and report is not None:
         history = histories.with_report(history, _with_others(view, report, risks))
-    preflight = _told(case, result, report, history, scene)
+    preflight = _from_outcome(case, result, report, history, scene)
     actions, work = _drift(case)
     container_actions, image_work = _containers(case, report)
     actions = (*actions, *_restart(scene), *container_actions)
     # Nothing waits for a waived signature, but what an update without `force` would come to depends on it.
     verify = check_work(case.target.image, case.check, case.view.now) if waived else ()
     work = (*work, *image_work, *verify)
-    return replace(preflight, actions=actions, work=work, requeue_after_s=_until(scene, result))
+    return replace(preflight, actions=actions, work=work, requeue_after_s=_until_next_look(scene, result))
 
 
 def _was_waived(view: View) -> bool:
@@ -537,23 +543,23 @@ def _containers(case: _Case, report: Report | None) -> tuple[tuple[Action, ...],
     return tuple(pod_actions), (ReadImages(case.target.image),) if due else ()
 
 
-def _finish(case: _Case, found: Outcome, report: Report | None) -> Preflight:
+def _finish_attempt(case: _Case, found: Outcome, report: Report | None) -> Preflight:
     """Plans the end of the attempt; the record is written before the Deployment, its evidence, is removed."""
     ended = with_fields(case.attempt, failed=found.reason, failure=found.told)
     history = case.view.history
     # Partial findings are kept only where there is nothing better to show.
     if report is not None and case.last_good is None:
         failed = with_fields(report, execution_status="failed", message=found.message)
-        partial = _with_others(case.view, failed, _applicable(case.view, case.attempt, failed))
+        partial = _with_others(case.view, failed, _applicable_risks(case.view, case.attempt, failed))
         history = histories.with_report(history, partial)
     elif report is not None and report.execution_status == "completed":
-        last = _with_others(case.view, report, _applicable(case.view, case.attempt, report))
+        last = _with_others(case.view, report, _applicable_risks(case.view, case.attempt, report))
         history = histories.with_report(history, last, even_if_only_newer=True)
-    preflight = _told(replace(case, attempt=ended), found, report, histories.with_attempt(history, ended))
+    preflight = _from_outcome(replace(case, attempt=ended), found, report, histories.with_attempt(history, ended))
     return replace(preflight, actions=_stop(case.view))
 
 
-def _told(
+def _from_outcome(
     case: _Case, found: Outcome, report: Report | None, history: History, scene: Observations | None = None
 ) -> Preflight:
     """Returns conditions and risks of an attempt that was started; `scene` is None unless it is still running."""
@@ -585,7 +591,7 @@ def _told(
     return Preflight(outcome_conditions, _with_wanted(case, checked), history)
 
 
-def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[Work, ...] = ()) -> Preflight:
+def _before_start(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[Work, ...] = ()) -> Preflight:
     """Returns the state before anything runs: the target is not recommended until it has been checked.
 
     Source: docs/decisions/0072 D21.
@@ -607,10 +613,10 @@ def _pending(case: _Case, said: tuple[Condition, ...], why: str, work: tuple[Wor
 
 
 def _with_wanted(case: _Case, checked: CheckedTarget) -> tuple[CheckedTarget, ...]:
-    return (checked, *_kept(case.view, case.view.history, case.target))
+    return (checked, *_kept_targets(case.view, case.view.history, case.target))
 
 
-def _kept(view: View, history: History, wanted: Release | None) -> tuple[CheckedTarget, ...]:
+def _kept_targets(view: View, history: History, wanted: Release | None) -> tuple[CheckedTarget, ...]:
     """Returns the dated findings of ended preflights of targets that are still ahead, one for each target.
 
     Source: docs/decisions/0072 D7, D24; openshift/enhancements#1930, "Upgrading FROM a cluster with preflight support".
@@ -650,7 +656,7 @@ def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[Work, ...]]:
     deployment = case.view.observed.deployment
     assert deployment is not None
     waived = preflight_deployment.was_waived(deployment)
-    place = _place(case.view, waived)
+    place = _workplace(case.view, waived)
     if preflight_deployment.is_as_wanted(
         deployment, preflight_deployment.deployment(case.attempt, place, waived=waived)
     ):
@@ -664,7 +670,7 @@ def _drift(case: _Case) -> tuple[tuple[Action, ...], tuple[Work, ...]]:
         wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place))
         return (wanted, *_without_account(case.view, deployment)), ()
     wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles))
-    return (*service_account.applies(place, case.attempt.id, rights), wanted), ()
+    return (*service_account.account_objects(place, case.attempt.id, rights), wanted), ()
 
 
 def _stop(view: View) -> tuple[Action, ...]:
@@ -683,7 +689,9 @@ def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
     if found.spec.template.spec.service_account_name != preflight_deployment.NAME:
         return ()
     preflight_id = found.metadata.annotations.get(preflight_deployment.ID_ANNOTATION, "")
-    return service_account.deletes(view.observed.facts.place, preflight_id, preflight_deployment.roles_of(found))
+    return service_account.account_deletions(
+        view.observed.facts.place, preflight_id, preflight_deployment.roles_of(found)
+    )
 
 
 def _stale_reports(view: View, attempt: Attempt | None) -> tuple[Action, ...]:
@@ -712,14 +720,14 @@ def _restart(scene: Observations) -> tuple[Action, ...]:
     )
 
 
-def _steadily(view: View) -> View:
+def _with_steady_clock(view: View) -> View:
     """Returns `view` with `now` computed from a monotonic clock, so that a jump of the wall clock ends no preflight."""
     created = view.observed.deployment.metadata.creation_timestamp if view.observed.deployment else None
     age_s = view.observed.deployment_age_s
     return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
 
 
-def _until(scene: Observations, found: Outcome) -> float | None:
+def _until_next_look(scene: Observations, found: Outcome) -> float | None:
     """Returns the seconds until the deadline, or until a wait or an unchanged report is reported; None if neither."""
     waits = []
     again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)
@@ -732,17 +740,17 @@ def _until(scene: Observations, found: Outcome) -> float | None:
     return min(waits, default=None)
 
 
-def _nothing(case: _Case) -> Preflight:
-    return _pending(case, (), "nothing is to be done")
+def _do_nothing(case: _Case) -> Preflight:
+    return _before_start(case, (), "nothing is to be done")
 
 
 _STEPS: dict[Step, Callable[[_Case], Preflight]] = {
-    Step.NOTHING: _nothing,
+    Step.NOTHING: _do_nothing,
     Step.VERIFY: _verify,
-    Step.REFUSE: _refuse,
-    Step.START: _start,
+    Step.REFUSE: _refuse_target,
+    Step.START: _start_target,
     Step.WATCH: _watch,
     Step.STOP: _stop_other,
     Step.AWAIT_GONE: _await_gone,
-    Step.HOLD: _hold,
+    Step.HOLD: _hold_failed,
 }

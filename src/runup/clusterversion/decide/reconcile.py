@@ -30,7 +30,7 @@ from runup.clusterversion.decide import (
     view,
 )
 from runup.clusterversion.decide import status as statuses
-from runup.clusterversion.decide.initial_history import begin
+from runup.clusterversion.decide.initial_history import complete_first_entry
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.preflights import Preflight
 from runup.clusterversion.decide.release_accepted import Decision
@@ -96,12 +96,12 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     cluster_risks = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(current_view, preflight.checked, cluster_risks)
     update = release_accepted.decide(current_view, candidates, workload_gone=preflights.workload_gone(current_view))
-    preflight = preflights.after(current_view, preflight, held=update.held, refused=_is_refused(update))
+    preflight = preflights.end_unless_waited_for(current_view, preflight, held=update.held, refused=_is_refused(update))
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
     if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
         problems.append(update.invalid)  # of desiredUpdate the first problem counts
-    status, applied = applying.settle(current_view, _settle(current_view), invalid=bool(problems))
+    status, applied = applying.settle_status(current_view, _settle_status(current_view), invalid=bool(problems))
     lists = statuses.with_updates(
         status, candidates, current_view.accepted, publish_names=current_view.accepts_risks, now=now
     )
@@ -127,7 +127,7 @@ def _is_refused(update: Decision) -> bool:
     return bool(update.invalid) or (update.condition is not None and update.condition.status == "False")
 
 
-def _settle(seen: View) -> ClusterVersionStatus:
+def _settle_status(seen: View) -> ClusterVersionStatus:
     """Returns the status with desired release, history, generation and hash. An update called off leads back."""
     status, facts = seen.status, seen.observed.facts
     entries, conditions = status.history, status.conditions
@@ -137,12 +137,12 @@ def _settle(seen: View) -> ClusterVersionStatus:
     if called_off or not entries:
         # An operator that applies nothing has nothing to undo: going back is complete at once.
         at_once = called_off and records_only
-        entries = history.begin(entries, seen.current, now=seen.now, state="Completed" if at_once else "Partial")
+        entries = history.begin_entry(entries, seen.current, now=seen.now, state="Completed" if at_once else "Partial")
     if called_off and records_only and _is_ours(find(conditions, "Progressing"), status.desired.version):
         back = Condition(type="Progressing", status="False", message=f"Cluster version is {seen.current.version}")
         conditions = statuses.with_conditions(conditions, [back], (), now=seen.now)
     if not status.history and records_only:
-        entries, conditions = begin(seen, entries, conditions)
+        entries, conditions = complete_first_entry(seen, entries, conditions)
     return with_fields(
         status,
         desired=seen.current,
@@ -165,7 +165,9 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     """Orders the actions: first events, the record, the status (where a stale decision stops), the workload."""
     current_status = observed.cluster_version.status
     fresh = not current_status.desired.version and current_status.available_updates is None
-    wanted = status_write_rejected.tell(current_status, decided.status, observed.refused, now=decided.view.now)
+    wanted = status_write_rejected.keep_rejected_fields(
+        current_status, decided.status, observed.refused, now=decided.view.now
+    )
     fields, removed = statuses.patch(current_status, wanted, fresh=fresh)
     record: list[Action] = [*_record(observed, decided)]
     status: list[Action] = []
@@ -179,7 +181,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     actions.extend((*_taken_back(decided), *_events(current_status, wanted)))
     uid = observed.cluster_version.metadata.uid
     about = (replace(each, uid=uid) if isinstance(each, Event) else each for each in actions)
-    return Plan(tuple(about), _requeue(decided), _work(decided))
+    return Plan(tuple(about), _requeue(decided), _work_of(decided))
 
 
 def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
@@ -190,7 +192,7 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
     return (Apply(preflights.CONFIG_MAP, histories.config_map(wanted, namespace)),)
 
 
-def _work(decided: _Decided) -> tuple[Work, ...]:
+def _work_of(decided: _Decided) -> tuple[Work, ...]:
     due = decided.view.advised.due
     asking: tuple[Work, ...] = (RetrieveUpdates(due),) if due is not None else ()
     rules = promql.queries(judged.risk for candidate in decided.view.advised.candidates for judged in candidate.risks)

@@ -20,13 +20,13 @@ from kubekit.errors import Terminal, Waiting
 from kubekit.lang.truncate import joined
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons
-from runup.advice.decide.candidates import Candidate, holding
-from runup.advice.decide.recommended import not_acceptable, recommended, unaccepted
+from runup.advice.decide.candidates import Candidate, only_holding_risks
+from runup.advice.decide.recommended import not_acceptable, recommended_condition, unaccepted_names
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.clusterversion.decide import applying, assemble, history, preconditions, targets, verdict
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.preconditions import Objection
-from runup.clusterversion.decide.preflights import RECHECK, again, check_work, ending, look_work
+from runup.clusterversion.decide.preflights import RECHECK, check_work, ending_text, look_work, retry_unreadable
 from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.update_request import UpdateRequest
 from runup.clusterversion.decide.view import View
@@ -78,38 +78,40 @@ class Decision:
 def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) -> Decision:
     """Decides on the requested update. `candidates` carry every risk that counts, a preflight's findings included."""
     if not isinstance(view.request, UpdateRequest):
-        return Decision(_loaded(view))
+        return Decision(_loaded_condition(view))
     update = view.request.update
     try:
         target = _target(view, update, candidates)
     except Waiting as error:
         work = look_work(view, update)
-        text = _retrieving(Release(version=update.version, image=update.image))
-        return Decision(_unknown(text), work=work, requeue_after_s=error.retry_after_s)
+        text = _retrieving_text(Release(version=update.version, image=update.image))
+        return Decision(_unknown_condition(text), work=work, requeue_after_s=error.retry_after_s)
     except Terminal as error:
         invalid = f'spec.desiredUpdate.version: Invalid value: "{update.version}": {error.message}'
         # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
         if not update.image:
             # Without the gate for accepted risks, a version with findings is not among the available updates.
             named = targets.by_version(update.version, (c.release for c in candidates if c.offered))
-            held = any(_is_held(_candidate(candidates, release), frozenset()) for release in named)
-            return Decision(_loaded(view), held=held, invalid=invalid)
+            held = any(_is_held(_candidate_of(candidates, release), frozenset()) for release in named)
+            return Decision(_loaded_condition(view), held=held, invalid=invalid)
         if isinstance(error, targets.VersionMismatch):
             condition = _another_version(Release(version=update.version, image=update.image), error.found)
             return Decision(condition, held=False)
-        return replace(Decision(_failed(update, error.message), held=False), **again(view, update, error))
+        return replace(Decision(_failed(update, error.message), held=False), **retry_unreadable(view, update, error))
     if target is None or _is_current(view, target):
-        return Decision(_loaded(view))
+        return Decision(_loaded_condition(view))
     if _installs(view) and not same_image(target.image, view.observed.facts.release.image):
         text = f"Waiting for the installation of {view.current.version} to complete before the update to "
-        return Decision(_unknown(f"{text}{target.version or target.image} is looked at.", reason="Installing"))
+        return Decision(
+            _unknown_condition(f"{text}{target.version or target.image} is looked at.", reason="Installing")
+        )
     decided = _guard(view, update, target, candidates)
     decided = decided if decided.held else replace(decided, held=False)
     # An update waits until its preflight's workload is gone (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     if decided.accepted is None or workload_gone:
         return decided
-    text = f"Waiting for the preflight's workload to be removed{ending(view)}."
-    waiting = _unknown(text, reason="PreflightStopping")
+    text = f"Waiting for the preflight's workload to be removed{ending_text(view)}."
+    waiting = _unknown_condition(text, reason="PreflightStopping")
     wait_s = RECHECK.total_seconds()
     return replace(decided, condition=waiting, accepted=None, requeue_after_s=wait_s)
 
@@ -121,26 +123,30 @@ def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
     done = _condition("True", "PayloadLoaded", _loaded_text(view, release))
     progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
     conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
-    entries = history.begin(status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks)
+    entries = history.begin_entry(
+        status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks
+    )
     updating_status = with_fields(status, desired=release, history=entries, conditions=conditions)
     return applying.accept(view, updating_status, release)
 
 
 def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
-    candidate = _candidate(candidates, target)
-    exposed = unaccepted(candidate, view.accepted) if candidate else ()
+    candidate = _candidate_of(candidates, target)
+    exposed = unaccepted_names(candidate, view.accepted) if candidate else ()
     if not update.force and preflight_reasons.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
-        return Decision(_unknown(_unfinished(view, candidate, target), reason=preflight_reasons.RUNNING), held=True)
+        return Decision(
+            _unknown_condition(_unfinished_text(view, candidate, target), reason=preflight_reasons.RUNNING), held=True
+        )
     if exposed and view.accepts_risks and not update.force:
         held = _is_held(candidate, view.accepted)
         text = _unaccepted_text(view, target, exposed, candidate, held=held)
-        return Decision(_refused("UnacceptedRisks", text), held=held)
+        return Decision(_refused_condition("UnacceptedRisks", text), held=held)
     if same_image(target.image, view.observed.facts.release.image):
         # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
     check = view.observed.releases.get(target.image) or ReleaseCheck()
     if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
-        return _untrusted(view, update, target, check)
+        return _while_untrusted(view, update, target, check)
     # A graph may be wrong about an image: what the image says of itself counts.
     if check.version and parse(check.version) != parse(target.version):
         return Decision(_another_version(target, check.version))
@@ -156,9 +162,9 @@ def _load(view: View, update: Update, target: Release, candidate: Candidate | No
     named = f'version="{target.version}" image="{target.image}"'
     if load is None or load.payload is None:
         if load is None or not load.error:
-            return Decision(_unknown(_retrieving(target)), work=work)
+            return Decision(_unknown_condition(_retrieving_text(target)), work=work)
         step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
-        condition = _refused(load.reason, f"{step} payload failed {named} failure={load.error}")
+        condition = _refused_condition(load.reason, f"{step} payload failed {named} failure={load.error}")
         return Decision(condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
     metadata = load.payload.metadata
     if target.version and parse(metadata.version) != parse(target.version):
@@ -177,8 +183,8 @@ def _check_preconditions(
     view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck
 ) -> Decision:
     # What only informs is told in the history, and is no precondition that failed.
-    holds = holding(candidate) if candidate is not None else None
-    advised = recommended(holds, view.accepted) if holds is not None and holds.risks else None
+    holds = only_holding_risks(candidate) if candidate is not None else None
+    advised = recommended_condition(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
         verdict.judged_version(view, assemble.in_the_cluster(view.observed, view.now)),
         target,
@@ -191,18 +197,18 @@ def _check_preconditions(
         text = preconditions.summary(objections)
         head = f'Preconditions failed for payload loaded version="{target.version}" image="{target.image}"'
         warning = Caution("PreconditionBlock", f"{head}: {text}")
-        return Decision(_refused("PreconditionChecks", f"{head}: {text}"), warnings=(warning,))
-    risks = _taken(view, target, candidate, objections, check, was_forced=blocked)
+        return Decision(_refused_condition("PreconditionChecks", f"{head}: {text}"), warnings=(warning,))
+    risks = _accepted_text(view, target, candidate, objections, check, was_forced=blocked)
     warnings = (
         (Caution("PreconditionWarn", preconditions.summary(objections, was_forced=blocked)),) if objections else ()
     )
     return Decision(accepted=Accepted(target, check.trust is Trust.VERIFIED, risks), warnings=warnings)
 
 
-def _untrusted(view: View, update: Update, target: Release, check: ReleaseCheck) -> Decision:
+def _while_untrusted(view: View, update: Update, target: Release, check: ReleaseCheck) -> Decision:
     work = check_work(target.image, check, view.now)
     if check.trust is Trust.PENDING:
-        return Decision(_unknown(_retrieving(target)), work=work)
+        return Decision(_unknown_condition(_retrieving_text(target)), work=work)
     wait = RECHECK.total_seconds()
     why = f"The update cannot be verified: {check.error}"
     return Decision(_failed(update, why, target), work=work, requeue_after_s=wait)
@@ -220,7 +226,9 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
         return view.current
     # A preflight lists its target whether or not it is offered, and does not make it a version to ask for.
     offered = [
-        c for c in candidates if c.offered and (view.accepts_risks or recommended(_by_version(c), ()).status == "True")
+        c
+        for c in candidates
+        if c.offered and (view.accepts_risks or recommended_condition(_by_version(c), ()).status == "True")
     ]
     matching = targets.by_version(version, (candidate.release for candidate in offered))
     if len(matching) == 1:
@@ -241,7 +249,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
 
 def _by_version(candidate: Candidate) -> Candidate:
     """Returns `candidate` without its unfinished preflight, which delays an update but does not refuse the version."""
-    held = holding(candidate)
+    held = only_holding_risks(candidate)
     return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != preflight_reasons.IN_PROGRESS))
 
 
@@ -265,17 +273,17 @@ def _is_current(view: View, target: Release) -> bool:
 
 def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
     """Returns whether a preflight that goes on has found something that the update may not go past."""
-    found = unaccepted(candidate, accepted) if candidate is not None else ()
+    found = unaccepted_names(candidate, accepted) if candidate is not None else ()
     own = {risk.name for risk in candidate.risks if risk.from_preflight} if candidate is not None else set()
     return not own.isdisjoint(found)
 
 
-def _candidate(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
+def _candidate_of(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
     digest = digest_of(target.image)
     return next((c for c in candidates if digest_of(c.release.image) == digest), None)
 
 
-def _taken(
+def _accepted_text(
     view: View,
     target: Release,
     candidate: Candidate | None,
@@ -302,17 +310,17 @@ def _taken(
         lines.append(f"The update may repair what the risks [{','.join(repaired)}] describe.")
     applicable = [risk for risk in candidate.risks if risk.applies.status != "False"] if candidate else []
     names = sorted(risk.name for risk in applicable if risk.holds_up and risk.acceptable)
-    if view.accepts_risks and names and not unaccepted(candidate, view.accepted) if candidate else False:
+    if view.accepts_risks and names and not unaccepted_names(candidate, view.accepted) if candidate else False:
         lines.append(
             f"The target release {target.image} is exposed to the risks [{joined(names, ',', _MAX_NAMES)}] "
             "which were all explicitly accepted by the cluster administrator."
         )
-    if text := _grown(view, target):
+    if text := _grown_text(view, target):
         lines.append(f"Accepted risks cover more than when they were accepted: {text}.")
     return "\n".join(lines)
 
 
-def _grown(view: View, target: Release) -> str:
+def _grown_text(view: View, target: Release) -> str:
     """Returns the accepted risks of the target's newest report that cover more than when they were accepted."""
     reports = (r for r in view.history.reports if r.source_version == view.current.version)
     report = next((r for r in reports if same_image(r.target_image, target.image)), None)
@@ -328,18 +336,18 @@ def _unaccepted_text(
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
         f"risks [{joined(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
-        f"accept them one by one (`runup upgrade accept NAME`){without}.{besides}{_lapsed(view, exposed)}"
+        f"accept them one by one (`runup upgrade accept NAME`){without}.{besides}{_lapsed_text(view, exposed)}"
     )
 
 
-def _lapsed(view: View, exposed: Sequence[str]) -> str:
+def _lapsed_text(view: View, exposed: Sequence[str]) -> str:
     """Returns a text on earlier acceptances that no longer count."""
     records = (view.acceptances[name] for name in exposed if name in view.acceptances)
     texts = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
     return f" {joined(texts, '; ', _MAX_NAMES)}." if texts else ""
 
 
-def _unfinished(view: View, candidate: Candidate | None, target: Release) -> str:
+def _unfinished_text(view: View, candidate: Candidate | None, target: Release) -> str:
     message = (
         next((r.applies.message for r in candidate.risks if r.name == preflight_reasons.IN_PROGRESS), "")
         if candidate
@@ -347,12 +355,12 @@ def _unfinished(view: View, candidate: Candidate | None, target: Release) -> str
     )
     name = preflight_reasons.IN_PROGRESS
     return (
-        f"Waiting for the preflight of {target.version} to finish{_until(view)}: {message} Not to wait for it, accept "
-        f"{name} (`runup upgrade accept {name}`); {_WITHOUT_PREFLIGHT}."
+        f"Waiting for the preflight of {target.version} to finish{_until_text(view)}: {message} Not to wait for it, "
+        f"accept {name} (`runup upgrade accept {name}`); {_WITHOUT_PREFLIGHT}."
     )
 
 
-def _until(view: View) -> str:
+def _until_text(view: View) -> str:
     """Returns the time at which the update goes on without the preflight."""
     deployment, attempt = view.observed.deployment, view.history.attempt
     limit_s = view.observed.facts.place.timeout_s
@@ -363,7 +371,7 @@ def _until(view: View) -> str:
     return f", until {started + timedelta(seconds=limit_s):%Y-%m-%dT%H:%M:%SZ} at the latest"
 
 
-def _loaded(view: View) -> Condition | None:
+def _loaded_condition(view: View) -> Condition | None:
     """Returns ReleaseAccepted for a pass without a new request: the release worked towards counts as accepted."""
     condition = next((c for c in view.status.conditions if c.type == RELEASE_ACCEPTED), None)
     loaded = f'Payload loaded version="{view.current.version}" image="{view.current.image}"'
@@ -377,27 +385,27 @@ def _loaded_text(view: View, release: Release) -> str:
     return f'Payload loaded version="{release.version}" image="{release.image}" architecture="{architecture}"'
 
 
-def _retrieving(release: Release) -> str:
+def _retrieving_text(release: Release) -> str:
     return f'Retrieving and verifying payload version="{release.version}" image="{release.image}"'
 
 
 def _failed(update: Update, why: str, target: Release | None = None) -> Condition:
     release = target or Release(version=update.version, image=update.image)
     text = f'Retrieving payload failed version="{release.version}" image="{release.image}" failure={why}'
-    return _refused("RetrievePayload", text)
+    return _refused_condition("RetrievePayload", text)
 
 
 def _another_version(target: Release, found: str) -> Condition:
     text = f"release image version {found} does not match the expected upstream version {target.version}"
     named = f'version="{target.version}" image="{target.image}"'
-    return _refused("VerifyPayloadVersion", f"Verifying payload failed {named} failure={text}")
+    return _refused_condition("VerifyPayloadVersion", f"Verifying payload failed {named} failure={text}")
 
 
-def _unknown(message: str, reason: str = "RetrievePayload") -> Condition:
+def _unknown_condition(message: str, reason: str = "RetrievePayload") -> Condition:
     return _condition("Unknown", reason, message)
 
 
-def _refused(reason: str, message: str) -> Condition:
+def _refused_condition(reason: str, message: str) -> Condition:
     return _condition("False", reason, message)
 
 

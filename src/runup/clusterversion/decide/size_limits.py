@@ -72,14 +72,14 @@ def candidates(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
     many risks keeps the gravest and one that stands for the others. If all updates together are too many, the oldest
     that no preflight has checked are left out.
     """
-    kept = [_named(candidate) for candidate in found if _usable(candidate.release)]
+    kept = [_with_valid_names(candidate) for candidate in found if _is_usable(candidate.release)]
     # Fewer risks an update first: leaving out whole updates is the last resort.
     for limit in _RISKS:
-        fitting = [_limited(candidate, limit) for candidate in kept]
-        if _fit(fitting):
+        fitting = [_limit_risks(candidate, limit) for candidate in kept]
+        if _fits_in_bytes(fitting):
             return tuple(fitting)
     # Each turn drops at least one update, so that this ends.
-    while not _fit(fitting):
+    while not _fits_in_bytes(fitting):
         fitting = _without_oldest(fitting)
     return tuple(fitting)
 
@@ -108,7 +108,7 @@ def status(found: ClusterVersionStatus) -> ClusterVersionStatus:
     )
     for limit in TEXTS:
         lists = _lists(fitting, limit)
-        if _stored((lists.conditional_updates, lists.conditional_update_risks)) <= MAX_LISTS:
+        if _stored_size((lists.conditional_updates, lists.conditional_update_risks)) <= MAX_LISTS:
             break
     return lists
 
@@ -121,19 +121,19 @@ def left_out(condition: Condition | None, number: int) -> Condition | None:
     return replace(condition, message=f"{condition.message} {text}".strip())
 
 
-def _usable(found: Release) -> bool:
+def _is_usable(found: Release) -> bool:
     return bool(_IMAGE.fullmatch(found.image)) and bool(found.version) and len(found.version) <= MAX_NAME
 
 
-def _named(candidate: Candidate) -> Candidate:
+def _with_valid_names(candidate: Candidate) -> Candidate:
     """Returns the candidate with names, links and rules that the API accepts. Risks of equal names are merged."""
-    risks = [_judged(risk) for risk in candidate.risks]
+    risks = [_valid_risk(risk) for risk in candidate.risks]
     renamed = replace(candidate, release=release(candidate.release), risks=tuple(risks))
     unique = len({risk.name for risk in risks}) == len(risks)
     return renamed if unique else add_risks(replace(renamed, risks=()), risks)
 
 
-def _judged(found: JudgedRisk) -> JudgedRisk:
+def _valid_risk(found: JudgedRisk) -> JudgedRisk:
     risk = found.risk
     name = _name(risk.name)
     link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL
@@ -160,10 +160,10 @@ def _rules(rules: Sequence[MatchingRule]) -> tuple[MatchingRule, ...]:
     """Returns the rules, or "Always" if a query is too long: truncated, it would be another query."""
     if not rules or any(rule.promql and stored_bytes(rule.promql.promql) > _MAX_QUERY for rule in rules):
         return ALWAYS
-    return tuple(_rule(rule) for rule in rules[:_MAX_RULES])
+    return tuple(_valid_rule(rule) for rule in rules[:_MAX_RULES])
 
 
-def _rule(rule: MatchingRule) -> MatchingRule:
+def _valid_rule(rule: MatchingRule) -> MatchingRule:
     if rule.promql is None:
         return rule
     # Escapes keep a PromQL query's meaning: within quotes they mean the same character; line ends are all whitespace.
@@ -171,7 +171,7 @@ def _rule(rule: MatchingRule) -> MatchingRule:
     return replace(rule, promql=replace(rule.promql, promql=query))
 
 
-def _limited(candidate: Candidate, limit: int) -> Candidate:
+def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
     if len(candidate.risks) <= limit:
         return candidate
     # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
@@ -199,7 +199,7 @@ def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedR
     worst = min((risk.applies.status for risk in others), key=lambda found: _WORST[found])
     from_preflight = any(risk.from_preflight for risk in candidate.risks)
     text = f"{more}{count} more risks were found than an update can carry: {names}."
-    omitted = published_risks.omitted(candidate.release.version, text, worst, from_preflight=from_preflight)
+    omitted = published_risks.omitted_risks(candidate.release.version, text, worst, from_preflight=from_preflight)
     # If none of them holds up an update, neither does the risk that stands for them (docs/decisions/0024).
     holds_up = any(risk.holds_up for risk in others)
     # Nor does acceptance lift it if it does not lift one of them.
@@ -207,14 +207,14 @@ def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedR
     return replace(omitted, stands_for=0 if more else count, holds_up=holds_up, acceptable=acceptable)
 
 
-def _fit(found: Sequence[Candidate]) -> bool:
+def _fits_in_bytes(found: Sequence[Candidate]) -> bool:
     """Returns whether candidates fit in bytes, and so in number: 3 KiB an update with a risk, 2 KiB a further risk."""
     return sum(map(candidate_bytes, found)) <= MAX_LISTS
 
 
 def candidate_bytes(candidate: Candidate) -> int:
     """Returns the most bytes a candidate takes once its texts are at their shortest; its risks are in two lists."""
-    release_bytes = _stored(candidate.release) + _OVERHEAD + TEXTS[-1] * bool(candidate.risks)
+    release_bytes = _stored_size(candidate.release) + _OVERHEAD + TEXTS[-1] * bool(candidate.risks)
     return release_bytes + 2 * sum(_risk_bytes(risk.risk) for risk in candidate.risks)
 
 
@@ -266,20 +266,20 @@ def _condition(condition: Condition, limit: int = MAX_CONDITION) -> Condition:
 
 def _history(entries: Sequence[UpdateHistory]) -> tuple[UpdateHistory, ...]:
     """Returns the entries with texts on accepted risks truncated, the oldest most: there are up to 100 entries."""
-    fitting = [_taken(entry, MAX_TAKEN) for entry in entries]
+    fitting = [_cut_accepted_risks(entry, MAX_TAKEN) for entry in entries]
     for index in reversed(range(1, len(fitting))):
-        if _stored(fitting) <= MAX_HISTORY:
+        if _stored_size(fitting) <= MAX_HISTORY:
             break
-        fitting[index] = _taken(fitting[index], TEXTS[-1])
+        fitting[index] = _cut_accepted_risks(fitting[index], TEXTS[-1])
     return tuple(fitting)
 
 
-def _taken(entry: UpdateHistory, limit: int) -> UpdateHistory:
+def _cut_accepted_risks(entry: UpdateHistory, limit: int) -> UpdateHistory:
     text = cut(printable(entry.accepted_risks), limit)
     return entry if text == entry.accepted_risks else replace(entry, accepted_risks=text)
 
 
-def _stored(obj: Any) -> int:
+def _stored_size(obj: Any) -> int:
     """Returns the bytes of `obj` as the API server stores it: Go's encoder writes `<`, `>` and `&` as six bytes."""
     data = codec.encode(obj)
     return len(data) + 5 * sum(data.count(char) for char in (b"<", b">", b"&"))

@@ -16,7 +16,7 @@ from kubekit.api import codec
 from kubekit.api.conditions import Conditions, find, with_condition
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.candidates import Candidate, JudgedRisk, by_name
-from runup.advice.decide.recommended import recommended
+from runup.advice.decide.recommended import recommended_condition
 from runup.api.config_v1 import (
     ClusterVersionStatus,
     ConditionalUpdate,
@@ -43,7 +43,7 @@ def with_updates(
     gate ClusterUpdateAcceptRisks.
     """
     # By image: several candidates may have one version.
-    judged = {candidate.release.image: recommended(candidate, accepted) for candidate in candidates}
+    judged = {candidate.release.image: recommended_condition(candidate, accepted) for candidate in candidates}
     # What nobody offers is never among the offers, whatever is accepted (docs/decisions/0075).
     available = tuple(c.release for c in candidates if c.offered and judged[c.release.image].status == "True")
     writer = _Writer(status, publish_names, now)

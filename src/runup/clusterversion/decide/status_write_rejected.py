@@ -59,11 +59,11 @@ class RejectedFields:
         return RejectedFields(kept | new, message)
 
 
-def tell(
+def keep_rejected_fields(
     found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: RejectedFields, *, now: datetime
 ) -> ClusterVersionStatus:
     """Returns `wanted` with the rejected fields as in `found`, and a condition that reports the rejection."""
-    rejected_fields = _left(found, wanted, refused)
+    rejected_fields = _rejected_again(found, wanted, refused)
     if not rejected_fields:
         return wanted
     kept = replace(wanted, **{_ATTRIBUTES[name]: getattr(found, _ATTRIBUTES[name]) for name in rejected_fields})
@@ -81,12 +81,12 @@ def tell(
     )
     reporting = replace(kept, conditions=(*without_condition(kept.conditions, TYPE), condition))
     # The report itself was rejected: nothing more can be said in the status.
-    if "conditions" in _left(found, reporting, refused):
+    if "conditions" in _rejected_again(found, reporting, refused):
         return replace(kept, conditions=found.conditions)
     return reporting
 
 
-def _left(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: RejectedFields) -> list[str]:
+def _rejected_again(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: RejectedFields) -> list[str]:
     if not refused.values:
         return []
     fields, _gone = statuses.patch(found, wanted, fresh=False)
@@ -95,10 +95,10 @@ def _left(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: Re
 
 def _digest(value: Any) -> str:
     """Returns a digest that ignores times: they change often, and do not change why a value was rejected."""
-    return hashlib.sha256(json.dumps(_timeless(value), sort_keys=True, default=str).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_without_times(value), sort_keys=True, default=str).encode()).hexdigest()
 
 
-def _timeless(value: Any) -> Any:
+def _without_times(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _timeless(item) for key, item in value.items() if not key.endswith("Time")}
-    return [_timeless(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _without_times(item) for key, item in value.items() if not key.endswith("Time")}
+    return [_without_times(item) for item in value] if isinstance(value, list | tuple) else value

@@ -31,13 +31,13 @@ def goal(
     """
     desired = status.desired
     if not under_way(status, own):
-        if applied is not None and desired.image and not _moves(request, status, own, applied):
-            return _filled(desired, Release(architecture=own.architecture))
+        if applied is not None and desired.image and not _moves_to_own(request, status, own, applied):
+            return _fill_gaps(desired, Release(architecture=own.architecture))
         is_own = same_release(desired, own) if applied is not None else desired.version == own.version
-        return _filled(desired, own) if is_own else own
+        return _fill_gaps(desired, own) if is_own else own
     if _taken_back(request, status, own):
         return own
-    return _filled(desired, Release(architecture=own.architecture))
+    return _fill_gaps(desired, Release(architecture=own.architecture))
 
 
 def under_way(status: ClusterVersionStatus, own: Release) -> bool:
@@ -71,7 +71,7 @@ def same_image(one: str, other: str) -> bool:
     return one == other or (bool(digest_of(one)) and digest_of(one) == digest_of(other))
 
 
-def _moves(request: Request, status: ClusterVersionStatus, own: Release, applied: str) -> bool:
+def _moves_to_own(request: Request, status: ClusterVersionStatus, own: Release, applied: str) -> bool:
     """Returns whether an operator of `own`, with no update under way, moves the cluster to `own`."""
     if same_image(status.desired.image, own.image):
         return True
@@ -88,7 +88,7 @@ def _taken_back(request: Request, status: ClusterVersionStatus, own: Release) ->
     return bool(request.update.image) or status.desired.version != own.version
 
 
-def _filled(release: Release, gaps: Release) -> Release:
+def _fill_gaps(release: Release, gaps: Release) -> Release:
     return Release(
         version=release.version or gaps.version,
         image=release.image or gaps.image,

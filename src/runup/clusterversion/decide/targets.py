@@ -163,7 +163,7 @@ def is_trusted(update: Update, check: ReleaseCheck | None) -> bool:
     return update.force or (check is not None and check.trust is Trust.VERIFIED)
 
 
-def untrusted(image: str, why: str) -> str:
+def untrusted_text(image: str, why: str) -> str:
     """Returns the message about an image whose signature does not verify."""
     return (
         f"image {image} is not trusted, so nothing was started: {why}; "
@@ -175,7 +175,7 @@ def _version_of(update: Update, check: ReleaseCheck | None) -> str:
     """Returns the version that the image states; the request's counts only if the image cannot be read."""
     if not is_trusted(update, check):
         if check is not None and check.trust is Trust.FAILED:
-            raise Terminal(untrusted(update.image, check.error), reason=UNTRUSTED)
+            raise Terminal(untrusted_text(update.image, check.error), reason=UNTRUSTED)
         raise Waiting("the signature of the image is being verified", reason="VerifyingImage", retry_after_s=RETRY_S)
     if check is not None and check.version:
         _check_version(update, check.version)

@@ -86,14 +86,16 @@ def way_to(view: View, release: Release) -> str:
     graph = view.advised.graph
     if graph is None:
         return "Whether there is a way by other releases is not known: the update service's graph could not be read."
-    way = update_paths.way(graph.step_map, view.current.version, release.version, allows=preconditions.allows_step)
+    way = update_paths.shortest_way(
+        graph.step_map, view.current.version, release.version, allows=preconditions.allows_step
+    )
     between = [step.to for step in way[:-1]]
     if not way:
         return "The update service knows no way to it in steps that are supported."
-    return f"It is reached by way of {_listed(between)}." if between else ""
+    return f"It is reached by way of {_join_versions(between)}." if between else ""
 
 
-def grown(view: View, report: Report | None) -> tuple[tuple[str, Growth], ...]:
+def grown_acceptances(view: View, report: Report | None) -> tuple[tuple[str, Growth], ...]:
     """Returns the accepted risks of `report`, a stored one, that cover more than when they were accepted."""
     risks = report.risks if report is not None else ()
     accepted = ((risk, view.acceptances.get(risk.name)) for risk in risks if risk.name in view.accepted)
@@ -106,7 +108,7 @@ def grown(view: View, report: Report | None) -> tuple[tuple[str, Growth], ...]:
 
 def grown_text(view: View, report: Report | None) -> str:
     """Returns these risks in one clause; "" if there are none."""
-    return joined([f"{name} was {growth.text}" for name, growth in grown(view, report)], "; ", _MAX_GROWN)
+    return joined([f"{name} was {growth.text}" for name, growth in grown_acceptances(view, report)], "; ", _MAX_GROWN)
 
 
 def _precondition(view: View, target: CheckedTarget, objection: preconditions.Objection) -> JudgedRisk:
@@ -116,7 +118,7 @@ def _precondition(view: View, target: CheckedTarget, objection: preconditions.Ob
     elif objection.name == preflight_reasons.UPGRADEABLE:
         message = f"Updates that leave the minor version are refused while Upgradeable is False: {message}"
     told = f"The update would be refused: {objection.text} {_FORCE}"
-    return published_risks.refused(objection.name, message, told, target.release.version)
+    return published_risks.guard_refuses(objection.name, message, told, target.release.version)
 
 
 def _signature(view: View, target: CheckedTarget) -> JudgedRisk | None:
@@ -129,12 +131,12 @@ def _signature(view: View, target: CheckedTarget) -> JudgedRisk | None:
     start = f"The signature of {target.release.image} was waived for its preflight"
     if check is None or trust is Trust.PENDING:
         text = f"{start}, and whether an update could verify it is not known yet."
-        return published_risks.refused(preflight_reasons.SIGNATURE, text, text, target.release.version, "Unknown")
+        return published_risks.guard_refuses(preflight_reasons.SIGNATURE, text, text, target.release.version, "Unknown")
     message = f"{start}, and an update without --force is refused, since it cannot be verified: {check.error}"
     told = f"The update would be refused: {check.error}. {_FORCE}"
-    return published_risks.refused(preflight_reasons.SIGNATURE, message, told, target.release.version)
+    return published_risks.guard_refuses(preflight_reasons.SIGNATURE, message, told, target.release.version)
 
 
-def _listed(versions: Sequence[str]) -> str:
+def _join_versions(versions: Sequence[str]) -> str:
     ordered = sorted(versions, key=lambda version: (parse(version) is None, parse(version)))
     return ordered[0] if len(ordered) == 1 else f"{', '.join(ordered[:-1])} and {ordered[-1]}"

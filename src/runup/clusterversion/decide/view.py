@@ -55,7 +55,7 @@ class View:
         return gates.ACCEPT_RISKS in self.gates
 
 
-def _applied(observed: Observed) -> str | None:
+def _applied_image(observed: Observed) -> str | None:
     progress = observed.progress
     if progress is None:
         return None
@@ -72,14 +72,14 @@ def look(observed: Observed, now: datetime) -> View:
     history = histories.read(observed.history)
     names = request.accepted_names(spec.desired_update, open_gates)
     records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
-    current = goal(asked, status, own, applied=_applied(observed))
+    current = goal(asked, status, own, applied=_applied_image(observed))
     return View(
         observed=observed,
         now=now,
         gates=open_gates,
         current=current,
         request=asked,
-        accepted=acceptance.counting(names, records, now),
+        accepted=acceptance.names_that_count(names, records, now),
         acceptances={name: record for name, record in records.items() if name in names},
         advised=advise(
             spec,

@@ -11,7 +11,7 @@ from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
 from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
-from runup.release.cli.shared import access, guarded, registry_options
+from runup.release.cli.shared import access, registry_options, run_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -183,7 +183,7 @@ def preflight(
         baseline=baseline,
     )
     named = _named(members)
-    return guarded(
+    return run_guarded(
         lambda: runs.run(
             connection_of(ctx),
             named,
@@ -211,7 +211,7 @@ def status(ctx: click.Context, /, output: str | None, **members: Any) -> int:
     from runup.fleet.cli import status_command as runs
 
     named = _named(members)
-    return guarded(lambda: runs.run(connection_of(ctx), named, output))
+    return run_guarded(lambda: runs.run(connection_of(ctx), named, output))
 
 
 @fleet.command("recommend", sections=_SECTIONS)
@@ -235,7 +235,7 @@ def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], outpu
 
     names = frozenset(name for part in accept for name in part.split(","))
     named = _named(members)
-    return guarded(lambda: runs.run(connection_of(ctx), named, RecommendFlags(target, accept=names), output))
+    return run_guarded(lambda: runs.run(connection_of(ctx), named, RecommendFlags(target, accept=names), output))
 
 
 @fleet.command("history")
@@ -253,4 +253,4 @@ def history(store: str, cluster: str, days: int, output: str | None) -> int:
     """
     from runup.fleet.cli import history_command as runs
 
-    return guarded(lambda: runs.run(store, cluster, days, output))
+    return run_guarded(lambda: runs.run(store, cluster, days, output))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from runup.cli.errors import CommandError, describe
-from runup.cli.output import bare
-from runup.cli.render.screen import joined
+from runup.cli.output import without_printable
+from runup.cli.render.screen import join_parts
 from runup.fleet.control import sources
 from runup.fleet.control.workers import Lost, Pool, Retried
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, selected
@@ -142,7 +142,7 @@ class _Progress:
 
     def __init__(self, total: int) -> None:
         self._total, self._done = total, 0
-        self._in_place = bare(sys.stderr).isatty()
+        self._in_place = without_printable(sys.stderr).isatty()
 
     def one_more(self) -> None:
         """Counts a cluster."""
@@ -165,11 +165,11 @@ class _Progress:
             self._raw("\r\x1b[K")
 
     def _raw(self, text: str) -> None:
-        stream = bare(sys.stderr)
+        stream = without_printable(sys.stderr)
         stream.write(text)
         stream.flush()
 
 
 def warnings(notes: Sequence[str]) -> list[Output]:
     """Returns the notes as lines for stderr, each once."""
-    return [("err", joined(f"warning: {note}\n")) for note in dict.fromkeys(notes)]
+    return [("err", join_parts(f"warning: {note}\n")) for note in dict.fromkeys(notes)]

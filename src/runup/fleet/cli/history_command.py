@@ -12,8 +12,8 @@ from kubekit.errors import Terminal
 from kubekit.kube.clock import SystemClock
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out, timestamp
 from runup.fleet.cli.fleet_members import warnings
 from runup.fleet.decide.trend import Day, Step, days, steps
@@ -53,7 +53,7 @@ def run(store: str, cluster: str, last_days: int, output: str | None) -> int:
 def of_days(found: Sequence[Day], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a line for each day, the newest last."""
     if not found:
-        yield joined(wrapped("No report is as new as that; leave out --days, or give more.", screen))
+        yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
         return
     columns = tuple(map(Column, ("DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")))
     rows = [
@@ -67,7 +67,7 @@ def of_days(found: Sequence[Day], screen: Screen = PIPE) -> Iterator[Drawn]:
         )
         for day in found
     ]
-    yield drawn(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
+    yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
 def _counted(pairs: Sequence[tuple[str, int]]) -> str:
@@ -89,7 +89,7 @@ def of_cluster(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
         )
         for step in found
     ]
-    yield drawn(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
+    yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
 def data(found: Sequence[Step]) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ def run(connection: Connection, named: Named, flags: Flags, access: Callable[[],
     marked, further = run_command.with_accepted(results, rules, known, now)
     notes += [f"{m.name}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
     notes += [*_same_cluster(members, judged), *further]
-    code = forms.worst([forms.exit_code(one.found, flags.fail_on) for one in marked])
+    code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
     _print(marked, members, notes, flags, code)
     return code
 

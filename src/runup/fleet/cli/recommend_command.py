@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from runup.cli.output import screen_of, write
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
 from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
 from runup.fleet.decide.alike import alike
@@ -106,7 +106,7 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
     total = f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}"
     words = f"recommended: {sum(not row.refused for row in read)} of {total}" if version else f"of {total}"
     head = f"Update to {version} {words}" if version else f"Updates {words}"
-    yield joined(wrapped(f"{head}{f'; {lost} could not be read' if lost else ''}", screen))
+    yield join_parts(wrap_text(f"{head}{f'; {lost} could not be read' if lost else ''}", screen))
     if read:
         columns = (
             Column("NUMBER"),
@@ -118,12 +118,12 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
             Column("CLUSTERS", flows=True),
         )
         lines = [_line(group, version=version) for _, group in alike(read, partial(_key, version=version))]
-        yield joined("\n", drawn(Table(columns, [Row(line) for line in lines], gap=2), screen))
+        yield join_parts("\n", draw_table(Table(columns, [Row(line) for line in lines], gap=2), screen))
     if lost:
-        yield joined("\nCould not be read, so nothing is known of them:\n")
+        yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:
             if row.problem:
-                yield wrapped(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
+                yield wrap_text(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
 
 
 def _key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from runup.cli.output import screen_of, write
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
 from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
 
@@ -118,17 +118,17 @@ def headline(rows: Sequence[StatusRow]) -> str:
 
 def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields the status of the fleet: those that update first, then those that need attention."""
-    yield joined(wrapped(headline(rows), screen))
+    yield join_parts(wrap_text(headline(rows), screen))
     read = sorted((row for row in rows if not row.problem), key=_weight)
     if read:
         columns = tuple(map(Column, ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")))
         table = Table((*columns, Column("FIRST", flows=True)), [Row(_cells(row)) for row in read], gap=2)
-        yield joined("\n", drawn(table, screen))
+        yield join_parts("\n", draw_table(table, screen))
     if len(read) < len(rows):
-        yield joined("\nCould not be read, so nothing is known of them:\n")
+        yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:
             if row.problem:
-                yield wrapped(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
+                yield wrap_text(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
 
 
 def _weight(row: StatusRow) -> tuple[int, int, str]:

@@ -110,7 +110,7 @@ def of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
     """
     if path.is_file() and path.suffix not in SUFFIXES:
         try:
-            with archive.opened(path) as unpacked:
+            with archive.open_dump(path) as unpacked:
                 yield _in_folder(_top(unpacked), str(path))
         except BadDump as error:
             raise BadFleet(f"--dumps {error.message}") from error

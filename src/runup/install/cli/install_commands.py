@@ -42,7 +42,7 @@ class Removal(msgspec.Struct, frozen=True):
 
 def print_objects(connection: Connection, flags: Flags) -> int:
     """Prints the objects as YAML; asks the cluster only for what the flags leave to it."""
-    with _told():
+    with _command_errors():
         if flags.asks_the_cluster:
             with connection.client("install") as client:
                 options = options_of(flags, observing.server(client, _sets(client)), default_image())
@@ -60,12 +60,12 @@ def print_objects(connection: Connection, flags: Flags) -> int:
 def install(connection: Connection, flags: Flags, manner: Manner, timeout_s: float | None) -> int:
     """Installs the component; with `timeout_s` waits until it is healthy."""
     clock = SystemClock()
-    with _told(), connection.client("install") as client:
+    with _command_errors(), connection.client("install") as client:
         sets = _sets(client)
         known = observing.server(client, sets)
         options = options_of(flags, known, default_image())
         objects = _objects(flags.chosen, options)
-        tell = _teller(dry_run=manner.dry_run)
+        tell = _line_printer(dry_run=manner.dry_run)
         applied = installing.install(client, sets, clock, flags.chosen, objects, options, known, manner, tell)
         if timeout_s is not None:
             healthy_objects.wait(client, sets, clock, applied, timeout_s)
@@ -81,8 +81,8 @@ def uninstall(connection: Connection, name: str, namespace: str | None, removal:
             "--definitions removes ClusterVersion, and the cluster then removes every object of its release, which "
             "ClusterVersion owns; add --yes if that is what you want, or leave --definitions out"
         )
-    with _told(), connection.client("uninstall") as client:
-        tell = _teller(dry_run=removal.dry_run)
+    with _command_errors(), connection.client("uninstall") as client:
+        tell = _line_printer(dry_run=removal.dry_run)
         sets = _sets(client)
         installing.uninstall(sets, component, namespace, tell, definitions=removal.definitions, dry_run=removal.dry_run)
     return 0
@@ -96,20 +96,20 @@ def _objects(component: Component, options: Options) -> Objects:
     return component_objects(component, sources.manifests(component, options.platform), options)
 
 
-def _teller(*, dry_run: bool) -> Told:
+def _line_printer(*, dry_run: bool) -> Told:
     suffix = " (server dry run)" if dry_run else ""
 
-    def tell(done: Done) -> None:
+    def print_line(done: Done) -> None:
         identity = done.identity
         kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
         place = f" in {identity.namespace}" if identity.namespace else ""
         click.echo(f"{kind}/{identity.name}{place} {done.outcome}{suffix}")
 
-    return tell
+    return print_line
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _command_errors() -> Iterator[None]:
     """Turns an error of an installation into one of the command."""
     try:
         yield

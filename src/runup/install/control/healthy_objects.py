@@ -31,7 +31,7 @@ def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, t
     tasks = [Task(Manifest.of("", identity_of(obj), obj), index, len(objects)) for index, obj in enumerate(objects, 1)]
     waiting = [task for task in tasks if task.kind in workload_health.KINDS]
     while waiting:
-        problems = {task: problem for task in waiting if (problem := _problem(sets, task))}
+        problems = {task: problem for task in waiting if (problem := _why_unhealthy(sets, task))}
         if not problems:
             return
         if clock.monotonic() >= deadline:
@@ -41,7 +41,7 @@ def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, t
         clock.pause(POLL_S)
 
 
-def _problem(sets: ObjectSets, task: Task) -> str:
+def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
     found = sets.read(task.identity)
     owned = codec.convert(OwnedWorkload, found) if found is not None else None
     problem = workload_health.problem_of(task, owned, State.UPDATING) or workload_health.unfinished_rollout(task, owned)

@@ -55,7 +55,7 @@ def install(
     applied, left = without_those_of_others(objects, cluster.owners, set_of_ours)
     for identity in left:
         tell(Done(identity, Outcome.LEFT))
-    applied = _certified(sets, clock, component, applied, options)
+    applied = _with_certificate(sets, clock, component, applied, options)
     inventory = inventory_of(component.name, options.namespace, applied, data)
     sets.apply_set(applied, inventory, tell, force=manner.force, dry_run=manner.dry_run)
     if component == OPERATOR and options.platform is Platform.KUBERNETES:
@@ -79,10 +79,10 @@ def uninstall(
     """Removes `component`, its definitions only if they are asked for. Raises InstallError and KubeError."""
     inventory = _installed(sets, component, namespace, definitions=definitions)
 
-    def besides() -> Iterable[Identity]:
+    def left_behind() -> Iterable[Identity]:
         return _left_by_preflights(sets) if component == OPERATOR else ()
 
-    sets.remove_set(inventory, tell, definitions=definitions, dry_run=dry_run, besides=besides)
+    sets.remove_set(inventory, tell, definitions=definitions, dry_run=dry_run, besides=left_behind)
 
 
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:
@@ -115,9 +115,11 @@ def _left_by_preflights(sets: ObjectSets) -> Iterator[Identity]:
         yield from sets.named(_RBAC, kind, _OF_PREFLIGHTS)
 
 
-def _certified(sets: ObjectSets, clock: Clock, component: Component, objects: Objects, options: Options) -> Objects:
+def _with_certificate(
+    sets: ObjectSets, clock: Clock, component: Component, objects: Objects, options: Options
+) -> Objects:
     """Returns `objects` with a certificate of our own and who trusts it, where the cluster makes none."""
-    if options.certificates is not Certificates.OWN or not serving_certificates.serves(objects):
+    if options.certificates is not Certificates.OWN or not serving_certificates.has_service(objects):
         return objects
     name, hosts = serving_certificates.secret_name(component), serving_certificates.hosts(component, options.namespace)
     kept = sets.read(Identity("", "Secret", options.namespace, name))

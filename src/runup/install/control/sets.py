@@ -88,14 +88,14 @@ class ObjectSets:
         The parent is written first with all kinds, old and new, so that whatever happens then can be found. Raises
         InstallError and KubeError.
         """
-        labelled = inventories.labelled(objects, inventory)
-        known = inventories.joined(inventory, self._parent(inventory))
+        labelled = inventories.label_objects(objects, inventory)
+        known = inventories.merge_inventories(inventory, self._parent(inventory))
         first = _first_of_namespace(labelled, inventory.namespace)
         for index, obj in enumerate(labelled):
             if index == first:
                 self._write_parent(known, dry_run=dry_run)
             tell(self._apply(obj, labelled, force=force, dry_run=dry_run))
-        for identity in inventories.superfluous(self.members(known), labelled):
+        for identity in inventories.members_to_remove(self.members(known), labelled):
             self._delete(identity, inventory, dry_run=dry_run)
             tell(Done(identity, Outcome.PRUNED))
         self._write_parent(inventory, dry_run=dry_run)
@@ -131,21 +131,21 @@ class ObjectSets:
         members = inventories.removal_order(self.members(inventory), definitions=definitions)
         # With its namespace the parent goes, too.
         namespaces = [each for each in members if (each.group, each.kind) == _NAMESPACE]
-        self._remove([each for each in members if each not in namespaces], inventory, tell, dry_run=dry_run)
+        self._remove_members([each for each in members if each not in namespaces], inventory, tell, dry_run=dry_run)
         for identity in besides():
             self.delete(identity, dry_run=dry_run)
             tell(Done(identity, Outcome.DELETED))
-        self._remove(namespaces, inventory, tell, dry_run=dry_run)
+        self._remove_members(namespaces, inventory, tell, dry_run=dry_run)
         if not dry_run:
             with suppress(NotFound):
                 self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
 
-    def _remove(self, members: Iterable[Identity], inventory: Inventory, tell: Told, *, dry_run: bool) -> None:
+    def _remove_members(self, members: Iterable[Identity], inventory: Inventory, tell: Told, *, dry_run: bool) -> None:
         for identity in members:
             self._delete(identity, inventory, dry_run=dry_run)
             tell(Done(identity, Outcome.DELETED))
         for identity in () if dry_run else members:
-            self._gone(identity)
+            self._await_gone(identity)
 
     def members(self, inventory: Inventory) -> Iterator[Identity]:
         """Yields the identity of each object that has the label of the set. Raises KubeError."""
@@ -163,7 +163,7 @@ class ObjectSets:
         owners = {}
         for identity in identities:
             resource = self.kinds.preferred(identity.group, identity.kind)
-            found = self._read(resource, identity) if resource is not None else None
+            found = self._read_object(resource, identity) if resource is not None else None
             if found is not None:
                 owners[identity] = (found["metadata"].get("labels") or {}).get(inventories.PART_OF, "")
         return owners
@@ -171,7 +171,7 @@ class ObjectSets:
     def read(self, identity: Identity) -> JSON | None:
         """Returns the object as it is, None if it is not there. Raises KubeError."""
         resource = self.kinds.preferred(identity.group, identity.kind)
-        return self._read(resource, identity) if resource is not None else None
+        return self._read_object(resource, identity) if resource is not None else None
 
     def named(self, group: str, kind: str, name: str) -> Iterator[Identity]:
         """Yields the objects of that name, in every namespace. Raises KubeError."""
@@ -191,7 +191,7 @@ class ObjectSets:
     def _apply(self, obj: JSON, objects: Objects, *, force: bool, dry_run: bool) -> Done:
         identity = identity_of(obj)
         resource = self._resource(obj, wait=not dry_run)
-        before = self._read(resource, identity) if resource is not None else None
+        before = self._read_object(resource, identity) if resource is not None else None
         if resource is None or (dry_run and before is None and _namespace_is_new(identity, objects)):
             # A dry run cannot try what needs a definition or a namespace that it has not made.
             if not dry_run:
@@ -213,7 +213,7 @@ class ObjectSets:
             self.kinds.forget()
         if before is None:
             return Done(identity, Outcome.CREATED)
-        return Done(identity, Outcome.UNCHANGED if _same(before, after) else Outcome.CONFIGURED)
+        return Done(identity, Outcome.UNCHANGED if _is_unchanged(before, after) else Outcome.CONFIGURED)
 
     def _resource(self, obj: JSON, *, wait: bool) -> Resource | None:
         deadline = self._clock.monotonic() + SERVED_WITHIN_S
@@ -227,14 +227,14 @@ class ObjectSets:
             self._clock.pause(POLL_S)
             self.kinds.forget()
 
-    def _read(self, resource: Resource, identity: Identity) -> JSON | None:
+    def _read_object(self, resource: Resource, identity: Identity) -> JSON | None:
         try:
             return self._client.send(calls.get_raw(resource, identity.name, identity.namespace))
         except NotFound:
             return None
 
     def _parent(self, inventory: Inventory) -> Inventory | None:
-        found = self._read(CONFIG_MAP, Identity("", "ConfigMap", inventory.namespace, inventory.name))
+        found = self._read_object(CONFIG_MAP, Identity("", "ConfigMap", inventory.namespace, inventory.name))
         return inventories.read_parent(found) if found is not None else None
 
     def _write_parent(self, inventory: Inventory, *, dry_run: bool) -> None:
@@ -247,7 +247,7 @@ class ObjectSets:
         resource = self.kinds.preferred(identity.group, identity.kind)
         if resource is None:
             return
-        found = self._read(resource, identity)
+        found = self._read_object(resource, identity)
         labels = found["metadata"].get("labels") or {} if found is not None else {}
         if found is None or labels.get(inventories.PART_OF) != inventory.id:
             return
@@ -256,7 +256,7 @@ class ObjectSets:
             uid = found["metadata"]["uid"]
             self._client.send(calls.delete(resource, identity.name, identity.namespace, uid=uid, dry_run=dry_run))
 
-    def _gone(self, identity: Identity) -> None:
+    def _await_gone(self, identity: Identity) -> None:
         deadline = self._clock.monotonic() + GONE_WITHIN_S
         while (found := self.read(identity)) is not None:
             if found["metadata"].get("deletionTimestamp") is None:
@@ -287,7 +287,7 @@ def _namespace_is_new(identity: Identity, objects: Objects) -> bool:
     return any(identity_of(obj) == Identity("", "Namespace", "", identity.namespace) for obj in objects)
 
 
-def _same(before: JSON, after: JSON) -> bool:
+def _is_unchanged(before: JSON, after: JSON) -> bool:
     versions = [obj["metadata"].get("resourceVersion") for obj in (before, after)]
     return versions[0] == versions[1] or codec.encode(_content(before)) == codec.encode(_content(after))
 

@@ -12,7 +12,7 @@ from typing import Any
 from kubekit.lang import yaml as kyaml
 from runup.install.decide import least_privilege, monitoring_objects, plain_kubernetes, serving_certificates
 from runup.install.decide.component import OPERATOR, PLACEHOLDER, Component, Options, Platform
-from runup.install.decide.objects import Objects, mapped
+from runup.install.decide.objects import Objects, map_texts
 from runup.release.decide.template import Values, render
 
 JSON = dict[str, Any]
@@ -30,7 +30,7 @@ def component_objects(component: Component, files: Mapping[str, bytes], options:
     `files` are the manifests of its folder and its definitions, by name. Raises ValueError for a file that cannot be
     read.
     """
-    objects = tuple(obj for name in sorted(files) for obj in _read(name, files[name], options))
+    objects = tuple(obj for name in sorted(files) for obj in _read_manifests(name, files[name], options))
     for change in _changes(component, options):
         objects = change(objects)
     return tuple(sorted(objects, key=_rank))
@@ -41,15 +41,19 @@ def _changes(component: Component, options: Options) -> tuple[Callable[[Objects]
     return (
         without_release_annotations,
         *((least_privilege.of_operator,) if component == OPERATOR and options.least_privilege else ()),
-        *(() if options.monitoring else (monitoring_objects.without,)),
-        *((lambda objects: plain_kubernetes.fitted(objects, component, options),) if on_kubernetes else ()),
-        lambda objects: serving_certificates.certified(objects, component, options),
+        *(() if options.monitoring else (monitoring_objects.without_monitoring,)),
+        *(
+            (lambda objects: plain_kubernetes.for_plain_kubernetes(objects, component, options),)
+            if on_kubernetes
+            else ()
+        ),
+        lambda objects: serving_certificates.with_certificates(objects, component, options),
         lambda objects: monitoring_objects.read_by(objects, options.prometheus),
-        lambda objects: placed(objects, component.namespace, options.namespace),
+        lambda objects: move_to_namespace(objects, component.namespace, options.namespace),
     )
 
 
-def _read(name: str, data: bytes, options: Options) -> Objects:
+def _read_manifests(name: str, data: bytes, options: Options) -> Objects:
     # Only the manifests of a release are templates, by the name of their files.
     text = data.decode()
     if name.startswith("0000_"):
@@ -59,7 +63,7 @@ def _read(name: str, data: bytes, options: Options) -> Objects:
 
 
 def _with_image(obj: JSON, image: str) -> JSON:
-    changed: JSON = mapped(obj, lambda text: image if text == PLACEHOLDER else text)
+    changed: JSON = map_texts(obj, lambda text: image if text == PLACEHOLDER else text)
     return changed
 
 
@@ -75,12 +79,12 @@ def _without_annotations(obj: JSON) -> JSON:
     return {**obj, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
 
 
-def placed(objects: Objects, manifest_namespace: str, namespace: str) -> Objects:
+def move_to_namespace(objects: Objects, manifest_namespace: str, namespace: str) -> Objects:
     """Returns `objects` with `namespace` wherever they name the namespace of their manifests."""
     if manifest_namespace == namespace:
         return objects
 
-    def renamed(text: str) -> str:
+    def move_name(text: str) -> str:
         if text == manifest_namespace:
             return namespace
         if text.startswith(f"{manifest_namespace}/"):
@@ -88,7 +92,7 @@ def placed(objects: Objects, manifest_namespace: str, namespace: str) -> Objects
         # The names of Services in certificates and monitors.
         return text.replace(f".{manifest_namespace}.svc", f".{namespace}.svc")
 
-    return tuple(mapped(obj, renamed) for obj in objects)
+    return tuple(map_texts(obj, move_name) for obj in objects)
 
 
 def _rank(obj: JSON) -> int:

@@ -66,7 +66,7 @@ def inventory_of(component: str, namespace: str, objects: Objects, data: Mapping
     return Inventory(name_of(component), namespace, component, kinds, namespaces - {namespace}, data)
 
 
-def joined(one: Inventory, other: Inventory | None) -> Inventory:
+def merge_inventories(one: Inventory, other: Inventory | None) -> Inventory:
     """Returns `one` with the kinds and namespaces of `other` besides: what counts until an upgrade is done."""
     if other is None:
         return one
@@ -98,28 +98,28 @@ def read_parent(parent: JSON) -> Inventory:
         metadata["name"],
         metadata["namespace"],
         (metadata.get("labels") or {}).get(COMPONENT, ""),
-        frozenset(_kind(text) for text in annotations.get(KINDS, "").split(",") if text),
+        frozenset(_parse_kind(text) for text in annotations.get(KINDS, "").split(",") if text),
         frozenset(text for text in annotations.get(NAMESPACES, "").split(",") if text),
         parent.get("data") or {},
     )
 
 
-def _kind(text: str) -> tuple[str, str]:
+def _parse_kind(text: str) -> tuple[str, str]:
     kind, _, group = text.partition(".")
     return group, kind
 
 
-def labelled(objects: Objects, inventory: Inventory) -> Objects:
+def label_objects(objects: Objects, inventory: Inventory) -> Objects:
     """Returns `objects` with the label of the set."""
-    return tuple(_labelled(obj, inventory.id) for obj in objects)
+    return tuple(_with_label(obj, inventory.id) for obj in objects)
 
 
-def _labelled(obj: JSON, part_of: str) -> JSON:
+def _with_label(obj: JSON, part_of: str) -> JSON:
     metadata = obj["metadata"]
     return {**obj, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), PART_OF: part_of}}}
 
 
-def superfluous(existing: Iterable[Identity], wanted: Objects) -> tuple[Identity, ...]:
+def members_to_remove(existing: Iterable[Identity], wanted: Objects) -> tuple[Identity, ...]:
     """Returns which members of the set an upgrade removes: what `wanted` does not have, but no definition."""
     names = {identity_of(obj) for obj in wanted}
     return tuple(
@@ -137,10 +137,10 @@ _AT_LAST = ("ServiceAccount", "Namespace")
 def removal_order(members: Iterable[Identity], *, definitions: bool) -> tuple[Identity, ...]:
     """Returns the members that an uninstallation removes, in order; definitions only if they are asked for."""
     chosen = [member for member in members if definitions or member.kind != "CustomResourceDefinition"]
-    return tuple(sorted(chosen, key=lambda member: (_turn(member.kind), member)))
+    return tuple(sorted(chosen, key=lambda member: (_order_of_kind(member.kind), member)))
 
 
-def _turn(kind: str) -> int:
+def _order_of_kind(kind: str) -> int:
     if kind in _ORDER:
         return _ORDER.index(kind)
     return len(_ORDER) + (1 + _AT_LAST.index(kind) if kind in _AT_LAST else 0)

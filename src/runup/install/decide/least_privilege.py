@@ -25,7 +25,7 @@ _LEVELS = ("enforce", "audit", "warn")
 def of_operator(objects: Objects) -> Objects:
     """Returns the operator's `objects` without cluster-admin, folders of the node, and root."""
     kept = tuple(obj for obj in objects if obj["metadata"]["name"] != APPLIES)
-    return tuple(_namespace(_role(with_pod(_annotated(obj), _pod))) for obj in kept)
+    return tuple(_namespace(_role(with_pod(_require_scc(obj), _pod))) for obj in kept)
 
 
 def _pod(pod: JSON) -> JSON:
@@ -40,7 +40,7 @@ def _container(container: JSON) -> JSON:
     return {**container, "args": arguments, "securityContext": security}
 
 
-def _annotated(obj: JSON) -> JSON:
+def _require_scc(obj: JSON) -> JSON:
     if obj["kind"] != "Deployment":
         return obj
     template = obj["spec"]["template"]

@@ -13,7 +13,7 @@ _ROLES = ("prometheus-k8s", "cluster-version-operator-metrics")
 _DEFAULT = ("openshift-monitoring", "prometheus-k8s")
 
 
-def without(objects: Objects) -> Objects:
+def without_monitoring(objects: Objects) -> Objects:
     """Returns `objects` without monitors, alerts, and the roles of Prometheus."""
     return tuple(obj for obj in objects if not _of_monitoring(obj))
 
@@ -26,10 +26,10 @@ def read_by(objects: Objects, prometheus: tuple[str, str]) -> Objects:
     """Returns `objects` with the account of `prometheus` (namespace, name) in place of OpenShift's."""
     if prometheus == _DEFAULT:
         return objects
-    return tuple(_let_in(_bound(obj, prometheus), prometheus[0]) for obj in objects)
+    return tuple(_let_in(_bind_prometheus(obj, prometheus), prometheus[0]) for obj in objects)
 
 
-def _bound(obj: JSON, prometheus: tuple[str, str]) -> JSON:
+def _bind_prometheus(obj: JSON, prometheus: tuple[str, str]) -> JSON:
     if obj["metadata"]["name"] not in _ROLES or "subjects" not in obj:
         return obj
     namespace, name = prometheus

@@ -23,14 +23,14 @@ def definition(obj: JSON) -> bool:
     return bool(obj["kind"] == "CustomResourceDefinition")
 
 
-def mapped(value: Any, change: Callable[[str], str]) -> Any:
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
     """Returns `value` with every text in it, but no key, changed by `change`."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, list):
-        return [mapped(item, change) for item in value]
+        return [map_texts(item, change) for item in value]
     if isinstance(value, dict):
-        return {key: mapped(item, change) for key, item in value.items()}
+        return {key: map_texts(item, change) for key, item in value.items()}
     return value
 
 
@@ -62,14 +62,14 @@ def with_arguments(pod: JSON, *arguments: str) -> JSON:
 def without_volumes(pod: JSON, *names: str) -> JSON:
     """Returns the pod's specification without the volumes of these names and their mounts."""
 
-    def unmounted(container: JSON) -> JSON:
+    def without_mounts(container: JSON) -> JSON:
         mounts = [mount for mount in container.get("volumeMounts", ()) if mount["name"] not in names]
-        return _with(container, "volumeMounts", mounts)
+        return _with_list(container, "volumeMounts", mounts)
 
     volumes = [volume for volume in pod.get("volumes", ()) if volume["name"] not in names]
-    return _with(with_container(pod, unmounted), "volumes", volumes)
+    return _with_list(with_container(pod, without_mounts), "volumes", volumes)
 
 
-def _with(obj: JSON, key: str, values: list[Any]) -> JSON:
+def _with_list(obj: JSON, key: str, values: list[Any]) -> JSON:
     rest = {name: value for name, value in obj.items() if name != key}
     return {**rest, key: values} if values else rest

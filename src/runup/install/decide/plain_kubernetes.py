@@ -32,10 +32,12 @@ _LACKING_PRIORITIES = ("openshift-user-critical",)
 _GATES = "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks"
 
 
-def fitted(objects: Objects, component: Component, options: Options) -> Objects:
+def for_plain_kubernetes(objects: Objects, component: Component, options: Options) -> Objects:
     """Returns the objects of `component` that a cluster without OpenShift takes."""
     serves = options.monitoring or component == KERNEL_MODULES
-    fitting = (_fitted(obj, component, options, serves=serves) for obj in objects if _has_a_place(obj, component))
+    fitting = (
+        _without_openshift(obj, component, options, serves=serves) for obj in objects if _has_a_place(obj, component)
+    )
     kept = [obj for obj in fitting if obj["kind"] != "Service" or serves]
     empty = {(obj["kind"], obj["metadata"]["name"]) for obj in kept if obj.get("rules") == []}
     return tuple(obj for obj in kept if not _role_of(obj) & empty)
@@ -54,7 +56,7 @@ def _role_of(obj: JSON) -> set[tuple[str, str]]:
     return {(reference["kind"], reference["name"])}
 
 
-def _fitted(obj: JSON, component: Component, options: Options, *, serves: bool) -> JSON:
+def _without_openshift(obj: JSON, component: Component, options: Options, *, serves: bool) -> JSON:
     obj = _without_marks(obj)
     if obj["kind"] == "Deployment":
         template = obj["spec"]["template"]
@@ -71,12 +73,13 @@ def _fitted(obj: JSON, component: Component, options: Options, *, serves: bool) 
 def _without_marks(obj: JSON) -> JSON:
     """Returns `obj` without the annotations and labels that OpenShift alone reads."""
     metadata = {
-        key: _foreign(value) if key in ("annotations", "labels") else value for key, value in obj["metadata"].items()
+        key: _without_openshift_keys(value) if key in ("annotations", "labels") else value
+        for key, value in obj["metadata"].items()
     }
     return {**obj, "metadata": {key: value for key, value in metadata.items() if value}}
 
 
-def _foreign(values: JSON) -> JSON:
+def _without_openshift_keys(values: JSON) -> JSON:
     return {key: value for key, value in values.items() if not key.partition("/")[0].endswith("openshift.io")}
 
 
@@ -90,7 +93,7 @@ def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
     if component == OPERATOR:
         pod = _operator(pod)
     pod = {key: value for key, value in pod.items() if value not in _LACKING_PRIORITIES}
-    return _anywhere(_somebody(pod))
+    return _on_any_node(_with_user(pod))
 
 
 def _operator(pod: JSON) -> JSON:
@@ -99,7 +102,7 @@ def _operator(pod: JSON) -> JSON:
     return with_arguments(pod, "--release-source=registry", _GATES)
 
 
-def _somebody(pod: JSON) -> JSON:
+def _with_user(pod: JSON) -> JSON:
     security = pod["securityContext"]
     if security.get("runAsNonRoot") and "runAsUser" not in security:
         # OpenShift gives each namespace a user; elsewhere the image would have to name one.
@@ -107,7 +110,7 @@ def _somebody(pod: JSON) -> JSON:
     return pod
 
 
-def _anywhere(pod: JSON) -> JSON:
+def _on_any_node(pod: JSON) -> JSON:
     """Returns the pod with the control plane's nodes preferred: a managed cluster shows none."""
     if _CONTROL_PLANE not in pod.get("nodeSelector", {}):
         return pod

@@ -16,17 +16,17 @@ JSON = dict[str, Any]
 _SECRET = "-serving-cert"  # noqa: S105 (the end of a name)
 
 
-def certified(objects: Objects, component: Component, options: Options) -> Objects:
+def with_certificates(objects: Objects, component: Component, options: Options) -> Objects:
     """Returns `objects` with what their certificate needs on a cluster that has no service CA."""
-    if options.platform is Platform.OPENSHIFT or not serves(objects):
+    if options.platform is Platform.OPENSHIFT or not has_service(objects):
         return objects
     objects = tuple(_verified_by_secret(obj, component) for obj in objects)
     if options.certificates is Certificates.CERT_MANAGER:
-        return (*(_injected(obj, component) for obj in objects), *_cert_manager(component))
+        return (*(_inject_authority(obj, component) for obj in objects), *_cert_manager(component))
     return objects
 
 
-def serves(objects: Objects) -> bool:
+def has_service(objects: Objects) -> bool:
     """Returns whether anybody connects to a Service of `objects`."""
     return any(obj["kind"] == "Service" for obj in objects)
 
@@ -44,11 +44,11 @@ def hosts(component: Component, namespace: str) -> tuple[str, ...]:
 
 def with_authority(objects: Objects, authority: bytes) -> Objects:
     """Returns `objects` whose conversion webhooks are trusted by `authority`, in PEM."""
-    return tuple(_trusting(obj, authority) for obj in objects)
+    return tuple(_trust_authority(obj, authority) for obj in objects)
 
 
-def _trusting(obj: JSON, authority: bytes) -> JSON:
-    if not _converts(obj):
+def _trust_authority(obj: JSON, authority: bytes) -> JSON:
+    if not _has_conversion_webhook(obj):
         return obj
     conversion = obj["spec"]["conversion"]
     client = {**conversion["webhook"]["clientConfig"], "caBundle": base64.b64encode(authority).decode()}
@@ -56,7 +56,7 @@ def _trusting(obj: JSON, authority: bytes) -> JSON:
     return {**obj, "spec": {**obj["spec"], "conversion": {**conversion, "webhook": webhook}}}
 
 
-def _converts(obj: JSON) -> bool:
+def _has_conversion_webhook(obj: JSON) -> bool:
     return definition(obj) and obj["spec"].get("conversion", {}).get("strategy") == "Webhook"
 
 
@@ -72,8 +72,8 @@ def _verified_by_secret(obj: JSON, component: Component) -> JSON:
     return {**obj, "spec": {**obj["spec"], "endpoints": endpoints}}
 
 
-def _injected(obj: JSON, component: Component) -> JSON:
-    if not _converts(obj):
+def _inject_authority(obj: JSON, component: Component) -> JSON:
+    if not _has_conversion_webhook(obj):
         return obj
     source = f"{component.namespace}/{secret_name(component)}"
     annotations = {**obj["metadata"].get("annotations", {}), "cert-manager.io/inject-ca-from": source}

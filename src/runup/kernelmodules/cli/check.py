@@ -22,10 +22,10 @@ from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.kernelmodules.cli import module_table as rendered
-from runup.kernelmodules.control.module_readiness import Wanted, assess
+from runup.kernelmodules.control.module_readiness import Wanted, assess_modules
 from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries, listing
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
-from runup.kernelmodules.decide.verdict import Readiness, Status, live
+from runup.kernelmodules.decide.verdict import Readiness, Status, loading_modules
 from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class CheckResult:
 
 def run(connection: Connection, flags: Flags, access: Access) -> int:
     """Checks the Modules, prints the result, and returns the exit code."""
-    wanted = _wanted(flags, access)
+    wanted = _wanted_kernel(flags, access)
     looked = asyncio.run(
         _of_dump(flags, wanted, access) if flags.dump else _of_cluster(connection, flags, wanted, access)
     )
@@ -83,7 +83,7 @@ def exit_code(looked: CheckResult) -> int:
     return UNKNOWN if Status.UNKNOWN in statuses or looked.notes else EXIT_CLEAR
 
 
-def _wanted(flags: Flags, access: Access) -> Wanted:
+def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
     from kubekit.oci.image_locations import LAYOUT, REGISTRY, files_of, place_of
 
     if flags.to_image.startswith(LAYOUT):
@@ -106,9 +106,9 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
             nodes = await client.listing(Node)
         except Forbidden as error:
             nodes = Listing([], "", incomplete=(f"which there are is not known: {error.message}",))
-        notes = [*_lacks("Module", modules), *_lacks("Node", nodes)]
+        notes = [*_listing_notes("Module", modules), *_listing_notes("Node", nodes)]
         registries = ClusterRegistries(client, _listing(access, wanted))
-        return await _assessed(modules.items, nodes.items, flags, wanted, registries, notes)
+        return await _assess_chosen(modules.items, nodes.items, flags, wanted, registries, notes)
 
 
 async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
@@ -120,10 +120,10 @@ async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
         dump = read(Path(flags.dump), only=("clusterversions", *(each.plural for each in resources)))
     except BadDump as error:
         raise CommandError(error.message) from error
-    notes = [why for each in resources if (why := _absent(dump, each))]
+    notes = [why for each in resources if (why := _why_incomplete(dump, each))]
     notes += dump.problems
-    modules, nodes = _decoded(Module, dump.objects, notes), _decoded(Node, dump.objects, notes)
-    return await _assessed(modules, nodes, flags, wanted, GivenRegistries(_listing(access, wanted)), notes)
+    modules, nodes = _decode_objects(Module, dump.objects, notes), _decode_objects(Node, dump.objects, notes)
+    return await _assess_chosen(modules, nodes, flags, wanted, GivenRegistries(_listing(access, wanted)), notes)
 
 
 def _listing(access: Access, wanted: Wanted) -> Access:
@@ -131,7 +131,7 @@ def _listing(access: Access, wanted: Wanted) -> Access:
     return listing(access, *filter(None, (wanted.release, wanted.toolkit)))
 
 
-def _absent(dump: Dump, resource: Resource) -> str:
+def _why_incomplete(dump: Dump, resource: Resource) -> str:
     """Returns why the dump may lack objects of a kind, "" if it has all of them."""
     key = (resource.group, resource.plural)
     if key in dump.collected.whole:
@@ -141,11 +141,11 @@ def _absent(dump: Dump, resource: Resource) -> str:
     return f"the dump holds no {resource.name}: whether there were any is not known"
 
 
-def _lacks(kind: str, listed: Listing[K]) -> list[str]:
+def _listing_notes(kind: str, listed: Listing[K]) -> list[str]:
     return [f"{kind} {each}" for each in listed.undecoded] + [f"{kind}s: {why}" for why in listed.incomplete]
 
 
-async def _assessed(
+async def _assess_chosen(
     modules: Sequence[Module],
     nodes: Sequence[Node],
     flags: Flags,
@@ -153,15 +153,15 @@ async def _assessed(
     registries: Registries,
     notes: list[str],
 ) -> CheckResult:
-    chosen = _chosen(modules, flags.modules)
-    return CheckResult(await assess(chosen, nodes, wanted, registries, at_once=flags.at_once), notes)
+    chosen = _choose_modules(modules, flags.modules)
+    return CheckResult(await assess_modules(chosen, nodes, wanted, registries, at_once=flags.at_once), notes)
 
 
-def _chosen(modules: Sequence[Module], named: Sequence[str]) -> list[Module]:
+def _choose_modules(modules: Sequence[Module], named: Sequence[str]) -> list[Module]:
     """Returns the named Modules, or all if none is named; raises CommandError for an unknown name."""
     if not named:
         return list(modules)
-    loading = live(modules)
+    loading = loading_modules(modules)
     for name in named:
         if not any(name in (each.metadata.name, str(key_of(each))) for each in loading):
             known = ", ".join(str(key_of(each)) for each in loading) or "none"
@@ -169,7 +169,7 @@ def _chosen(modules: Sequence[Module], named: Sequence[str]) -> list[Module]:
     return [each for each in loading if {each.metadata.name, str(key_of(each))} & set(named)]
 
 
-def _decoded(kind: type[K], objects: Sequence[codec.JSON], notes: list[str]) -> list[K]:
+def _decode_objects(kind: type[K], objects: Sequence[codec.JSON], notes: list[str]) -> list[K]:
     """Returns the objects of `kind` in a dump; adds a note for each that cannot be decoded."""
     resource = resource_of(kind)
     decoded = []

@@ -11,7 +11,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.release.cli.shared import access, guarded, inner_option, registry_options
+from runup.release.cli.shared import access, inner_option, registry_options, run_guarded
 
 
 @click.group("kmod", cls=Group)
@@ -65,4 +65,4 @@ def check(
     if sum(map(bool, (to_image, kernel, toolkit_image))) != 1:
         raise click.UsageError("give one of --to-image, --kernel and --toolkit-image", ctx)
     flags = checking.Flags(to_image, kernel, toolkit_image, modules, dump, at_once, output)
-    return guarded(lambda: checking.run(connection_of(ctx), flags, access(**registry)))
+    return run_guarded(lambda: checking.run(connection_of(ctx), flags, access(**registry)))

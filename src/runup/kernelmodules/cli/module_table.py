@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runup.cli.render.screen import PIPE, Screen
-from runup.cli.render.table import Column, Row, Table, drawn
+from runup.cli.render.table import Column, Row, Table, draw_table
 from runup.kernelmodules.decide.verdict import Readiness, Status
 
 JSON = dict[str, Any]
@@ -21,7 +21,7 @@ def table(found: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool = Fal
     columns = [Column("MODULE", folds=True), Column("KERNEL", folds=True), Column("STAGE")]
     columns += [Column("VERIFIED", styles=_STYLES), *([Column("IMAGE", folds=True)] if wide else [])]
     rows = [Row(_cells(each, wide)) for each in found]
-    return drawn(Table((*columns, Column("REASON", flows=True)), rows), screen) + summary(found)
+    return draw_table(Table((*columns, Column("REASON", flows=True)), rows), screen) + summary(found)
 
 
 def summary(found: Sequence[Readiness]) -> str:

@@ -69,7 +69,7 @@ class AnswerCache:
         """Starts to find answers to `questions`, except those that are under way."""
         for question in questions:
             if question not in self._tasks:
-                self._tasks[question] = asyncio.create_task(self._find(question))
+                self._tasks[question] = asyncio.create_task(self._find_answer(question))
 
     def forget(self, namespaces: Container[str] | None = None) -> None:
         """Drops all answers, because a new request needs current ones: images may have been added or deleted.
@@ -79,23 +79,23 @@ class AnswerCache:
         for question in (*self._known, *self._tasks):
             if namespaces is None or getattr(question, "namespace", "") in namespaces:
                 self._known.pop(question, None)
-                self._outdate(question)
+                self._mark_outdated(question)
 
     def expire(self, kind: str, where: NamespacedName) -> bool:
         """Makes the answers old that depend on this object; returns whether there are any. They count until then."""
-        affected = [each for each in (*self._known, *self._tasks) if _depends(each, kind, where)]
+        affected = [each for each in (*self._known, *self._tasks) if _depends_on(each, kind, where)]
         for question in affected:
             if question in self._known:
-                self._known[question] = replace(self._known[question], at=self._old)
-            self._outdate(question)
+                self._known[question] = replace(self._known[question], at=self._outdated_time)
+            self._mark_outdated(question)
         return bool(affected)
 
     @property
-    def _old(self) -> datetime:
+    def _outdated_time(self) -> datetime:
         """The time of an answer that counts until there is a new one, which is to be found at once."""
         return self._clock.now() - timedelta(seconds=RECHECK_INTERVAL_S)
 
-    def _outdate(self, question: Question) -> None:
+    def _mark_outdated(self, question: Question) -> None:
         if question in self._tasks:
             self._outdated.add(question)
 
@@ -103,19 +103,19 @@ class AnswerCache:
         """Cancels all questions under way."""
         await cancel(tuple(self._tasks.values()))
 
-    async def _find(self, question: Question) -> None:
+    async def _find_answer(self, question: Question) -> None:
         try:
             async with self._places:
-                answer = await self._found(question)
+                answer = await self._answer_or_failure(question)
             outdated = question in self._outdated
-            self._known[question] = Answer(answer, self._old if outdated else self._clock.now())
+            self._known[question] = Answer(answer, self._outdated_time if outdated else self._clock.now())
         finally:
             del self._tasks[question]
             self._outdated.discard(question)
         self._drop_old()
         self._told()
 
-    async def _found(self, question: Question) -> AnswerValue:
+    async def _answer_or_failure(self, question: Question) -> AnswerValue:
         try:
             return await self._answer(question)
         except Exception as error:
@@ -129,7 +129,7 @@ class AnswerCache:
             del self._known[question]
 
 
-def _depends(question: Question, kind: str, where: NamespacedName) -> bool:
+def _depends_on(question: Question, kind: str, where: NamespacedName) -> bool:
     """Returns whether the answer to `question` was made of the object (`kind`) of that name."""
     if kind == BUILDER_ACCOUNT:
         return isinstance(question, ImageQuestion) and (question.namespace, question.secret) == (where.namespace, "")

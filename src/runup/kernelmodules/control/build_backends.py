@@ -42,7 +42,7 @@ class Runners:
         watches: list[asyncio.Task[None]] = []
         try:
             while self._allowed:
-                runner = await self._ask()
+                runner = await self._ask_for_builds()
                 if runner is not None and runner is not self._found:
                     self._found = runner
                     self._told()
@@ -53,7 +53,7 @@ class Runners:
         finally:
             await cancel(watches)
 
-    async def _ask(self) -> Runner | None:
+    async def _ask_for_builds(self) -> Runner | None:
         try:
             served = await self._client.send(discovery.served(BUILDS.api_version))
         except NotFound:

@@ -41,11 +41,11 @@ def trim_job(job: WholeJob) -> WholeJob:
 def trim_pod(pod: WholePod) -> WholePod:
     """Returns a pod with its container statuses, its metadata, and of its annotations only the validation's name."""
     kept = ("initContainerStatuses", "containerStatuses")
-    metadata = replace(pod.metadata, annotations=_ours(pod.metadata.annotations))
+    metadata = replace(pod.metadata, annotations=_own_annotations(pod.metadata.annotations))
     return WholePod(metadata=metadata, status={key: pod.status[key] for key in kept if key in pod.status})
 
 
-def _ours(annotations: dict[str, str]) -> dict[str, str]:
+def _own_annotations(annotations: dict[str, str]) -> dict[str, str]:
     return {key: annotations[key] for key in (runs.VALIDATION_ANNOTATION,) if key in annotations}
 
 
@@ -105,7 +105,7 @@ class Caches:
             for each in filter(None, (old, new)):
                 one(each.metadata.annotations.get(runs.VALIDATION_ANNOTATION, ""))
 
-        def other(_change: Change, old: Object | None, new: Object | None) -> None:
+        def on_node_change(_change: Change, old: Object | None, new: Object | None) -> None:
             # A heartbeat of a trimmed node changes only its resourceVersion.
             if old is None or new is None or _unversioned(old) != _unversioned(new):
                 everyone()
@@ -123,7 +123,7 @@ class Caches:
         for followed in (self.jobs, self.pods, self.builds):
             followed.add_listener(run)
         for cluster in (self.modules, self.nodes):
-            cluster.add_listener(other)
+            cluster.add_listener(on_node_change)
         for cache in (*self.all(), self.builds):
             cache.add_state_listener(everyone)
 

@@ -137,14 +137,14 @@ class KernelModulesController:
             modules_problem=modules.error or "",
             incomplete="; ".join(modules.incomplete),
             nodes=tuple(caches.nodes.all()) if caches.nodes.synced else None,
-            runs=self._runs(),
+            runs=self._observed_runs(),
             runner=runners.current,
             refused=self._refusals(),
             answers=asking.known,
             builder=self._builder,
         )
 
-    def _runs(self) -> tuple[Run, ...]:
+    def _observed_runs(self) -> tuple[Run, ...]:
         pods = self._caches.pods.all()
         runs = [
             *(build_jobs.run_of(each, pods) for each in self._caches.jobs.all()),

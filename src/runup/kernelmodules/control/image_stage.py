@@ -31,7 +31,7 @@ from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.external_queries import ImageQuestion
-from runup.kernelmodules.decide.module_files import fault, module_of, spelled
+from runup.kernelmodules.decide.module_files import kernel_spelling, module_of, why_not_a_module
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
 from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
 from runup.process.threads import in_thread
@@ -64,16 +64,16 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
     # Files count at any depth below this folder, as for modprobe: docs/decisions/0060-how-far-an-image-is-read.md.
     sought = FileQuery(
         posixpath.join(question.dir_name.strip("/"), "lib/modules", question.kernel),
-        frozenset(spelled(name) for name in question.module_names),
+        frozenset(kernel_spelling(name) for name in question.module_names),
         module_of,
-        lambda path, head: fault(path, head, architecture),
+        lambda path, head: why_not_a_module(path, head, architecture),
     )
     try:
         reference = parse(question.image)
         # A namespace's user must not have the cluster's logins sent to a server whose certificate nobody verified.
         verified = not (question.tls.insecure or question.tls.insecure_skip_tls_verify)
         access = await registries.access(question.namespace, question.secret, notes, cluster=verified)
-        searched = await asked(
+        searched = await ask_registry(
             reference,
             with_options(access, reference, question),
             lambda client: client.search(reference, sought, architecture=architecture),
@@ -81,13 +81,15 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
             plain_too=question.tls.insecure,
         )
     except TimeoutError:
-        text = f"{_inaccessible(question)}: it was not read within {within_s:g} s"
+        text = f"{_inaccessible_text(question)}: it was not read within {within_s:g} s"
         return ImageVerdict(Outcome.UNKNOWN, text)
     except DecodeError as error:
-        return ImageVerdict(Outcome.UNKNOWN, f"{_inaccessible(question)}: the cluster's answer is not clear: {error}")
+        return ImageVerdict(
+            Outcome.UNKNOWN, f"{_inaccessible_text(question)}: the cluster's answer is not clear: {error}"
+        )
     except OciError as error:
-        return _refused(question, error, notes)
-    return _judged(question, sought, searched)
+        return _refused_verdict(question, error, notes)
+    return _judge_search(question, sought, searched)
 
 
 def with_options(access: Access, reference: Reference, question: ImageQuestion) -> Access:
@@ -97,7 +99,7 @@ def with_options(access: Access, reference: Reference, question: ImageQuestion) 
     return replace(access, unchecked=access.unchecked | {reference.host})
 
 
-async def asked(
+async def ask_registry(
     reference: Reference,
     access: Access,
     what: Callable[[RegistryClient], T],
@@ -112,41 +114,41 @@ async def asked(
     """
     stop = threading.Event()
 
-    async def once(chosen: Access) -> T:
+    async def ask_with(chosen: Access) -> T:
         client = RegistryClient(replace(chosen, wait=stop.wait))
         return await in_thread(lambda: what(client), f"read {reference}")
 
     try:
         async with asyncio.timeout(within_s):
             if not plain_too or access.is_plain(reference.host):
-                return await once(access)
+                return await ask_with(access)
             try:
                 # One attempt, because a registry without TLS rejects every one.
-                return await once(replace(access, attempts=1))
+                return await ask_with(replace(access, attempts=1))
             except Untrusted:
                 raise  # it speaks TLS, so plain HTTP would only hide what is wrong
             except Unreachable:
-                return await once(replace(access, plain_http=access.plain_http | {reference.host}))
+                return await ask_with(replace(access, plain_http=access.plain_http | {reference.host}))
     finally:
         stop.set()
 
 
-def _judged(question: ImageQuestion, sought: FileQuery, searched: SearchResult) -> ImageVerdict:
+def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchResult) -> ImageVerdict:
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
-    missing = [name for name in question.module_names if spelled(name) not in searched.found]
+    missing = [name for name in question.module_names if kernel_spelling(name) not in searched.found]
     if missing:
-        return ImageVerdict(Outcome.FAILED, _missing(question, sought, searched, missing), paths, searched.fetched)
+        return ImageVerdict(Outcome.FAILED, _missing_text(question, sought, searched, missing), paths, searched.fetched)
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
-    unexpected = [path for path in paths if path not in _expected(question, sought)]
+    unexpected = [path for path in paths if path not in _expected_paths(question, sought)]
     note = f"; found {some_of(unexpected)}" if unexpected else ""
     return ImageVerdict(Outcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
 
 
-def _expected(question: ImageQuestion, sought: FileQuery) -> list[str]:
+def _expected_paths(question: ImageQuestion, sought: FileQuery) -> list[str]:
     return [f"/{sought.folder}/{name}.ko" for name in question.module_names]
 
 
-def _missing(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
+def _missing_text(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
     looked = some_of([f"/{sought.folder}/{name}.ko" for name in missing])
     there = some_of([f"/{path}" for path in searched.elsewhere])
     unfit = some_of([f"/{path} {why}" for path, why in searched.faults.items()])
@@ -158,8 +160,10 @@ def _missing(question: ImageQuestion, sought: FileQuery, searched: SearchResult,
     )
 
 
-def _refused(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> ImageVerdict:
-    what = f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible(question)
+def _refused_verdict(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> ImageVerdict:
+    what = (
+        f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible_text(question)
+    )
     noted = f" ({'; '.join(notes)})" if notes else ""
     return ImageVerdict(judged_by(error, notes), f"{what}: {error.message}{noted}")
 
@@ -175,7 +179,7 @@ def judged_by(error: OciError, notes: Sequence[str]) -> Outcome:
     return Outcome.UNKNOWN if unread and isinstance(error, (Unauthorized, ImageNotFound)) else Outcome.FAILED
 
 
-def _inaccessible(question: ImageQuestion) -> str:
+def _inaccessible_text(question: ImageQuestion) -> str:
     return f"image {question.image} inaccessible or does not exists"
 
 

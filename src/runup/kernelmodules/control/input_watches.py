@@ -58,7 +58,7 @@ class InputWatches:
         try:
             while True:
                 self._woken.clear()
-                await self._follow(self._namespaces())
+                await self._watch_namespaces(self._namespaces())
                 await self._woken.wait()
         finally:
             await cancel(tuple(self._watched.values()))
@@ -66,9 +66,9 @@ class InputWatches:
     def _namespaces(self) -> Iterable[str]:
         if not self._caches.names():
             return ()
-        return {each.metadata.namespace for each in entries.live(self._caches.modules.all())}
+        return {each.metadata.namespace for each in entries.live_modules(self._caches.modules.all())}
 
-    async def _follow(self, namespaces: Iterable[str]) -> None:
+    async def _watch_namespaces(self, namespaces: Iterable[str]) -> None:
         wanted = {(resource.kind, namespace): resource for resource in KINDS for namespace in namespaces}
         gone = [self._watched.pop(key) for key in [*self._watched] if key not in wanted]
         for namespace in self._pull_secrets.keys() - {namespace for _, namespace in wanted}:
@@ -82,7 +82,7 @@ class InputWatches:
 
     def _reflector(self, resource: Resource, namespace: str) -> Reflector[Any]:
         kind = ServiceAccount if resource == ACCOUNTS else Object
-        cache: Cache[Any] = Cache(kind, keep=_trimmed)
+        cache: Cache[Any] = Cache(kind, keep=_keep_name_only)
         heard = self._account_changed if resource == ACCOUNTS else self._object_changed(resource)
         cache.add_listener(heard)
         return Reflector(
@@ -90,7 +90,7 @@ class InputWatches:
         )
 
     def _object_changed(self, resource: Resource) -> Callable[[object, Object | None, Object | None], None]:
-        def heard(_change: object, old: Object | None, new: Object | None) -> None:
+        def report_change(_change: object, old: Object | None, new: Object | None) -> None:
             if (obj := new or old) is None:
                 return
             key = key_of(obj)
@@ -98,7 +98,7 @@ class InputWatches:
             if resource == SECRETS and key.name in self._pull_secrets.get(key.namespace, ()):
                 self._changed(BUILDER_ACCOUNT, NamespacedName(key.namespace, BUILDER))
 
-        return heard
+        return report_change
 
     def _account_changed(self, _change: object, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
         account = new or old
@@ -112,7 +112,7 @@ class InputWatches:
             self._changed(BUILDER_ACCOUNT, key)
 
 
-def _trimmed(obj: Any) -> Any:
+def _keep_name_only(obj: Any) -> Any:
     metadata = obj.metadata
     kept = ObjectMeta(
         name=metadata.name,

@@ -13,7 +13,7 @@ from kubekit.errors import RunupError, Terminal, Waiting
 from kubekit.oci.errors import FileNotFound, OciError, Unreachable
 from kubekit.oci.reference import parse
 from runup.api.kmm_v1beta1 import ValidatedKernel
-from runup.kernelmodules.control.image_stage import asked
+from runup.kernelmodules.control.image_stage import ask_registry
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide import toolkit
 from runup.kernelmodules.decide.external_queries import Kernels, ReleaseQuestion
@@ -62,7 +62,7 @@ async def toolkit_at(image: str, registries: Registries, *, architecture: str = 
     try:
         data = await _file(image, toolkit.TOOLKIT_FILE, registries, architecture)
     except FileNotFound as error:
-        raise toolkit.absent(image) from error
+        raise toolkit.absent_error(image) from error
     return toolkit.toolkit_of(data, image, architecture)
 
 
@@ -72,7 +72,7 @@ async def _file(image: str, path: str, registries: Registries, architecture: str
     try:
         reference = parse(image)
         access = await registries.access("", "", notes)
-        return await asked(
+        return await ask_registry(
             reference,
             access,
             lambda client: client.read_file(reference, path, architecture=architecture),
@@ -81,19 +81,19 @@ async def _file(image: str, path: str, registries: Registries, architecture: str
     except FileNotFound:  # an OciError, too, but callers have their own text for it
         raise
     except TimeoutError as error:
-        raise _waiting(image, f"it was not read within {WITHIN_S:g} s", notes) from error
+        raise _retry_later(image, f"it was not read within {WITHIN_S:g} s", notes) from error
     except DecodeError as error:
-        raise _waiting(image, f"the cluster's answer is not clear: {error}", notes) from error
+        raise _retry_later(image, f"the cluster's answer is not clear: {error}", notes) from error
     except Unreachable as error:
-        raise _waiting(image, error.message, notes) from error
+        raise _retry_later(image, error.message, notes) from error
     except OciError as error:
-        raise Terminal(_told(image, error.message, notes), reason=REASON) from error
+        raise Terminal(_failure_text(image, error.message, notes), reason=REASON) from error
 
 
-def _waiting(image: str, why: str, notes: Sequence[str]) -> Waiting:
-    return Waiting(_told(image, why, notes), reason=REASON, retry_after_s=AGAIN_S)
+def _retry_later(image: str, why: str, notes: Sequence[str]) -> Waiting:
+    return Waiting(_failure_text(image, why, notes), reason=REASON, retry_after_s=AGAIN_S)
 
 
-def _told(image: str, why: str, notes: Sequence[str]) -> str:
+def _failure_text(image: str, why: str, notes: Sequence[str]) -> str:
     noted = f" ({'; '.join(notes)})" if notes else ""
     return f"failed to get image spec from image {image}: {why}{noted}"

@@ -45,7 +45,7 @@ class Metrics:
     ) -> Callable[[Question], Awaitable[AnswerValue]]:
         """Returns `answer` wrapped so that the duration of each call is recorded."""
 
-        async def measured(question: Question) -> AnswerValue:
+        async def answer_timed(question: Question) -> AnswerValue:
             started = clock.monotonic()
             try:
                 return await answer(question)
@@ -53,7 +53,7 @@ class Metrics:
                 kind = type(question).__name__.removesuffix("Question").lower()
                 self.answers.labels(kind).observe(clock.monotonic() - started)
 
-        return measured
+        return answer_timed
 
     def see(
         self,
@@ -64,8 +64,8 @@ class Metrics:
         """Sets the gauges from the current objects; series of deleted objects are removed."""
         modules, validations = tuple(modules), tuple(validations)
         self.modules.set(len(modules))
-        self.builds.set(sum(_has(module, "build") for module in modules))
-        self.signs.set(sum(_has(module, "sign") for module in modules))
+        self.builds.set(sum(_has_section(module, "build") for module in modules))
+        self.signs.set(sum(_has_section(module, "sign") for module in modules))
         # A PreflightValidationOCP counts only while it has no PreflightValidation of its own.
         owned = {each.name for one in validations for each in one.metadata.owner_references if each.controller}
         self.preflights.set(len(validations) + sum(each.metadata.name not in owned for each in ocps))
@@ -76,7 +76,7 @@ class Metrics:
                 self.statuses.labels(validation.metadata.name, entry.namespace, entry.name, status).set(1)
 
 
-def _has(module: Module, section: str) -> bool:
+def _has_section(module: Module, section: str) -> bool:
     loader = module.spec.module_loader
     if loader is None:
         return False

@@ -36,7 +36,7 @@ class Wanted:
     toolkit: str = ""
 
 
-async def assess(
+async def assess_modules(
     modules: Sequence[Module],
     nodes: Sequence[Node],
     wanted: Wanted,
@@ -47,7 +47,7 @@ async def assess(
     """Returns the readiness of every Module, sorted by namespace, name, architecture and kernel."""
     work = await work_of(modules, nodes, wanted, registries)
     verdicts = await verdicts_of([each.question for each in work.asked], registries, at_once=at_once)
-    judged = [verdict.judged(each, verdicts[each.question]) for each in work.asked]
+    judged = [verdict.readiness_from(each, verdicts[each.question]) for each in work.asked]
     return tuple(
         sorted((*judged, *work.decided), key=lambda each: (each.namespace, each.name, each.architecture, each.kernel))
     )
@@ -60,19 +60,19 @@ async def work_of(
     if wanted.kernel:
         return verdict.for_kernel(modules, nodes, wanted.kernel)
     architectures = verdict.architectures(modules, nodes)
-    return verdict.for_release(modules, nodes, await toolkits_of(architectures, _reading(wanted, registries)))
+    return verdict.for_release(modules, nodes, await toolkits_of(architectures, _toolkit_reader(wanted, registries)))
 
 
 async def toolkits_of(architectures: Sequence[str], read: Reading) -> Toolkits:
     """Returns the driver toolkit of each architecture, or why it is not known."""
 
-    async def one(architecture: str) -> Toolkit | ToolkitUnknown:
+    async def read_or_unknown(architecture: str) -> Toolkit | ToolkitUnknown:
         try:
             return await read(architecture)
         except RunupError as error:
             return ToolkitUnknown(error.message, final=isinstance(error, Terminal))
 
-    return dict(zip(architectures, await asyncio.gather(*map(one, architectures)), strict=True))
+    return dict(zip(architectures, await asyncio.gather(*map(read_or_unknown, architectures)), strict=True))
 
 
 async def verdicts_of(
@@ -83,14 +83,16 @@ async def verdicts_of(
     # Modules may share an image: it is read once.
     distinct_questions = list(dict.fromkeys(questions))
 
-    async def one(question: ImageQuestion) -> ImageVerdict:
+    async def verify_within_gate(question: ImageQuestion) -> ImageVerdict:
         async with gate:
             return await verify_image(question, registries)
 
-    return dict(zip(distinct_questions, await asyncio.gather(*map(one, distinct_questions)), strict=True))
+    return dict(
+        zip(distinct_questions, await asyncio.gather(*map(verify_within_gate, distinct_questions)), strict=True)
+    )
 
 
-def _reading(wanted: Wanted, registries: Registries) -> Reading:
+def _toolkit_reader(wanted: Wanted, registries: Registries) -> Reading:
     async def read(architecture: str) -> Toolkit:
         if wanted.toolkit:
             return await toolkit_at(wanted.toolkit, registries, architecture=architecture)

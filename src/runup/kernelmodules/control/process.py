@@ -32,9 +32,9 @@ from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import AnswerValue, ImageQuestion, Question, ReleaseQuestion
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import cancel, lead, restart_on_error
+from runup.process.leader_election import cancel, restart_on_error, run_while_leader
 from runup.process.plan_executor import Executor
-from runup.process.process_server import ProcessOptions, served
+from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.shutdown import run_until_told
 
 log = structlog.get_logger("kernelmodules")
@@ -84,18 +84,18 @@ class Process:
         options, clock = self._options, self._clock
         async with (
             Client(self._config, clock=clock, user_agent=f"{NAME}/{__version__}") as client,
-            served(self.endpoint, options, client, clock, lacking=self.not_ready, caches=self.caches.all()),
+            serve_until_done(self.endpoint, options, client, clock, lacking=self.not_ready, caches=self.caches.all()),
         ):
-            await self._serve(client)
+            await self._serve_cluster(client)
 
-    async def _serve(self, client: Client) -> None:
+    async def _serve_cluster(self, client: Client) -> None:
         options, clock = self._options, self._clock
         queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=LONGEST_BACKOFF_S)
         controller = KernelModulesController(
             caches=self.caches, queue=queue, clock=clock, metrics=self.metrics, builder=options.builder
         )
         runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
-        answer = self.metrics.timed(_answering(client, options), clock)
+        answer = self.metrics.timed(_answerer(client, options), clock)
         asking = AnswerCache(answer, clock, controller.on_any_change)
         watches = [each.run for each in reflectors(client, self.caches, clock)]
         tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*watches, runners.run)]
@@ -113,7 +113,7 @@ class Process:
                 await cancel([watching])
 
         try:
-            await lead(
+            await run_while_leader(
                 client,
                 work,
                 namespace=options.namespace,
@@ -133,7 +133,7 @@ class Process:
         return f"{waiting} is not listed yet" if waiting else ""
 
 
-def _answering(client: Client, options: Options) -> Callable[[Question], Awaitable[AnswerValue]]:
+def _answerer(client: Client, options: Options) -> Callable[[Question], Awaitable[AnswerValue]]:
     """Returns a function that answers questions about `client`'s cluster, with the registries of `options`."""
     also = Access(
         ca_file=options.certificate_authority,
@@ -143,14 +143,14 @@ def _answering(client: Client, options: Options) -> Callable[[Question], Awaitab
     )
     registries = ClusterRegistries(client, also)
 
-    async def answer(question: Question) -> AnswerValue:
+    async def answer_question(question: Question) -> AnswerValue:
         if isinstance(question, ImageQuestion):
             return (await verify_image(question, registries)).answer
         if isinstance(question, ReleaseQuestion):
             return await kernels.kernels_of(question, registries)
         return await build_inputs.read(client, question)
 
-    return answer
+    return answer_question
 
 
 async def serve(config: ClusterConfig, options: Options) -> None:

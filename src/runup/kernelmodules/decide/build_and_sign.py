@@ -19,7 +19,7 @@ from runup.kernelmodules.decide.module_state import (
     ModuleState,
     Task,
     freshness,
-    requeued,
+    requeued_state,
     with_more,
 )
 from runup.kernelmodules.decide.observed import Observed
@@ -45,36 +45,38 @@ class _Step:
     make: Callable[[BuildInputs], WantedRun]
 
 
-def make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> ModuleState:
+def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> ModuleState:
     """Returns the progress of build and signature; `missing` is what the image lacks."""
     try:
-        return _make(task, observed, resolved, missing, image)
+        return _try_build_and_sign(task, observed, resolved, missing, image)
     except InvalidInputs as error:
         purpose: Purpose = "build" if resolved.sign is None else "sign"
         # Nothing was tried, so the reason also says what the image lacks.
-        return requeued(f"{_failed(task, purpose, str(error))} ({missing})", image)
+        return requeued_state(f"{_failed(task, purpose, str(error))} ({missing})", image)
 
 
-def _make(task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness) -> ModuleState:
+def _try_build_and_sign(
+    task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness
+) -> ModuleState:
     build, sign = resolved.build, resolved.sign
     _check(task, resolved)
     # Until the cluster has said whether it serves Builds, nothing is started.
     if observed.runner is None:
-        return requeued(missing, image)
+        return requeued_state(missing, image)
     done: tuple[Run, ...] = ()
     if build is not None:
-        result = _look(task, observed, _building(task, observed, resolved, build), image, done)
+        result = _run_or_progress(task, observed, _build_step(task, observed, resolved, build), image, done)
         if isinstance(result, ModuleState):
             return result
         done = (result,)
         if sign is None:
-            return ModuleState(True, "Done", texts.built(pushed=task.push), keep=done)
+            return ModuleState(True, "Done", texts.built_text(pushed=task.push), keep=done)
     if sign is None:
-        return requeued(missing, image)
-    result = _look(task, observed, _signing(task, observed, resolved, sign), image, done)
+        return requeued_state(missing, image)
+    result = _run_or_progress(task, observed, _sign_step(task, observed, resolved, sign), image, done)
     if isinstance(result, ModuleState):
         return result
-    return ModuleState(True, "Done", texts.signed(pushed=task.push), keep=(*done, result))
+    return ModuleState(True, "Done", texts.signed_text(pushed=task.push), keep=(*done, result))
 
 
 def _check(task: Task, resolved: Resolved) -> None:
@@ -91,7 +93,9 @@ def _check(task: Task, resolved: Resolved) -> None:
         )
 
 
-def _look(task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]) -> ModuleState | Run:
+def _run_or_progress(
+    task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]
+) -> ModuleState | Run:
     """Returns the run of `step` if it has succeeded, else its progress."""
     stage, waiting = _STAGES[step.purpose], _WAITING[step.purpose]
     answer = observed.answers.of_material(step.question)
@@ -102,19 +106,19 @@ def _look(task: Task, observed: Observed, step: _Step, image: Freshness, done: t
     try:
         wanted = step.make(material)
     except InvalidInputs as error:
-        return with_more(requeued(_failed(task, step.purpose, str(error)), image), fresh, done)
+        return with_more(requeued_state(_failed(task, step.purpose, str(error)), image), fresh, done)
     run = next((each for each in observed.runs if (each.key, each.owner_uid) == (wanted.key, task.uid)), None)
     if run is not None and run.state is State.SUCCEEDED and not run.deleting:
         return run
-    return with_more(_unfinished(task, observed, step.purpose, wanted, run, image), fresh, done)
+    return with_more(_progress_of(task, observed, step.purpose, wanted, run, image), fresh, done)
 
 
-def _unfinished(
+def _progress_of(
     task: Task, observed: Observed, purpose: Purpose, wanted: WantedRun, run: Run | None, image: Freshness
 ) -> ModuleState:
     stage, waiting = _STAGES[purpose], _WAITING[purpose]
     if run is None and wanted.key in observed.refused:
-        return requeued(_failed(task, purpose, observed.refused[wanted.key]), image)
+        return requeued_state(_failed(task, purpose, observed.refused[wanted.key]), image)
     if run is None:
         return ModuleState(False, stage, waiting, start=wanted, settled=True, again_s=RECHECK_INTERVAL_S)
     if run.deleting or run.state is State.RUNNING:
@@ -125,7 +129,7 @@ def _unfinished(
     if since_s >= FAILED_RUN_RETRY_S:
         # Nothing is kept, so this pass deletes the failed run and the next one starts it again.
         return ModuleState(False, stage, waiting, settled=True, again_s=RECHECK_INTERVAL_S)
-    retry = requeued(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
+    retry = requeued_state(_failed(task, purpose, f"{purpose} failed: {run.detail}"), image)
     return replace(with_more(retry, Freshness((), FAILED_RUN_RETRY_S - since_s), (run,)), settled=True)
 
 
@@ -134,16 +138,16 @@ def _failed(task: Task, purpose: Purpose, error: str) -> str:
     return say(task.module.metadata.name, task.kernel, error)
 
 
-def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) -> _Step:
+def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build) -> _Step:
     names = tuple(dict.fromkeys(each.name for each in build.secrets))
     metadata = task.module.metadata
     # An image that is still to be signed is pushed under a temporary name.
-    target = image_names.unsigned(resolved.container_image, metadata.namespace, metadata.name)
+    target = image_names.unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
     target = resolved.container_image if resolved.sign is None else target
 
-    def made(material: BuildInputs) -> WantedRun:
-        dockerfile = _usable(material, observed)
-        return _wanted(
+    def wanted_build(material: BuildInputs) -> WantedRun:
+        dockerfile = _usable_dockerfile(material, observed)
+        return _wanted_run(
             task,
             resolved,
             purpose="build",
@@ -157,25 +161,27 @@ def _building(task: Task, observed: Observed, resolved: Resolved, build: Build) 
         )
 
     secrets = (*((name, "") for name in names), *_registry_secret(resolved))
-    return _Step("build", BuildInputsQuestion(metadata.namespace, build.dockerfile_config_map.name, secrets), made)
+    return _Step(
+        "build", BuildInputsQuestion(metadata.namespace, build.dockerfile_config_map.name, secrets), wanted_build
+    )
 
 
-def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> _Step:
+def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> _Step:
     metadata = task.module.metadata
     built = resolved.build is not None
-    unsigned = image_names.unsigned(resolved.container_image, metadata.namespace, metadata.name)
+    unsigned = image_names.unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
     source = unsigned if built else sign.unsigned_image
     mounted = (MountedSecret(sign.key_secret.name, signing.KEY), MountedSecret(sign.cert_secret.name, signing.CERT))
 
-    def made(material: BuildInputs) -> WantedRun:
+    def wanted_signature(material: BuildInputs) -> WantedRun:
         if material.problem:
             raise InvalidInputs(material.problem)
         image, program = _signer(task, observed)
         _check_image(image)
         _check_image(source)
-        if problem := signing.unusable(sign.files_to_sign):
+        if problem := signing.why_not_signable(sign.files_to_sign):
             raise InvalidInputs(problem)
-        return _wanted(
+        return _wanted_run(
             task,
             resolved,
             purpose="sign",
@@ -188,14 +194,14 @@ def _signing(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> 
         )
 
     secrets = ((sign.key_secret.name, "key"), (sign.cert_secret.name, "cert"), *_registry_secret(resolved))
-    return _Step("sign", BuildInputsQuestion(metadata.namespace, "", secrets), made)
+    return _Step("sign", BuildInputsQuestion(metadata.namespace, "", secrets), wanted_signature)
 
 
 def _registry_secret(resolved: Resolved) -> tuple[tuple[str, str], ...]:
     return ((resolved.image_repo_secret, ".dockerconfigjson"),) if resolved.image_repo_secret else ()
 
 
-def _wanted(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
+def _wanted_run(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
     return WantedRun(
         validation=task.validation,
         validation_uid=task.uid,
@@ -208,7 +214,7 @@ def _wanted(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
     )
 
 
-def _usable(material: BuildInputs, observed: Observed) -> str:
+def _usable_dockerfile(material: BuildInputs, observed: Observed) -> str:
     """Returns the Dockerfile; raises InvalidInputs if it is missing or too large, or if no builder image is set."""
     if material.problem:
         raise InvalidInputs(material.problem)

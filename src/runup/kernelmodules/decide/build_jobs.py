@@ -80,9 +80,9 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
         state, ended = State.SUCCEEDED, job.status.completion_time or complete.last_transition_time
     elif failed is not None and failed.status == "True":
         state, ended = State.FAILED, failed.last_transition_time
-        detail = _why(key_of(job), pods) or f"{failed.reason}: {failed.message}"
+        detail = _why_failed(key_of(job), pods) or f"{failed.reason}: {failed.message}"
     else:
-        detail = _stuck(key_of(job), pods)
+        detail = _why_not_started(key_of(job), pods)
     return Run(
         key=key_of(job),
         uid=job.metadata.uid,
@@ -96,7 +96,7 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
     )
 
 
-def _why(job: NamespacedName, pods: Iterable[WholePod]) -> str:
+def _why_failed(job: NamespacedName, pods: Iterable[WholePod]) -> str:
     """Returns the end of the failed container's log, which the kubelet keeps in the status, else its exit code."""
     for status in _containers(job, pods):
         ended = (status.get("state") or {}).get("terminated") or {}
@@ -105,7 +105,7 @@ def _why(job: NamespacedName, pods: Iterable[WholePod]) -> str:
     return ""
 
 
-def _stuck(job: NamespacedName, pods: Iterable[WholePod]) -> str:
+def _why_not_started(job: NamespacedName, pods: Iterable[WholePod]) -> str:
     """Returns what a run that has not started waits for, such as a missing Secret or image; "" if nothing is known."""
     for status in _containers(job, pods):
         waiting = (status.get("state") or {}).get("waiting") or {}
@@ -118,13 +118,13 @@ def _containers(job: NamespacedName, pods: Iterable[WholePod]) -> Sequence[JSON]
     return [
         status
         for pod in pods
-        if _owned(pod, job)
+        if _is_owned_by(pod, job)
         for kind in ("initContainerStatuses", "containerStatuses")
         for status in pod.status.get(kind) or ()
     ]
 
 
-def _owned(pod: WholePod, job: NamespacedName) -> bool:
+def _is_owned_by(pod: WholePod, job: NamespacedName) -> bool:
     owners = pod.metadata.owner_references
     return pod.metadata.namespace == job.namespace and any(each.name == job.name for each in owners)
 
@@ -132,7 +132,7 @@ def _owned(pod: WholePod, job: NamespacedName) -> bool:
 def _pod(wanted: WantedRun, builder: Builder) -> JSON:
     steps = [_container("build", _build(wanted, builder), wanted, builder)]
     if wanted.target:
-        steps.append(_container("push", _push(wanted), wanted, builder))
+        steps.append(_container("push", _push_arguments(wanted), wanted, builder))
     return {
         "restartPolicy": "Never",
         # A user's Dockerfile runs in a privileged pod, which therefore gets no credentials of the cluster.
@@ -168,7 +168,10 @@ def _container(name: str, arguments: list[str], wanted: WantedRun, builder: Buil
             {"name": "dockerfile", "mountPath": _DOCKERFILE, "readOnly": True},
             {"name": "context", "mountPath": _CONTEXT},
             {"name": "storage", "mountPath": _STORAGE},
-            *({"name": f"secret-{at}", "mountPath": each.path, "readOnly": True} for at, each in _numbered(wanted)),
+            *(
+                {"name": f"secret-{at}", "mountPath": each.path, "readOnly": True}
+                for at, each in _numbered_secrets(wanted)
+            ),
             *([{"name": "auth", "mountPath": _AUTH, "readOnly": True}] if wanted.auth_secret else []),
         ],
     }
@@ -182,7 +185,7 @@ def _build(wanted: WantedRun, builder: Builder) -> list[str]:
     return [*arguments, f"--tag={wanted.target or LOCAL_IMAGE}", _CONTEXT]
 
 
-def _push(wanted: WantedRun) -> list[str]:
+def _push_arguments(wanted: WantedRun) -> list[str]:
     return [*_STORED, "push", *_tls(wanted.push_tls), wanted.target]
 
 
@@ -197,12 +200,12 @@ def _volumes(wanted: WantedRun) -> list[JSON]:
         {"name": "context", "emptyDir": {}},
         {"name": "storage", "emptyDir": {}},
     ]
-    volumes += [{"name": f"secret-{at}", "secret": {"secretName": each.name}} for at, each in _numbered(wanted)]
+    volumes += [{"name": f"secret-{at}", "secret": {"secretName": each.name}} for at, each in _numbered_secrets(wanted)]
     if wanted.auth_secret:
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
         volumes.append({"name": "auth", "secret": {"secretName": wanted.auth_secret, "items": items}})
     return volumes
 
 
-def _numbered(wanted: WantedRun) -> list[tuple[int, runs.MountedSecret]]:
+def _numbered_secrets(wanted: WantedRun) -> list[tuple[int, runs.MountedSecret]]:
     return list(enumerate(wanted.secrets))

@@ -68,13 +68,13 @@ def run_of(build: Build) -> Run | None:
         module=build.metadata.annotations.get(runs.MODULE_LABEL, build.metadata.labels.get(runs.MODULE_LABEL, "")),
         owner_uid=owner.uid,
         state=state,
-        detail=_why(build, state),
+        detail=_why_failed(build, state),
         ended_at=status.completion_timestamp,
         deleting=build.metadata.deletion_timestamp is not None,
     )
 
 
-def _why(build: Build, state: State) -> str:
+def _why_failed(build: Build, state: State) -> str:
     status = build.status
     if state is not State.FAILED:
         return runs.snippet(status.message)

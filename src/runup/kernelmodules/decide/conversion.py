@@ -36,7 +36,7 @@ def convert(obj: Any, desired: str) -> JSON:
     """Returns `obj` in the version `desired` (group and version); raises Unconvertible."""
     if not isinstance(obj, dict):
         raise Unconvertible(f"the object to convert is not a JSON object: {str(obj)[:_SHOWN]!r}")
-    kind, name = obj.get("kind"), _name(obj)
+    kind, name = obj.get("kind"), _object_name(obj)
     if kind not in KINDS:
         raise Unconvertible(f"{kind} {name}: only {' and '.join(KINDS)} exist in two versions")
     given = obj.get("apiVersion")
@@ -47,7 +47,7 @@ def convert(obj: Any, desired: str) -> JSON:
     status = obj.get("status")
     if given == desired or not isinstance(status, dict):
         return converted
-    converted["status"] = _older(status) if desired == OLD else _newer(status)
+    converted["status"] = _to_v1beta1(status) if desired == OLD else _to_v1beta2(status)
     return converted
 
 
@@ -65,13 +65,13 @@ def review(question: JSON) -> JSON:
     return {**head, "response": {"uid": request.get("uid", ""), **answer}}
 
 
-def _older(status: JSON) -> JSON:
+def _to_v1beta1(status: JSON) -> JSON:
     rest = {key: value for key, value in status.items() if key != "modules"}
     modules = [each for each in status.get("modules") or () if isinstance(each, dict)]
-    return {**rest, "crStatuses": dict(_keyed(modules))} if modules else rest
+    return {**rest, "crStatuses": dict(_entries_by_key(modules))} if modules else rest
 
 
-def _keyed(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
+def _entries_by_key(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
     """Yields each entry by its full key, then by its name. If two namespaces share a name, an unverified one wins."""
     entries = [(each, _older_entry(each)) for each in modules]
     for module, entry in entries:
@@ -81,7 +81,7 @@ def _keyed(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
         yield str(module.get("name", "")), entry
 
 
-def _newer(status: JSON) -> JSON:
+def _to_v1beta2(status: JSON) -> JSON:
     """Returns the v1beta2 status. Keys without a namespace are dropped: they repeat a full key, or are ambiguous."""
     rest = {key: value for key, value in status.items() if key != "crStatuses"}
     statuses = status.get("crStatuses")
@@ -118,6 +118,6 @@ def _are_texts(words: tuple[Any, ...]) -> bool:
     return all(each is None or isinstance(each, str) for each in words)
 
 
-def _name(obj: JSON) -> str:
+def _object_name(obj: JSON) -> str:
     metadata = obj.get("metadata")
     return str(metadata.get("name") if isinstance(metadata, dict) else None)

@@ -25,7 +25,7 @@ MOST_BYTES = 768 * 1024
 LONGEST_REASONS = (1024, 256, 64)
 
 
-def keyed(entries: Iterable[ModuleStatus]) -> dict[NamespacedName, ModuleStatus]:
+def entries_by_name(entries: Iterable[ModuleStatus]) -> dict[NamespacedName, ModuleStatus]:
     """Returns `entries` by the namespaced name of their Module; those in the words of earlier versions are left out."""
     known = (VERIFIED, FAILED, IN_PROGRESS)
     return {
@@ -33,7 +33,7 @@ def keyed(entries: Iterable[ModuleStatus]) -> dict[NamespacedName, ModuleStatus]
     }
 
 
-def about(old: ModuleStatus | None, module: Module) -> ModuleStatus | None:
+def entry_about(old: ModuleStatus | None, module: Module) -> ModuleStatus | None:
     """Returns `old`; None if `module` was created after it, so that it is about a deleted namesake."""
     if old is None:
         return None
@@ -61,7 +61,7 @@ def entry(module: Module, looked: ModuleState, old: ModuleStatus | None, *, now:
         status_reason=cut(looked.reason, LONGEST_REASONS[0]),
         observed_generation=seen if looked.pending else module.metadata.generation,
     )
-    return since(new, old, now=now)
+    return with_transition_time(new, old, now=now)
 
 
 def _status(looked: ModuleState) -> str:
@@ -85,26 +85,26 @@ def failed(key: NamespacedName, reason: str, old: ModuleStatus | None, *, now: d
         verification_stage="Done",
         status_reason=cut(reason, LONGEST_REASONS[0]),
     )
-    return since(new, old, now=now)
+    return with_transition_time(new, old, now=now)
 
 
-def since(new: ModuleStatus, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
+def with_transition_time(new: ModuleStatus, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
     """Returns `new` with its transition time: that of `old` if both say the same, else `now`."""
     at = old.last_transition_time if old is not None and says_the_same(old, new) else None
     return replace(new, last_transition_time=at or now)
 
 
-def unreadable(bad: Undecodable) -> str:
+def unreadable_reason(bad: Undecodable) -> str:
     """Returns the reason for a Module that cannot be decoded."""
     return f"the Module cannot be read: {bad.problem}"
 
 
-def live(modules: Iterable[Module]) -> list[Module]:
+def live_modules(modules: Iterable[Module]) -> list[Module]:
     """Returns the Modules that are not being deleted, sorted by namespace and name."""
     return sorted((each for each in modules if each.metadata.deletion_timestamp is None), key=key_of)
 
 
-def fitting(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
+def fit_entries(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
     """Returns all entries, with reasons cut to the longest of `LONGEST_REASONS` at which they fit `MOST_BYTES`."""
     for longest in LONGEST_REASONS:
         shortened = tuple(replace(each, status_reason=cut(each.status_reason, longest)) for each in entries)
@@ -115,8 +115,8 @@ def fitting(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
 
 def says_the_same(old: ModuleStatus, new: ModuleStatus) -> bool:
     """Returns whether status, stages and reason are equal."""
-    return _said(old) == _said(new)
+    return _reported_fields(old) == _reported_fields(new)
 
 
-def _said(each: ModuleStatus) -> tuple[str, str, str, str]:
+def _reported_fields(each: ModuleStatus) -> tuple[str, str, str, str]:
     return each.verification_status, each.verification_stage, each.running_stage, each.status_reason

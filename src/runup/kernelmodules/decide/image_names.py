@@ -38,15 +38,15 @@ def is_pinned(image: str) -> bool:
     return "@" in image
 
 
-def unsigned(image: str, namespace: str, module: str) -> str:
+def unsigned_name(image: str, namespace: str, module: str) -> str:
     """Returns the name of the unsigned image: in the repository of `image`, with a tag that no other Module has."""
     tag = tag_of(image)
     name = image.removesuffix(f":{tag}") if tag else image
     wanted = "_".join(part for part in (tag, namespace, module, "kmm_unsigned") if part)
-    return f"{name}:{fitting(wanted)}"
+    return f"{name}:{fit_tag(wanted)}"
 
 
-def fitting(tag: str) -> str:
+def fit_tag(tag: str) -> str:
     """Returns `tag`; if it exceeds 128 characters, its head with a part of its hash."""
     if len(tag) <= LONGEST_TAG:
         return tag

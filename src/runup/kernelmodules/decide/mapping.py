@@ -90,7 +90,7 @@ def resolve(module: Module, kernel: str) -> Resolved:
             module_names=module_names(container.modprobe),
             dir_name=container.modprobe.dir_name,
             build=_merged_build(container.build, mapping.build),
-            sign=_filled(_merged_sign(container.sign, mapping.sign), values),
+            sign=_substitute_paths(_merged_sign(container.sign, mapping.sign), values),
             registry_tls=_tls(container, mapping),
             image_repo_secret=module.spec.image_repo_secret.name if module.spec.image_repo_secret else "",
             selector=module.spec.selector,
@@ -117,12 +117,12 @@ def _mapping_for(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int, K
     for at, mapping in enumerate(mappings):
         if mapping.literal and mapping.literal == kernel:
             return at, mapping
-        if mapping.regexp and _matches(mapping.regexp, kernel):
+        if mapping.regexp and _matches_kernel(mapping.regexp, kernel):
             return at, mapping
     raise _NoMapping(f"failed to find mapping for kernel {kernel}: kernel mapping not found")
 
 
-def _matches(regexp: str, kernel: str) -> bool:
+def _matches_kernel(regexp: str, kernel: str) -> bool:
     try:
         return bool(_matcher().evaluate({"kernel": kernel, "regexp": regexp}))
     except CelError as error:
@@ -176,7 +176,7 @@ def _merged_sign(ours: Sign | None, theirs: Sign | None) -> Sign | None:
     )
 
 
-def _filled(sign: Sign | None, values: dict[str, str]) -> Sign | None:
+def _substitute_paths(sign: Sign | None, values: dict[str, str]) -> Sign | None:
     if sign is None:
         return None
     return replace(

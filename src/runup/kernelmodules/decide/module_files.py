@@ -16,10 +16,10 @@ SUFFIXES = (".ko", ".ko.xz", ".ko.gz", ".ko.zst")
 def module_of(filename: str) -> str:
     """Returns the name of the module in `filename`, with underscores; empty for any other file."""
     stem = next((filename.removesuffix(suffix) for suffix in SUFFIXES if filename.endswith(suffix)), "")
-    return spelled(stem)
+    return kernel_spelling(stem)
 
 
-def spelled(module: str) -> str:
+def kernel_spelling(module: str) -> str:
     """Returns a module's name as the kernel spells it, with underscores."""
     return module.replace("-", "_")
 
@@ -34,12 +34,12 @@ _MOST_XZ_BYTES = 128 * 1024 * 1024
 _MOST_ZSTD_WINDOW = 128 * 1024 * 1024
 
 
-def fault(path: str, head: bytes, architecture: str) -> str:
+def why_not_a_module(path: str, head: bytes, architecture: str) -> str:
     """Returns why the file at `path` that begins with `head` is not a kernel module for `architecture` (empty: any)."""
     if not head:
         return "is empty"
     try:
-        plain = _unpacked(path, head)
+        plain = _unpack_head(path, head)
     except (zlib.error, lzma.LZMAError, EOFError, ValueError) as error:
         return f"cannot be unpacked: {error}"
     if len(plain) < _HEAD or not plain.startswith(_MAGIC) or plain[4] != _64_BITS or plain[5] not in _ORDERS:
@@ -54,7 +54,7 @@ def fault(path: str, head: bytes, architecture: str) -> str:
     return ""
 
 
-def _unpacked(path: str, head: bytes) -> bytes:
+def _unpack_head(path: str, head: bytes) -> bytes:
     """Returns the first bytes of a file's unpacked content. Raises an error of its unpacker, or ValueError."""
     if path.endswith(".gz"):
         return zlib.decompressobj(wbits=31).decompress(head, _HEAD)

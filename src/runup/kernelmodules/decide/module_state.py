@@ -66,7 +66,7 @@ def freshness(question: Question, at: datetime, now: datetime) -> Freshness:
     return Freshness((question,)) if remaining_s <= 0 else Freshness((), min(remaining_s, RECHECK_INTERVAL_S))
 
 
-def requeued(reason: str, fresh: Freshness) -> ModuleState:
+def requeued_state(reason: str, fresh: Freshness) -> ModuleState:
     """Returns the result of a failure that is tried again."""
     return ModuleState(False, "Requeued", reason, open=fresh.again, again_s=fresh.wait_s)
 

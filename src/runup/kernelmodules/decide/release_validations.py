@@ -47,18 +47,18 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         return Plan()  # the garbage collector deletes its PreflightValidations
     release = _release(observed, ocp, now)
     if not release.kernels:
-        return _unknown(observed, ocp, release, now)
+        return _plan_unknown(observed, ocp, release, now)
     children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
     # The status of somebody else's object is not copied, because it may be about another kernel.
     taken = [name for name in children if _is_others(observed.validations.get(name), ocp)]
     if taken:
         problem = f"there is a PreflightValidation {taken[0]} that is not of this object: delete it, or rename this one"
-        return _unknown(observed, ocp, _Release((), problem, release.plan), now)
-    module_statuses = _together(observed, list(children.items()))
+        return _plan_unknown(observed, ocp, _Release((), problem, release.plan), now)
+    module_statuses = _combine_entries(observed, list(children.items()))
     condition = _condition(observed, children, module_statuses)
     status = validation_summary.status(ocp, module_statuses, condition, release.kernels, now=now)
     actions = [
-        *_remove(observed, ocp, children),
+        *_remove_others(observed, ocp, children),
         *(action for name, kernel in children.items() for action in _child(observed, ocp, name, kernel)),
         *validation_summary.patch(ocp, status),
     ]
@@ -87,12 +87,12 @@ def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> 
     return _Release(known, "" if known else kernel_answer.problem, plan)
 
 
-def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan[Question]:
+def _plan_unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan[Question]:
     """Returns the plan while the kernels are not known. The status of every Module repeats the problem.
 
     It does so for clients that read only the Modules' statuses.
     """
-    before = entries.keyed(ocp.status.modules)
+    before = entries.entries_by_name(ocp.status.modules)
     if not release.problem:
         module_statuses: list[ModuleStatus] = []
         condition = validation_summary.cannot_tell("ReadingRelease", f"{ocp.spec.release_image} is being read.")
@@ -100,7 +100,7 @@ def _unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release,
         text = (
             f"release image {ocp.spec.release_image}: {release.problem}" if ocp.spec.release_image else release.problem
         )
-        modules = entries.live(observed.modules or ())
+        modules = entries.live_modules(observed.modules or ())
         module_statuses = [entries.failed(key_of(each), text, before.get(key_of(each)), now=now) for each in modules]
         condition = Condition(type=validation_summary.VALIDATED, status="False", reason="ReleaseUnusable", message=text)
     status = validation_summary.status(ocp, module_statuses, condition, (), now=now)
@@ -122,11 +122,11 @@ def _flavours(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tupl
     flavours = {Flavour(each.architecture, each.real_time or ocp.spec.use_rt_kernel) for each in node_flavours}
     if not flavours and ocp.spec.use_rt_kernel:
         flavours = {Flavour("amd64", real_time=True)}
-    before = [_kind(each) for each in ocp.status.kernels]
+    before = [_flavour_of_kernel(each) for each in ocp.status.kernels]
     return tuple(sorted(flavours, key=lambda each: (before.index(each) if each in before else len(before), each)))
 
 
-def _kind(kernel: ValidatedKernel) -> Flavour:
+def _flavour_of_kernel(kernel: ValidatedKernel) -> Flavour:
     return Flavour(kernel.architecture, is_real_time(kernel.kernel_version))
 
 
@@ -151,7 +151,7 @@ def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: V
     spec |= {"dtkImage": kernel.dtk_image} if kernel.dtk_image else {}
     child = observed.validations.get(name)
     # A child that is being deleted is created again in a later pass, once it is gone.
-    if child is not None and (child.metadata.deletion_timestamp is not None or _has(child, kernel, ocp)):
+    if child is not None and (child.metadata.deletion_timestamp is not None or _is_up_to_date(child, kernel, ocp)):
         return
     owner = {
         "apiVersion": OWNER_VERSION,
@@ -164,7 +164,7 @@ def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: V
     yield Apply(VALIDATION, {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
 
 
-def _has(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
+def _is_up_to_date(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
     """Returns whether a child's spec is up to date; a missing `dtkImage` is accepted, as a definition may drop it."""
     spec = found.spec
     toolkit = spec.dtk_image in ("", kernel.dtk_image)
@@ -174,7 +174,7 @@ def _has(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightVali
     )
 
 
-def _remove(
+def _remove_others(
     observed: Observed, ocp: PreflightValidationOCP, children: Mapping[str, ValidatedKernel]
 ) -> Iterable[Action]:
     for name, validation in sorted(observed.validations.items()):
@@ -182,7 +182,7 @@ def _remove(
             yield Delete(VALIDATION, NamespacedName("", name), validation.metadata.uid)
 
 
-def _current(found: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
+def _current_entries(found: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
     """Returns a child's entries for this kernel; empty if its status is still about another one."""
     if found is None or found.spec.kernel_version != kernel.kernel_version:
         return ()
@@ -190,27 +190,30 @@ def _current(found: PreflightValidation | None, kernel: ValidatedKernel) -> tupl
     return found.status.modules if said_for in (0, found.metadata.generation) else ()
 
 
-def _together(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
+def _combine_entries(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
     """Returns one entry for each Module: verified if it is so for every kernel that its nodes will run."""
-    by_kernel = [(kernel, entries.keyed(_current(observed.validations.get(name), kernel))) for name, kernel in children]
+    by_kernel = [
+        (kernel, entries.entries_by_name(_current_entries(observed.validations.get(name), kernel)))
+        for name, kernel in children
+    ]
     if len(by_kernel) == 1:
         return list(by_kernel[0][1].values())
     keys = sorted({key for _, statuses in by_kernel for key in statuses})
     kernels = [kernel for kernel, _ in by_kernel]
-    needed = _needed(observed)
+    needed = _needed_flavours(observed)
     together = []
     for key in keys:
         parts = [(kernel, statuses[key]) for kernel, statuses in by_kernel if key in statuses]
         wanted = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
-        together.append(_worst(wanted))
+        together.append(_combine_failures(wanted))
     return together
 
 
-def _needed(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
+def _needed_flavours(observed: Observed) -> dict[NamespacedName, set[Flavour]]:
     """Returns, for each Module, the kernel flavours of the nodes that it selects."""
     nodes = observed.nodes or ()
     return {
-        key_of(module): {flavour_of(node) for node in stages.selected(module.spec.selector, nodes)}
+        key_of(module): {flavour_of(node) for node in stages.nodes_selected(module.spec.selector, nodes)}
         for module in observed.modules or ()
     }
 
@@ -221,15 +224,15 @@ def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run:
     If it is the only kernel of an architecture, all nodes of that architecture will have it.
     """
     alone = sum(each.architecture == kernel.architecture for each in kernels) == 1
-    kind = _kind(kernel)
+    kind = _flavour_of_kernel(kernel)
     return any(each.architecture == kind.architecture and (alone or each.real_time == kind.real_time) for each in run)
 
 
-def _worst(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
+def _combine_failures(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
     bad = [part for part in parts if part[1].verification_status != entries.VERIFIED]
     if not bad:
         return parts[0][1]
-    reasons = [f"{_kind(kernel)}: {each.status_reason}" for kernel, each in bad if each.status_reason]
+    reasons = [f"{_flavour_of_kernel(kernel)}: {each.status_reason}" for kernel, each in bad if each.status_reason]
     return replace(bad[0][1], status_reason="; ".join(reasons))
 
 

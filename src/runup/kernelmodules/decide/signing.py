@@ -20,7 +20,7 @@ _PATH = re.compile(r"/[A-Za-z0-9/._+@:,=~%*?\[\]!^-]*")
 SCRIPT = f'set -e; IFS=; for pattern; do for file in $pattern; do "$0" sha256 {KEY}/key {CERT}/cert "$file"; done; done'
 
 
-def unusable(files: Iterable[str]) -> str:
+def why_not_signable(files: Iterable[str]) -> str:
     """Returns why these files cannot be signed, "" if they can."""
     files = tuple(files)
     if not files:
@@ -33,7 +33,7 @@ def unusable(files: Iterable[str]) -> str:
                 f"filesToSign: {file!r} has characters other than letters, digits and /._+@:,=~%-, "
                 "or *?[]!^ of patterns"
             )
-        if _place(file) == "/" or file.count("/") < 2:
+        if _path_to_copy(file) == "/" or file.count("/") < 2:
             return f"filesToSign: {file} would sign in the root of the image"
     return ""
 
@@ -44,7 +44,7 @@ def dockerfile(source: str, sign_image: str, sign_file: str, files: Sequence[str
     A file name may be a glob pattern, which stands for all files that match. The caller has checked the names of the
     images (`image_names.is_image`) and the files (`unusable`).
     """
-    places = tuple(dict.fromkeys(map(_place, files)))
+    places = tuple(dict.fromkeys(map(_path_to_copy, files)))
     command = ["/bin/sh", "-c", SCRIPT, sign_file, *(_ROOT + file for file in files)]
     return "\n".join(
         (
@@ -61,7 +61,7 @@ def dockerfile(source: str, sign_image: str, sign_file: str, files: Sequence[str
     )
 
 
-def _place(file: str) -> str:
+def _path_to_copy(file: str) -> str:
     """Returns the path to copy: the file, or the last folder above the first glob character."""
     glob = _GLOB.search(file)
     return file if glob is None else file[: glob.start()].rpartition("/")[0] + "/"

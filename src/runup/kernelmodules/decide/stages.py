@@ -13,7 +13,7 @@ from runup.kernelmodules.decide import build_and_sign, texts
 from runup.kernelmodules.decide.admission import module_faults
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
-from runup.kernelmodules.decide.module_state import ModuleState, Task, freshness, requeued
+from runup.kernelmodules.decide.module_state import ModuleState, Task, freshness, requeued_state
 from runup.kernelmodules.decide.observed import Observed
 
 # Architectures by the last part of a kernel's name, which follows a dot (RHEL) or a dash (Debian).
@@ -27,7 +27,7 @@ _ARCHITECTURES = {
 }
 
 
-def look(task: Task, observed: Observed) -> ModuleState:
+def state_of(task: Task, observed: Observed) -> ModuleState:
     """Returns the result of `task` by now."""
     if not loads_something(task.module):
         return ModuleState(True, "Done", texts.NOTHING_LOADED)
@@ -47,8 +47,8 @@ def look(task: Task, observed: Observed) -> ModuleState:
         return ModuleState(True, "Done", image.reason or texts.IMAGE_VERIFIED)
     answered = freshness(question, at, task.now)
     if resolved.build is None and resolved.sign is None:
-        return requeued(image.reason, answered)
-    return build_and_sign.make(task, observed, resolved, image.reason, answered)
+        return requeued_state(image.reason, answered)
+    return build_and_sign.build_and_sign(task, observed, resolved, image.reason, answered)
 
 
 def architecture_of(kernel: str) -> str:
@@ -58,7 +58,7 @@ def architecture_of(kernel: str) -> str:
     return _ARCHITECTURES.get(ending.replace("-", ".").rpartition(".")[2], "")
 
 
-def selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Node, ...]:
+def nodes_selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Returns the nodes that match a Module's selector."""
     wanted = selector.items()
     return tuple(node for node in nodes if wanted <= node.metadata.labels.items())
@@ -82,5 +82,5 @@ def _architectures(kernel: str, resolved: Resolved, nodes: Sequence[Node]) -> tu
     named = architecture_of(kernel)
     if named:
         return (named,)
-    chosen = selected(resolved.selector, nodes) or nodes
+    chosen = nodes_selected(resolved.selector, nodes) or nodes
     return tuple(sorted({node.status.node_info.architecture for node in chosen} - {""}))

@@ -26,7 +26,7 @@ class BadSubstitution(ValueError):
 
 def variables(kernel: str) -> dict[str, str]:
     """Returns the variables of `kernel`, which is as `uname -r` prints it; raises BadSubstitution."""
-    full = normalised(kernel)
+    full = as_tag(kernel)
     fields = _SEPARATORS.sub("\0", full).split("\0")
     if len(fields) < _FIELDS or not all(fields[:_FIELDS]):
         raise BadSubstitution(
@@ -43,18 +43,18 @@ def variables(kernel: str) -> dict[str, str]:
     }
 
 
-def normalised(kernel: str) -> str:
+def as_tag(kernel: str) -> str:
     """Returns `kernel` with every character that a tag cannot have replaced by `_`."""
     return _FOREIGN.sub("_", kernel)
 
 
 def substitute(text: str, values: Mapping[str, str]) -> str:
     """Returns `text` with its variables substituted; raises BadSubstitution."""
-    filled, _ = _filled(text, 0, values, "", 0)
+    filled, _ = _substitute_from(text, 0, values, "", 0)
     return filled
 
 
-def _filled(text: str, at: int, values: Mapping[str, str], end: str, depth: int) -> tuple[str, int]:
+def _substitute_from(text: str, at: int, values: Mapping[str, str], end: str, depth: int) -> tuple[str, int]:
     """Returns the substituted `text` from `at` to `end` (empty: the end of the text), and the position of the end."""
     if depth > DEEPEST:
         raise BadSubstitution(f"{text!r} has variables more than {DEEPEST} deep in each other")
@@ -78,12 +78,12 @@ def _variable(text: str, at: int, values: Mapping[str, str], depth: int) -> tupl
     if text.startswith("$", at):
         return "$", at + 1
     if text.startswith("{", at):
-        return _braced(text, at + 1, values, depth)
+        return _substitute_braced(text, at + 1, values, depth)
     name = _NAME.match(text, at)
     return (values.get(name[0], ""), name.end()) if name else ("$", at)
 
 
-def _braced(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
+def _substitute_braced(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
     name = _NAME.match(text, at)
     if name is None:
         raise BadSubstitution(f"{text!r}: a variable's name is expected after the brace")
@@ -93,7 +93,7 @@ def _braced(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[
         if not text.startswith("}", name.end()):
             raise BadSubstitution(f"{text!r}: closing brace expected")
         return value or "", name.end() + 1
-    other, end = _filled(text, operator.end(), values, "}", depth + 1)
+    other, end = _substitute_from(text, operator.end(), values, "}", depth + 1)
     # With a colon an empty variable counts as unset, as in a shell.
     there = bool(value) if operator[0].startswith(":") else value is not None
     if operator[0].endswith("+"):

@@ -16,22 +16,22 @@ UNPUSHED = (
 )
 
 
-def verified(how: str) -> str:
+def verified_text(how: str) -> str:
     """Returns the message of a Module that is verified; `how` is what was verified."""
     return f"Verification successful ({how}), {NOT_AGAIN}"
 
 
-IMAGE_VERIFIED = verified("image accessible and verified")
+IMAGE_VERIFIED = verified_text("image accessible and verified")
 
 
-def built(*, pushed: bool) -> str:
+def built_text(*, pushed: bool) -> str:
     """Returns the message of a build that succeeded."""
-    return verified("build compiles and image pushed" if pushed else "build compiles")
+    return verified_text("build compiles and image pushed" if pushed else "build compiles")
 
 
-def signed(*, pushed: bool) -> str:
+def signed_text(*, pushed: bool) -> str:
     """Returns the message of a signature that succeeded."""
-    return verified("sign completes and image pushed" if pushed else "sign completes")
+    return verified_text("sign completes and image pushed" if pushed else "sign completes")
 
 
 def build_failed(module: str, kernel: str, error: str) -> str:

@@ -74,16 +74,19 @@ def toolkit_of(data: bytes, image: str, architecture: str = "") -> Toolkit:
             reason=REASON,
         )
     return Toolkit(
-        image, _whole(kernel, image, architecture), _whole(real_time, image, architecture) if real_time else "", system
+        image,
+        _with_architecture(kernel, image, architecture),
+        _with_architecture(real_time, image, architecture) if real_time else "",
+        system,
     )
 
 
-def absent(image: str) -> Terminal:
+def absent_error(image: str) -> Terminal:
     """Returns the error for an image that does not say which kernel it is for."""
     return Terminal(f"file {TOOLKIT_FILE} is not present in the image {image}", reason=REASON)
 
 
-def _whole(kernel: str, image: str, architecture: str) -> str:
+def _with_architecture(kernel: str, image: str, architecture: str) -> str:
     architectures = {ending: name for name, ending in ENDINGS.items()}
     # A real-time kernel may end in `+rt` after the architecture.
     named = next((architectures[part] for part in kernel.replace("+", ".").split(".") if part in architectures), "")

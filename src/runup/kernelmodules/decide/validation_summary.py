@@ -68,7 +68,7 @@ def status(
     generation = validation.metadata.generation
     said = replace(said, message=cut(said.message, LONGEST_MESSAGE), observed_generation=generation)
     return PreflightValidationStatus(
-        modules=entries.fitting(modules),
+        modules=entries.fit_entries(modules),
         observed_generation=generation,
         # The list's keys are architecture and version: a kernel without an architecture is only in the spec.
         kernels=tuple(each for each in kernels if each.architecture),

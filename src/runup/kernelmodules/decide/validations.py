@@ -41,22 +41,27 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         kept = validation.status.modules
         status = validation_summary.status(validation, kept, unknown, validation.status.kernels, now=now)
         return Plan(tuple(validation_summary.patch(validation, status)))
-    before = _before(validation)
+    before = _previous_entries(validation)
     toolkit = _toolkit(observed, validation)
-    examined = [_look(module, before, observed, validation, toolkit, now) for module in entries.live(observed.modules)]
-    return _plan(observed, validation, examined, before, toolkit, now)
+    examined = [
+        _examine(module, before, observed, validation, toolkit, now)
+        for module in entries.live_modules(observed.modules)
+    ]
+    return _plan_from(observed, validation, examined, before, toolkit, now)
 
 
-def _before(validation: PreflightValidation) -> dict[NamespacedName, ModuleStatus]:
+def _previous_entries(validation: PreflightValidation) -> dict[NamespacedName, ModuleStatus]:
     """Returns the previous entries for this kernel; none after an edit of the spec, which may name another kernel.
 
     The CustomResourceDefinition of another operator does not store `observedGeneration`; the entries count then.
     """
     generation = validation.status.observed_generation
-    return entries.keyed(validation.status.modules) if generation in (0, validation.metadata.generation) else {}
+    return (
+        entries.entries_by_name(validation.status.modules) if generation in (0, validation.metadata.generation) else {}
+    )
 
 
-def _look(
+def _examine(
     module: Module,
     before: dict[NamespacedName, ModuleStatus],
     observed: Observed,
@@ -64,7 +69,7 @@ def _look(
     toolkit: str,
     now: datetime,
 ) -> _Seen:
-    old = entries.about(before.get(key_of(module)), module)
+    old = entries.entry_about(before.get(key_of(module)), module)
     # A verified Module is not examined again until it is edited
     # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
     if entries.is_final(old, module):
@@ -78,10 +83,10 @@ def _look(
         uid=validation.metadata.uid,
         now=now,
     )
-    return _Seen(module, old, stages.look(task, observed))
+    return _Seen(module, old, stages.state_of(task, observed))
 
 
-def _plan(
+def _plan_from(
     observed: Observed,
     validation: PreflightValidation,
     seen: Iterable[_Seen],
@@ -90,9 +95,9 @@ def _plan(
     now: datetime,
 ) -> Plan[Question]:
     seen = tuple(seen)
-    module_statuses = [_entry(each, now) for each in seen]
+    module_statuses = [_entry_of(each, now) for each in seen]
     module_statuses += [
-        entries.failed(key, entries.unreadable(bad), before.get(key), now=now)
+        entries.failed(key, entries.unreadable_reason(bad), before.get(key), now=now)
         for bad in observed.unreadable
         for key in (NamespacedName(bad.namespace, bad.name),)
     ]
@@ -110,7 +115,7 @@ def _plan(
     status = validation_summary.status(validation, module_statuses, condition, kernels, now=now)
     actions: list[Action] = [
         *_stop(observed, validation, seen),
-        *(_start(each.looked.start, observed) for each in seen if each.looked and each.looked.start),
+        *(_start_run(each.looked.start, observed) for each in seen if each.looked and each.looked.start),
         *validation_summary.patch(validation, status),
         *validation_summary.events(validation, before, module_statuses),
     ]
@@ -119,7 +124,7 @@ def _plan(
     return Plan(tuple(actions), min(waits, default=None), tuple(questions))
 
 
-def _entry(each: _Seen, now: datetime) -> ModuleStatus:
+def _entry_of(each: _Seen, now: datetime) -> ModuleStatus:
     if each.looked is None:
         assert each.old is not None
         return each.old
@@ -136,17 +141,17 @@ def _stop(observed: Observed, validation: PreflightValidation, seen: Iterable[_S
         # A run is left alone while its Module could not be read, or may not have been listed.
         unread = any((run.key.namespace, run.module) == (bad.namespace, bad.name) for bad in observed.unreadable)
         unknown = unread or (owner is None and observed.incomplete)
-        if unknown or (owner is not None and _stays(run, owner.looked)):
+        if unknown or (owner is not None and _is_still_needed(run, owner.looked)):
             continue
         resource = build_jobs.JOBS if run.runner is Runner.JOBS else builds.BUILDS
         yield Delete(resource, run.key, run.uid)
 
 
-def _stays(run: Run, looked: ModuleState | None) -> bool:
+def _is_still_needed(run: Run, looked: ModuleState | None) -> bool:
     return looked is None or not looked.settled or run in looked.keep
 
 
-def _start(wanted: WantedRun, observed: Observed) -> Apply:
+def _start_run(wanted: WantedRun, observed: Observed) -> Apply:
     owner = runs.owner(wanted, API_VERSION)
     if observed.runner is Runner.BUILDS:
         return Apply(builds.BUILDS, builds.build(wanted, owner, observed.builder.deadline_s))

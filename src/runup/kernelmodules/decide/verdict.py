@@ -12,7 +12,7 @@ from runup.api.kmm_v1beta1 import Build, Module, Sign
 from runup.kernelmodules.decide.external_queries import Image, ImageQuestion
 from runup.kernelmodules.decide.flavours import Flavour, flavour_of
 from runup.kernelmodules.decide.mapping import Resolved, Unmapped, loads_something, resolve
-from runup.kernelmodules.decide.stages import architecture_of, selected
+from runup.kernelmodules.decide.stages import architecture_of, nodes_selected
 from runup.kernelmodules.decide.texts import NO_IMAGE_TO_SIGN
 from runup.kernelmodules.decide.toolkit import Toolkit
 
@@ -117,7 +117,7 @@ def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
 
     If it selects no node, those of all nodes count; without any node it is amd64.
     """
-    chosen = selected(module.spec.selector, nodes) or nodes
+    chosen = nodes_selected(module.spec.selector, nodes) or nodes
     return tuple(sorted({flavour_of(node) for node in chosen})) or (Flavour("amd64"),)
 
 
@@ -125,20 +125,24 @@ def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) ->
     """Returns what is to be examined for one kernel, whatever the nodes run."""
     named = architecture_of(kernel)
     work = []
-    for module in live(modules):
+    for module in loading_modules(modules):
         chosen = (named,) if named else tuple(sorted({each.architecture for each in flavours(module, nodes)}))
-        work += [_asked(module, kernel, architecture) for architecture in chosen]
-    return _together(work)
+        work += [_image_to_check(module, kernel, architecture) for architecture in chosen]
+    return _split_work(work)
 
 
 def for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> ReadinessWork:
     """Returns what is to be examined for a release: each Module with the kernels that its nodes will run."""
-    return _together(
-        [_of_flavour(module, flavour, toolkits) for module in live(modules) for flavour in flavours(module, nodes)]
+    return _split_work(
+        [
+            _of_flavour(module, flavour, toolkits)
+            for module in loading_modules(modules)
+            for flavour in flavours(module, nodes)
+        ]
     )
 
 
-def live(modules: Sequence[Module]) -> tuple[Module, ...]:
+def loading_modules(modules: Sequence[Module]) -> tuple[Module, ...]:
     """Returns the Modules that load a kernel module and are not being deleted, sorted by namespace and name."""
     loading = (each for each in modules if each.metadata.deletion_timestamp is None and loads_something(each))
     return tuple(sorted(loading, key=key_of))
@@ -146,16 +150,16 @@ def live(modules: Sequence[Module]) -> tuple[Module, ...]:
 
 def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str, ...]:
     """Returns the architectures for which the kernels of a release must be known."""
-    return tuple(sorted({each.architecture for module in live(modules) for each in flavours(module, nodes)}))
+    return tuple(sorted({each.architecture for module in loading_modules(modules) for each in flavours(module, nodes)}))
 
 
-def judged(asked: ImageCheck, verdict: ImageVerdict) -> Readiness:
+def readiness_from(asked: ImageCheck, verdict: ImageVerdict) -> Readiness:
     """Returns the readiness that follows from a verdict: Unknown if the image could still be built or signed."""
     if verdict.outcome is not Outcome.FAILED:
         verified = verdict.outcome is Outcome.VERIFIED
         status = Status.TRUE if verified else Status.UNKNOWN
         return _readiness(asked, "Done" if verified else "Image", status, verdict.message)
-    stage, would = _would(asked)
+    stage, would = _stage_that_helps(asked)
     if not stage:
         return _readiness(asked, "Image", Status.FALSE, f"{verdict.message}{'; ' if would else ''}{would}")
     return _readiness(asked, stage, Status.UNKNOWN, f"{verdict.message}; {would}, which was not tried")
@@ -165,24 +169,24 @@ def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> ImageCh
     toolkit = toolkits.get(flavour.architecture) or ToolkitUnknown("its driver toolkit was not read", final=False)
     if isinstance(toolkit, ToolkitUnknown):
         status = Status.FALSE if toolkit.final else Status.UNKNOWN
-        return _undecided(module, flavour.architecture, "", status, f"the kernel is not known: {toolkit.why}")
+        return _undecided_readiness(module, flavour.architecture, "", status, f"the kernel is not known: {toolkit.why}")
     # Kernels with large pages are separate builds, so the toolkit's own kernel would be the wrong one.
     if flavour.pages:
         why = (
             f"its nodes run kernels with {flavour.pages} pages, which the driver toolkit {toolkit.image} does not name"
         )
-        return _undecided(module, flavour.architecture, "", Status.UNKNOWN, why)
+        return _undecided_readiness(module, flavour.architecture, "", Status.UNKNOWN, why)
     if flavour.real_time and not toolkit.real_time:
         why = f"its nodes run real-time kernels, and the driver toolkit {toolkit.image} names none"
-        return _undecided(module, flavour.architecture, "", Status.FALSE, why)
-    return _asked(module, toolkit.chosen(real_time=flavour.real_time), flavour.architecture)
+        return _undecided_readiness(module, flavour.architecture, "", Status.FALSE, why)
+    return _image_to_check(module, toolkit.chosen(real_time=flavour.real_time), flavour.architecture)
 
 
-def _asked(module: Module, kernel: str, architecture: str) -> ImageCheck | Readiness:
+def _image_to_check(module: Module, kernel: str, architecture: str) -> ImageCheck | Readiness:
     try:
         resolved = resolve(module, kernel)
     except Unmapped as error:
-        return _undecided(module, architecture, kernel, Status.FALSE, error.message)
+        return _undecided_readiness(module, architecture, kernel, Status.FALSE, error.message)
     question = ImageQuestion(
         image=resolved.container_image,
         kernel=kernel,
@@ -196,7 +200,7 @@ def _asked(module: Module, kernel: str, architecture: str) -> ImageCheck | Readi
     return ImageCheck(module, resolved, architecture, question)
 
 
-def _together(work: Sequence[ImageCheck | Readiness]) -> ReadinessWork:
+def _split_work(work: Sequence[ImageCheck | Readiness]) -> ReadinessWork:
     return ReadinessWork(
         tuple(each for each in work if isinstance(each, ImageCheck)),
         tuple(each for each in work if isinstance(each, Readiness)),
@@ -217,28 +221,28 @@ def _readiness(asked: ImageCheck, stage: str, status: Status, reason: str) -> Re
     )
 
 
-def _undecided(module: Module, architecture: str, kernel: str, status: Status, why: str) -> Readiness:
+def _undecided_readiness(module: Module, architecture: str, kernel: str, status: Status, why: str) -> Readiness:
     return Readiness(module.metadata.namespace, module.metadata.name, kernel, architecture, "Image", status, why)
 
 
-def _would(asked: ImageCheck) -> tuple[str, str]:
+def _stage_that_helps(asked: ImageCheck) -> tuple[str, str]:
     """Returns the stage that could still help and what it would take; without a stage, why none can help."""
     resolved, namespace = asked.resolved, asked.module.metadata.namespace
     if resolved.build is not None:
-        signed = f", then {_signing(resolved.sign)}" if resolved.sign else ""
-        return "Build", f"{_building(resolved.build, namespace)}{signed}"
+        signed = f", then {_signature_needs(resolved.sign)}" if resolved.sign else ""
+        return "Build", f"{_build_needs(resolved.build, namespace)}{signed}"
     if resolved.sign is None:
         return "", ""
     if not resolved.sign.unsigned_image:
         return "", NO_IMAGE_TO_SIGN
-    return "Sign", f"it would be made of {resolved.sign.unsigned_image} and {_signing(resolved.sign)}"
+    return "Sign", f"it would be made of {resolved.sign.unsigned_image} and {_signature_needs(resolved.sign)}"
 
 
-def _building(build: Build, namespace: str) -> str:
+def _build_needs(build: Build, namespace: str) -> str:
     secrets = [each.name for each in build.secrets]
     needs = f" with the Secrets {', '.join(dict.fromkeys(secrets))}" if secrets else ""
     return f"it would be built from the ConfigMap {namespace}/{build.dockerfile_config_map.name}{needs}"
 
 
-def _signing(sign: Sign) -> str:
+def _signature_needs(sign: Sign) -> str:
     return f"signed with the Secrets {sign.key_secret.name} and {sign.cert_secret.name}"

@@ -27,7 +27,7 @@ def images_of(typed: Sequence[str]) -> dict[str, str]:
     return image_by_source
 
 
-async def _read(
+async def _read_catalogs(
     named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
 ) -> Catalogs:
     from kubekit.kube.clock import SystemClock
@@ -43,4 +43,4 @@ def read(named: Mapping[str, str], snapshot: Snapshot, context: Context, access:
     """Returns what the named images contain; with `reads`, also what the catalogs of the target contain."""
     import asyncio
 
-    return asyncio.run(_read(named, snapshot, context, access, reads=reads))
+    return asyncio.run(_read_catalogs(named, snapshot, context, access, reads=reads))

@@ -17,7 +17,7 @@ from runup.cli import cluster_completion as names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
 from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
-from runup.release.cli.shared import access, guarded, inner_option, registry_options
+from runup.release.cli.shared import access, inner_option, registry_options, run_guarded
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -60,7 +60,7 @@ def preflight() -> None:
     """
 
 
-def _read(ctx: click.Context) -> Kept:
+def _read_stored(ctx: click.Context) -> Kept:
     from runup.cli import clusterversion_client as clusters
     from runup.cli.clusterversion_client import namespace
     from runup.preflight.cli import in_cluster as jobs
@@ -68,18 +68,18 @@ def _read(ctx: click.Context) -> Kept:
     with connection_of(ctx).client() as client:
         cluster = jobs.cluster_version(client)
         if cluster is None:
-            return None, jobs.stored(client), {}
+            return None, jobs.stored_history(client), {}
         return cluster, clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
 
 
-def _kept(dump: str) -> Kept:
+def _stored_in_dump(dump: str) -> Kept:
     """Returns what the operator of a dump's cluster had stored."""
     from runup.preflight.cli import evaluate
 
     return evaluate.stored_in(Path(dump))
 
 
-def _judged(dump: str, *targets: str) -> Kept:
+def _judge_dump(dump: str, *targets: str) -> Kept:
     """Returns what the checks find now on a dump, for each target (empty: the next minor version)."""
     from runup.preflight.cli import evaluate
 
@@ -117,7 +117,7 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
     from runup.cli.errors import CommandError
     from runup.preflight.cli import in_cluster as jobs
     from runup.preflight.cli.render import finding_texts as rendered
-    from runup.preflight.decide.findings import current, of_target
+    from runup.preflight.decide.findings import current_findings, of_target
 
     with connection_of(ctx).client() as client:
         cluster = None if in_cluster else jobs.cluster_version(client)
@@ -125,7 +125,7 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
             return _show_kept(client, version, output, verbose=verbose)
         history = clusters.read_history(client, namespace())
         taken = clusters.read_accepted(client, cluster)
-        asked = current(cluster, history, taken)
+        asked = current_findings(cluster, history, taken)
         shown = of_target(cluster, history, version, accepted=taken) if version else asked
         if shown is None:
             raise CommandError("no preflight is asked for; name the VERSION of an earlier one, or ask for one" + _ASK)
@@ -149,7 +149,7 @@ def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose:
     from runup.preflight.cli.render import finding_texts as rendered
     from runup.preflight.cli.run_command import findings_of
 
-    kept = in_cluster.shown(client, version)
+    kept = in_cluster.stored_result(client, version)
     found = findings_of(kept)
     if output == "html":
         from runup.preflight.cli.render.preflight_page import page
@@ -179,7 +179,7 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
       runup preflight history --dump DIR
     """
     from runup.preflight.cli.render import history_tables as rendered
-    from runup.preflight.decide.findings import complete
+    from runup.preflight.decide.findings import add_all_risks
 
     if in_cluster and dump:
         raise click.UsageError("--in-cluster and --dump name two sources; give one of them", ctx)
@@ -187,11 +187,11 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
         from runup.preflight.cli import in_cluster as jobs
 
         with connection_of(ctx).client() as client:
-            stored = jobs.stored(client)
+            stored = jobs.stored_history(client)
         cluster = None
     else:
-        cluster, stored, _ = _kept(dump) if dump else _read(ctx)
-    completed, wide = complete(stored), output == "wide"
+        cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)
+    completed, wide = add_all_risks(stored), output == "wide"
     none = rendered.NONE if cluster is not None else rendered.NO_JOBS
     _print(
         lambda screen: rendered.history(completed, screen, wide=wide, none=none),
@@ -227,7 +227,7 @@ def compare(
     """
     from kubekit.kube.clock import SystemClock
     from runup.preflight.cli.render import history_tables as rendered
-    from runup.preflight.decide.findings import complete
+    from runup.preflight.decide.findings import add_all_risks
 
     if store and dump:
         raise click.UsageError("--store and --dump name two sources; give one of them", ctx)
@@ -238,8 +238,8 @@ def compare(
         return
     if to:
         raise click.UsageError("--to is about two dumps, or about --store; A and B are the versions here", ctx)
-    cluster_version, stored, _ = _judged(dump, before, after) if dump else _read(ctx)
-    compared_history = stored if dump else complete(stored)
+    cluster_version, stored, _ = _judge_dump(dump, before, after) if dump else _read_stored(ctx)
+    compared_history = stored if dump else add_all_risks(stored)
     # Without a ClusterVersion the newest report says what the cluster ran last.
     newest = next((report.source_version for report in stored.reports), "")
     source = cluster_version.status.desired.version if cluster_version is not None else newest
@@ -276,7 +276,7 @@ def _compare_kept(words: tuple[str, str], store: str, cluster: str, to: str, out
         _print(lambda screen: rendered.comparison(found, screen, wide=wide), rendered.comparison_data(found), output)
         return 0
 
-    guarded(compared)
+    run_guarded(compared)
 
 
 @preflight.command("explain")
@@ -303,12 +303,12 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 
     page = pages.find(risk)
     if dump:
-        judged, reports, _ = _judged(dump, "")
+        judged, reports, _ = _judge_dump(dump, "")
         known = rendered.of_reports(reports, risk, _page(page, judged), pages.names())
         _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
         return
     try:
-        cluster, stored, accepted = _read(ctx)
+        cluster, stored, accepted = _read_stored(ctx)
     except (KubeError, CommandError, DecodeError) as error:
         if not page:
             # Without a page there is nothing to print, so the error is raised.
@@ -318,7 +318,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         known = (
             rendered.of_reports(stored, risk, _page(page, cluster), pages.names())
             if cluster is None
-            else rendered.explain(cluster, stored, risk, page, pages.names(), accepted)
+            else rendered.explain_risk(cluster, stored, risk, page, pages.names(), accepted)
         )
     _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
 
@@ -474,7 +474,7 @@ def run(
         store,
         baseline,
     )
-    return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
+    return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
 
 
 def _typed(ctx: click.Context, name: str) -> bool:
@@ -523,4 +523,4 @@ def schedule(
     if remove and every:
         raise click.UsageError("--every makes a schedule and --remove removes it; give one of them", ctx)
     flags = schedules.Flags(every, to, to_channel, image, remove, output, inner_registry)
-    return guarded(lambda: schedules.run(connection_of(ctx), flags))
+    return run_guarded(lambda: schedules.run(connection_of(ctx), flags))

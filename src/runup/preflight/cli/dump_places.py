@@ -24,7 +24,7 @@ def places(dump: Path, wanted: Collection[ReportedResource]) -> dict[str, Place]
     """
     keys = {(item.group, item.kind, item.namespace, item.name): item.text for item in (*wanted, _CLUSTER)}
     names = {item.name.encode() for item in (*wanted, _CLUSTER)}
-    with archive.opened(dump) as folder:
+    with archive.open_dump(dump) as folder:
         if folder != dump:
             return {"": Place(_uri(dump))}
         found = _places(find(folder), keys, names)

@@ -30,7 +30,7 @@ from runup.checks.decide.engine import evaluate
 from runup.checks.decide.kubernetes_path import UpdateOfKubernetes, on_the_way, steps, update_of_kubernetes
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
-from runup.checks.decide.results import Header, completed
+from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.snapshots import snapshot_of
 from runup.checks.decide.stored_manifests import helm_check
 from runup.cli.clusterversion_client import ACCEPTED
@@ -327,7 +327,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
     outcomes = evaluate(checks, snapshot, context)
     return EvaluatedCluster(
         dump.name,
-        completed(header, outcomes, now),
+        completed_report(header, outcomes, now),
         cluster,
         accepted(cluster, _texts(dump), now),
         notes=tuple(dump.problems),
@@ -355,7 +355,7 @@ def _of_plain_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Se
     )
     return EvaluatedCluster(
         dump.name,
-        completed(header, outcomes, now),
+        completed_report(header, outcomes, now),
         notes=(*dump.problems, *([] if wanted.source else dump.kubernetes.notes)),
         lacking=collect.kinds(outcomes, dump.collected.absent),
     )

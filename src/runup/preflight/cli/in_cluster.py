@@ -70,13 +70,13 @@ class Target:
 
 def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access) -> EvaluatedCluster:
     """Returns the result of a preflight in the cluster. Raises CommandError if it has no report, and KubeError."""
-    _refuse(flags)
+    _refuse_local_options(flags)
     target = _target_of(flags.to_image, access)
     with connection.client("preflight") as client:
         cluster = cluster_version(client)
         if cluster is None:
             flags = _of_kubernetes(client, flags)
-        checking = _checking(client, flags, job, target, cluster)
+        checking = _checking_of(client, flags, job, target, cluster)
         run = Run(
             cluster_run.run_id(client.now(), secrets.token_hex(5)),
             checking,
@@ -89,14 +89,14 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
     return EvaluatedCluster(WHERE, report, cluster, accepting, notes=(*target.notes, *notes))
 
 
-def stored(client: SyncClient) -> History:
+def stored_history(client: SyncClient) -> History:
     """Returns the reports that preflights in the cluster left. Raises KubeError."""
     return stored_reports.read(kept_reports.read_kept(client))
 
 
-def shown(client: SyncClient, version: str) -> EvaluatedCluster:
+def stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
     """Returns the newest kept result, or that of a version. Raises CommandError if there is none."""
-    reports = [each for each in stored(client).reports if not version or is_of(each, version)]
+    reports = [each for each in stored_history(client).reports if not version or is_of(each, version)]
     if not reports:
         of = f" of {version}" if version else ""
         raise CommandError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
@@ -115,7 +115,7 @@ def own_image(typed: str) -> str:
     return image
 
 
-def _refuse(flags: Flags) -> None:
+def _refuse_local_options(flags: Flags) -> None:
     """Raises CommandError for options that are about this machine, which the Job knows nothing of."""
     refused = {
         "--dump": flags.dumps,
@@ -154,7 +154,7 @@ def _target_of(image: str, access: Access) -> Target:
     return Target(release, str(pinned), granted, runs=True, notes=refused)
 
 
-def _checking(
+def _checking_of(
     client: SyncClient, flags: Flags, job: JobFlags, target: Target, cluster: ClusterVersion | None
 ) -> Checking:
     return Checking(
@@ -188,16 +188,16 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
     """Runs the Job and returns its report, with what could not be kept or removed."""
     clock = SystemClock()
     notes = list(cluster_runs.sweep(client, clock))
-    running = ClusterRun(client, run, clock, _tell)
+    running = ClusterRun(client, run, clock, _tell_user)
     try:
         with _ended_by_signals():
             running.start()
-            _tell(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
+            _tell_user(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
             end = running.follow()
     finally:
         left = () if keep else running.remove()
         for what in left:
-            _tell(f"could not be removed: {what}")
+            _tell_user(f"could not be removed: {what}")
     if end.report is None:
         raise CommandError(f"the preflight in the cluster failed: {end.text}")
     try:
@@ -212,17 +212,17 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
 def _ended_by_signals() -> Iterator[None]:
     """Lets SIGTERM end the command as Ctrl-C does, so that a cancelled pipeline leaves nothing in the cluster."""
 
-    def end(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
+    def exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, end)
+    before = signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _tell(line: str) -> None:
+def _tell_user(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 

@@ -12,7 +12,7 @@ from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import evaluate
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.checks.decide.model import Context, Snapshot
-from runup.checks.decide.results import Header, completed
+from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.stored_manifests import Manifests, file_check
 from runup.cli.errors import CommandError
 from runup.preflight.cli.evaluate import EvaluatedCluster
@@ -31,7 +31,7 @@ def of_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Evaluate
     context = Context(target, target, now, kubernetes, cluster=kind)
     outcomes = evaluate((file_check(read),), Snapshot(), context)
     header = Header("", to, now, engine_version=__version__, cluster_kind=kind.value)
-    return EvaluatedCluster(", ".join(typed), completed(header, outcomes, now)), _places(read)
+    return EvaluatedCluster(", ".join(typed), completed_report(header, outcomes, now)), _places(read)
 
 
 def _target(to: str) -> tuple[Version, str, ClusterKind]:

@@ -32,7 +32,7 @@ from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide import baseline as baselines
 from runup.preflight.decide.baseline import Baseline
-from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk, of_refusal, of_report, ordered
+from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk, of_refusal, of_report, worst_first
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.preflight.decide.report import Report
 
@@ -63,7 +63,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
     _print(clusters, notes, flags, many=len(judged) > 1)
-    return forms.worst([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+    return forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in clusters])
 
 
 def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], known: Baseline | None, now: datetime) -> int:
@@ -169,13 +169,13 @@ def with_accepted(
     clusters: list[ClusterResult] = []
     notes: list[str] = []
     for one in results:
-        risks, over = suppress.applied(one.found.risks, rules, one.where, now.date())
+        risks, over = suppress.apply_suppressions(one.found.risks, rules, one.where, now.date())
         notes += over
         if known is not None:
             before = baselines.of_cluster(known, one.where, alone=len(results) == 1)
             risks = baselines.applied(risks, before, known.name)
-        clusters.append(dataclass_replace(one, found=replace(one.found, risks=ordered(risks))))
-    notes += suppress.unused(rules, [(one.where, one.found.risks) for one in clusters])
+        clusters.append(dataclass_replace(one, found=replace(one.found, risks=worst_first(risks))))
+    notes += suppress.unused_entries(rules, [(one.where, one.found.risks) for one in clusters])
     return clusters, list(dict.fromkeys(notes))
 
 
@@ -203,7 +203,7 @@ def _risks(judged: evaluate.EvaluatedCluster, report: Report) -> tuple[Risk, ...
     """Returns the report's risks, and those for which the operator itself would refuse the update."""
     cluster = judged.cluster
     if cluster is None:
-        return ordered(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks)
+        return worst_first(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks)
     status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
     source = replace(cluster, status=status)
     risks = {}
@@ -215,7 +215,7 @@ def _risks(judged: evaluate.EvaluatedCluster, report: Report) -> tuple[Risk, ...
     for objection in preconditions.objections(source, target, available=True, recommended=None):
         if objection.blocking and objection.name not in risks:
             risks[objection.name] = of_refusal(objection.name, objection.message, report)
-    return ordered(risks.values())
+    return worst_first(risks.values())
 
 
 def _conditions(report: Report) -> tuple[Condition, ...]:

@@ -61,23 +61,23 @@ def run(connection: Connection, flags: Flags) -> int:
     """Makes, removes or shows the schedule, and returns the exit code: 2 if the last run found something new."""
     with connection.client("preflight") as client:
         if flags.remove:
-            return _remove(client)
+            return _remove_schedule(client)
         if flags.every:
-            return _make(client, flags)
-        shown = _shown(client)
+            return _make_schedule(client, flags)
+        shown = _read_schedule(client)
     code = _code(shown)
-    text = machine(_data(shown, code), flags.output) if flags.output else _text(shown)
+    text = machine(_as_data(shown, code), flags.output) if flags.output else _schedule_text(shown)
     write([out(text)])
     return code
 
 
-def _make(client: SyncClient, flags: Flags) -> int:
+def _make_schedule(client: SyncClient, flags: Flags) -> int:
     found = _cron_job(client)
     try:
         cron = schedule.kept_cron(found, flags.every) or schedule.cron_of(flags.every, client.now())
     except ValueError as error:
         raise CommandError(f"--every {error}") from error
-    checking = _checking(client, flags)
+    checking = _checking_of(client, flags)
     wanted = Schedule(flags.every, cron, checking, own_rights())
     monitored = cluster_runs.has_monitoring(client)
     cluster_runs.apply_all(client, (namespace_object(),))
@@ -86,8 +86,10 @@ def _make(client: SyncClient, flags: Flags) -> int:
     objects = schedule.objects(wanted, monitored=monitored)
     cluster_runs.apply_all(client, objects)
     # The CronJob's Jobs have the label too, and one of them may run.
-    there, refused = _labelled(client, (CRON_JOB, *(kind for kind in KINDS if kind != JOB)), monitored=monitored)
-    left = (*refused, *cluster_runs.delete_all(client, schedule.superfluous(there, objects)))
+    there, refused = _labelled_objects(
+        client, (CRON_JOB, *(kind for kind in KINDS if kind != JOB)), monitored=monitored
+    )
+    left = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(there, objects)))
     lines = [f"a preflight of {wanted.target} runs every {flags.every} ({cron} UTC), first within minutes"]
     if not monitored:
         lines.append("no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)")
@@ -95,7 +97,7 @@ def _make(client: SyncClient, flags: Flags) -> int:
     return EXIT_FAILED if left else EXIT_OK
 
 
-def _checking(client: SyncClient, flags: Flags) -> Checking:
+def _checking_of(client: SyncClient, flags: Flags) -> Checking:
     """Returns what the CronJob's process does. Raises CommandError or Terminal for a target that cannot be checked."""
     to, cluster = flags.to, cluster_version(client)
     channel = "" if to else flags.to_channel or channel_target.LATEST
@@ -118,8 +120,8 @@ def _checking(client: SyncClient, flags: Flags) -> Checking:
     )
 
 
-def _remove(client: SyncClient) -> int:
-    found, refused = _labelled(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
+def _remove_schedule(client: SyncClient) -> int:
+    found, refused = _labelled_objects(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
     left = (*refused, *cluster_runs.delete_all(client, schedule.deletions(found)))
     write(_not_removed(left))
     text = (
@@ -129,14 +131,14 @@ def _remove(client: SyncClient) -> int:
     return EXIT_FAILED if left else EXIT_OK
 
 
-def _labelled(
+def _labelled_objects(
     client: SyncClient, kinds: tuple[Resource, ...], *, monitored: bool
 ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[str]]:
     """Returns the schedule's objects (kind and metadata), and which kinds may not be listed, with why."""
     found, refused = list[tuple[Resource, dict[str, Any]]](), list[str]()
     for kind in (*((RULE,) if monitored else ()), *kinds):
         try:
-            found += [(kind, each) for each in cluster_runs.labelled(client, kind, f"{SCHEDULED_LABEL}=true")]
+            found += [(kind, each) for each in cluster_runs.labelled_metadata(client, kind, f"{SCHEDULED_LABEL}=true")]
         except Forbidden as error:
             refused.append(f"any {kind.kind} labelled {SCHEDULED_LABEL}=true: {error}")
     return found, refused
@@ -153,7 +155,7 @@ def _cron_job(client: SyncClient) -> CronJob | None:
         return None
 
 
-def _shown(client: SyncClient) -> Shown:
+def _read_schedule(client: SyncClient) -> Shown:
     found = _cron_job(client)
     if found is None:
         raise CommandError(_NOT_SCHEDULED)
@@ -180,7 +182,7 @@ def _code(shown: Shown) -> int:
     return EXIT_NEWS if last is not None and last.new else EXIT_OK
 
 
-def _text(shown: Shown) -> str:
+def _schedule_text(shown: Shown) -> str:
     annotations = shown.cron_job.metadata.annotations
     every, target = annotations.get(EVERY, "?"), annotations.get(TARGET, "?")
     lines = [f"Scheduled: every {every} ({shown.cron_job.spec.schedule} UTC), target {target}"]
@@ -207,7 +209,7 @@ def _time(when: datetime | None) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%SZ}" if when else "at an unknown time"
 
 
-def _data(shown: Shown, code: int) -> dict[str, Any]:
+def _as_data(shown: Shown, code: int) -> dict[str, Any]:
     annotations, last = shown.cron_job.metadata.annotations, shown.last
     return {
         "every": annotations.get(EVERY, ""),

@@ -48,19 +48,19 @@ def parse(text: str, name: str) -> tuple[Suppression, ...]:
     entries = document.get("suppressions") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise CommandError(f"{name}: has no list `suppressions`")
-    return tuple(_entry(entry, f"{name}: suppressions[{number}]") for number, entry in enumerate(entries))
+    return tuple(_parse_entry(entry, f"{name}: suppressions[{number}]") for number, entry in enumerate(entries))
 
 
-def _entry(entry: Any, where: str) -> Suppression:
+def _parse_entry(entry: Any, where: str) -> Suppression:
     if not isinstance(entry, dict):
         raise CommandError(f"{where}: is not a map")
     if unknown := sorted(map(str, entry.keys() - _FIELDS)):
         raise CommandError(f"{where}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
-    risk, reason = _text(entry, "risk", where), _text(entry, "reason", where)
+    risk, reason = _required_text(entry, "risk", where), _required_text(entry, "reason", where)
     return Suppression(risk, reason, _day(entry.get("until"), where), str(entry.get("cluster") or "*"))
 
 
-def _text(entry: dict[Any, Any], key: str, where: str) -> str:
+def _required_text(entry: dict[Any, Any], key: str, where: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str) or not value.strip():
         raise CommandError(f"{where}: {key} is missing")
@@ -76,14 +76,14 @@ def _day(value: Any, where: str) -> date | None:
         raise CommandError(f"{where}: until {str(value)!r} is not a day such as 2027-03-31") from error
 
 
-def applied(
+def apply_suppressions(
     risks: Iterable[Risk], suppressions: Sequence[Suppression], cluster: str, today: date
 ) -> tuple[tuple[Risk, ...], tuple[str, ...]]:
     """Returns the risks, with suppressed ones marked accepted, and warnings about expired entries."""
     marked: list[Risk] = []
     warnings: set[str] = set()
     for risk in risks:
-        matching = [each for each in suppressions if _matches(each, risk, cluster)]
+        matching = [each for each in suppressions if _fits_risk(each, risk, cluster)]
         valid = [each for each in matching if each.until is None or today <= each.until]
         warnings |= {
             f"{each} was suppressed until {each.until}, and counts again" for each in matching if each not in valid
@@ -95,16 +95,16 @@ def applied(
     return tuple(marked), tuple(sorted(warnings))
 
 
-def unused(suppressions: Iterable[Suppression], seen: Iterable[tuple[str, Sequence[Risk]]]) -> tuple[str, ...]:
+def unused_entries(suppressions: Iterable[Suppression], seen: Iterable[tuple[str, Sequence[Risk]]]) -> tuple[str, ...]:
     """Returns a warning for each entry that matched no risk of any cluster (name and risks)."""
     pairs = [(cluster, risk) for cluster, risks in seen for risk in risks]
     return tuple(
         f"{each} suppresses nothing: no such risk was found"
         for each in suppressions
-        if not any(_matches(each, risk, cluster) for cluster, risk in pairs)
+        if not any(_fits_risk(each, risk, cluster) for cluster, risk in pairs)
     )
 
 
-def _matches(suppression: Suppression, risk: Risk, cluster: str) -> bool:
+def _fits_risk(suppression: Suppression, risk: Risk, cluster: str) -> bool:
     # `fnmatchcase` and not `fnmatch`, whose case sensitivity depends on the platform.
     return fnmatchcase(risk.name, suppression.risk) and fnmatchcase(cluster, suppression.cluster)

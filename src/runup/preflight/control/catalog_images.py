@@ -27,9 +27,9 @@ from runup.checks.catalogue.olm.shared.olm_catalog_images import wanted
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major
-from runup.kernelmodules.control.image_stage import asked
+from runup.kernelmodules.control.image_stage import ask_registry
 from runup.kernelmodules.control.registries import Registries
-from runup.preflight.control.catalogs import read_catalog, unread
+from runup.preflight.control.catalogs import read_catalog, unread_catalog
 
 SUBSCRIPTIONS, SOURCES = resource_of(Subscription), resource_of(CatalogSource)
 WITHIN_S = 300.0
@@ -84,7 +84,7 @@ class CatalogImages:
 
     def seen(self, snapshot: Snapshot, context: Context) -> Catalogs:
         """Returns what is known of the catalogs for the update in `context`, and starts to read what is not."""
-        images = self._wanted(snapshot, context)
+        images = self._images_wanted(snapshot, context)
         # Answers about images that are no longer needed are dropped.
         self._known = {image: known for image, known in self._known.items() if image in images}
         now = self._clock.monotonic()
@@ -116,7 +116,7 @@ class CatalogImages:
             with suppress(asyncio.CancelledError):
                 await reading
 
-    def _wanted(self, snapshot: Snapshot, context: Context) -> dict[str, frozenset[str]]:
+    def _images_wanted(self, snapshot: Snapshot, context: Context) -> dict[str, frozenset[str]]:
         if not minor_or_major(context):
             return {}
         subscriptions, sources = snapshot.objects.get(SUBSCRIPTIONS, ()), snapshot.objects.get(SOURCES, ())
@@ -130,38 +130,43 @@ class CatalogImages:
     async def _read_all(self, due: Mapping[str, frozenset[str]]) -> None:
         try:
             for image, packages in due.items():
-                self._known[image] = await self._answer(image, packages)
+                self._known[image] = await self._read_or_failure(image, packages)
                 self._changed()
         finally:
             # Cleared before `changed` is called, so that whoever is told can start another read.
             self._reading = None
         self._changed()
 
-    async def _answer(self, image: str, packages: frozenset[str]) -> KnownCatalog:
+    async def _read_or_failure(self, image: str, packages: frozenset[str]) -> KnownCatalog:
         try:
-            return await self._read(image, packages)
+            return await self._read_catalog(image, packages)
         except Exception as error:  # noqa: BLE001 - a bug there costs this answer, not the preflight
             return self._failed(image, packages, f"{type(error).__name__}: {error}")
 
-    async def _read(self, image: str, packages: frozenset[str]) -> KnownCatalog:
+    async def _read_catalog(self, image: str, packages: frozenset[str]) -> KnownCatalog:
         notes: list[str] = []
         try:
             place = place_of(image) if image in self._named.values() else parse(image)
             if isinstance(place, LayoutPlace):
                 return self._of_layout(image, place, packages)
             access = await self._registries.access("", "", notes)
-            known = await asked(
-                place, access, lambda client: self._look(client, image, place, packages), within_s=self._within_s
+            known = await ask_registry(
+                place,
+                access,
+                lambda client: self._read_if_changed(client, image, place, packages),
+                within_s=self._within_s,
             )
-            return noted(known, notes)
+            return add_notes(known, notes)
         except TimeoutError:
             return self._failed(image, packages, f"it was not read within {self._within_s:g} s")
         except DecodeError as error:
             return self._failed(image, packages, f"the cluster's answer is not clear: {error}")
         except OciError as error:
-            return noted(self._failed(image, packages, error.message), notes)
+            return add_notes(self._failed(image, packages, error.message), notes)
 
-    def _look(self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]) -> KnownCatalog:
+    def _read_if_changed(
+        self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]
+    ) -> KnownCatalog:
         """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
         digest = client.resolve(place)
         known = self._known.get(image)
@@ -178,10 +183,10 @@ class CatalogImages:
         return KnownCatalog(catalog, "", self._clock.monotonic())
 
     def _failed(self, image: str, packages: frozenset[str], problem: str) -> KnownCatalog:
-        return KnownCatalog(unread(image, problem, packages), "", self._clock.monotonic())
+        return KnownCatalog(unread_catalog(image, problem, packages), "", self._clock.monotonic())
 
 
-def noted(known: KnownCatalog, notes: Sequence[str]) -> KnownCatalog:
+def add_notes(known: KnownCatalog, notes: Sequence[str]) -> KnownCatalog:
     """Returns a failed answer with `notes` added to its problem.
 
     The notes name what could not be read of the cluster, such as its pull secret.

@@ -49,27 +49,29 @@ def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders
     An OciError from `read_folders` becomes the catalog's problem.
     """
     choice = Choice(packages)
-    pick = Pick(MAX_CATALOG_BYTES, MAX_FILE_BYTES, choice.reads, file_based_catalog.slim)
+    pick = Pick(MAX_CATALOG_BYTES, MAX_FILE_BYTES, choice.reads, file_based_catalog.keep_used_schemas)
     try:
         files = read_folders((ROOT,), pick)
         if not files:
-            return unread(image, f"it is not a file-based catalog: it has no folder {ROOT}", packages)
+            return unread_catalog(image, f"it is not a file-based catalog: it has no folder {ROOT}", packages)
         catalog_packages = file_based_catalog.parse({f"{path}.json": data for path, data in files.items()})
     except (OciError, BadCatalog) as error:
-        return unread(image, str(error), packages)
+        return unread_catalog(image, str(error), packages)
     if not packages & set(catalog_packages) and choice.specimen not in catalog_packages:
         # Other catalog layouts have their packages elsewhere, so that a missing folder proves nothing there.
         folders = ", ".join(file_based_catalog.folders(packages))
-        return unread(image, f"it has none of {folders}, and its packages are not in folders of their names", packages)
-    return TargetCatalog(image, _only(catalog_packages, packages), looked_for=packages)
+        return unread_catalog(
+            image, f"it has none of {folders}, and its packages are not in folders of their names", packages
+        )
+    return TargetCatalog(image, _only_packages(catalog_packages, packages), looked_for=packages)
 
 
-def unread(image: str, problem: str, packages: frozenset[str]) -> TargetCatalog:
+def unread_catalog(image: str, problem: str, packages: frozenset[str]) -> TargetCatalog:
     """Returns a catalog of which nothing is known."""
     return TargetCatalog(image, problem=problem, looked_for=packages)
 
 
-def _only(
+def _only_packages(
     found: Mapping[str, file_based_catalog.Package], packages: frozenset[str]
 ) -> dict[str, file_based_catalog.Package]:
     return {name: package for name, package in found.items() if name in packages}

@@ -57,13 +57,15 @@ class Runner:
         # The time is part of the context, and always differs; `keep_s` limits the age instead.
         timeless, now = replace(context, now=_NO_TIME), self._clock.monotonic()
         last = self._said.get(check.name)
-        if last is not None and self._stands(last, check, timeless, news, now):
+        if last is not None and self._is_still_valid(last, check, timeless, news, now):
             return last.outcome
         outcome = await self.run(check, snapshot, context)
         self._said[check.name] = _Said(outcome, now, timeless, news)
         return outcome
 
-    def _stands(self, said: _Said, check: Check, context: Context, news: Mapping[Resource, int], now: float) -> bool:
+    def _is_still_valid(
+        self, said: _Said, check: Check, context: Context, news: Mapping[Resource, int], now: float
+    ) -> bool:
         if now - said.at >= self._keep_s or check.name in self._left_behind or said.context != context:
             return False
         asked = said.outcome.asked | set(check.reads)
@@ -75,7 +77,7 @@ class Runner:
             return could_not_tell(check, f"did not finish in {self._limit_s:g} s, and still runs")
         started = self._clock.monotonic()
         done: asyncio.Future[CheckOutcome] = asyncio.get_running_loop().create_future()
-        self._start(check, lambda: run_check(check, snapshot, context), done)
+        self._start_thread(check, lambda: run_check(check, snapshot, context), done)
         finished, _ = await asyncio.wait({done}, timeout=self._limit_s)
         took_s = self._clock.monotonic() - started
         if not finished:
@@ -83,10 +85,10 @@ class Runner:
             return replace(could_not_tell(check, f"did not finish in {self._limit_s:g} s"), duration_seconds=took_s)
         return replace(done.result(), duration_seconds=took_s)
 
-    def _start(self, check: Check, work: Callable[[], CheckOutcome], done: asyncio.Future[CheckOutcome]) -> None:
+    def _start_thread(self, check: Check, work: Callable[[], CheckOutcome], done: asyncio.Future[CheckOutcome]) -> None:
         loop = asyncio.get_running_loop()
 
-        def finish(outcome: CheckOutcome) -> None:
+        def hand_over(outcome: CheckOutcome) -> None:
             self._left_behind.discard(check.name)
             if not done.done():
                 done.set_result(outcome)
@@ -94,7 +96,7 @@ class Runner:
         def run() -> None:
             outcome = work()
             try:
-                loop.call_soon_threadsafe(finish, outcome)
+                loop.call_soon_threadsafe(hand_over, outcome)
             except RuntimeError:
                 return  # the loop is gone: the process ends
 

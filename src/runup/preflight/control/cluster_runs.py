@@ -138,12 +138,12 @@ def sweep(client: SyncClient, clock: Clock) -> tuple[str, ...]:
     for kind in KINDS:
         # What others left is no reason to refuse a run to somebody who may not look for it.
         with suppress(Forbidden):
-            every = labelled(client, kind, RUN_LABEL)
+            every = labelled_metadata(client, kind, RUN_LABEL)
             found += [(kind, metadata) for metadata in every if cluster_run.is_left_over(metadata, now)]
     return delete_all(client, cluster_run.deletions_of(cluster_run.with_reports(found)))
 
 
-def labelled(client: SyncClient, resource: Resource, label: str) -> list[JSON]:
+def labelled_metadata(client: SyncClient, resource: Resource, label: str) -> list[JSON]:
     """Returns the metadata of all objects with `label`; none of a kind that is not served. Raises KubeError."""
     try:
         listing = client.listing_raw(resource, label_selector=label)

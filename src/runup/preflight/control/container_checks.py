@@ -22,7 +22,7 @@ from runup.checks.decide.container_outcome import TAIL_BYTES, TAIL_LINES, has_en
 from runup.checks.decide.declarative import NOT_HERE
 from runup.checks.decide.engine import CheckOutcome, could_not_tell, run_check
 from runup.checks.decide.model import Check, Context, Snapshot
-from runup.preflight.decide.container_check_pods import CONTAINER, RUN_ANNOTATION, SELECTOR, run_of, usable
+from runup.preflight.decide.container_check_pods import CONTAINER, RUN_ANNOTATION, SELECTOR, is_pinned, run_of
 from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
 
 # Seconds: until a Pod must exist, the time beyond its own limit until it must end (its image is pulled first), and the
@@ -76,7 +76,7 @@ class Containers:
     def wanted(self) -> tuple[ReportedContainer, ...]:
         """The containers that the managing operator is to run now, for the report."""
         asked = (check for check in self._checks if check.name in self._runs)
-        return tuple(_wanted(check, self._runs[check.name]) for check in asked)
+        return tuple(_reported_container(check, self._runs[check.name]) for check in asked)
 
     async def run(self) -> None:
         """Follows the Pods until cancelled, if there are container checks."""
@@ -90,12 +90,12 @@ class Containers:
         """Returns the last outcome of each check, by name; a check without an outcome yet is missing."""
         outcomes: dict[str, CheckOutcome] = {}
         for check in self._checks:
-            latest = self._refused(check, context) or await self._asked(check, context)
+            latest = self._outcome_without_run(check, context) or await self._last_outcome(check, context)
             if latest is not None:
                 outcomes[check.name] = latest
         return outcomes
 
-    def _refused(self, check: Check, context: Context) -> CheckOutcome | None:
+    def _outcome_without_run(self, check: Check, context: Context) -> CheckOutcome | None:
         """Returns the outcome that is known without a container: it is skipped, or its container cannot be run."""
         assert check.container is not None
         if not check.applies_to(context):
@@ -103,13 +103,13 @@ class Containers:
         if not self._id:
             return could_not_tell(check, NOT_HERE)
         image = check.container.image
-        if not usable(self._images.get(image, "")):
+        if not is_pinned(self._images.get(image, "")):
             return could_not_tell(check, f"the release's image-references name no image {image!r} by digest")
         if check.name not in self._runs and len(self._runs) >= MAX_CONTAINERS:
             return could_not_tell(check, f"it is one more than the {MAX_CONTAINERS} containers that are run for checks")
         return None
 
-    async def _asked(self, check: Check, context: Context) -> CheckOutcome | None:
+    async def _last_outcome(self, check: Check, context: Context) -> CheckOutcome | None:
         """Returns the check's last outcome.
 
         Requests another run when one is due, and reads the result of one that ended.
@@ -122,19 +122,19 @@ class Containers:
                 run.number, run.asked_at, run.ended_at, run.no_log = run.number + 1, now, None, ""
             return run.said
         pod = self._pod(check, run)
-        latest = await self._said(check, run, context, pod) if pod is not None and has_ended(pod) else None
+        latest = await self._outcome_from_log(check, run, context, pod) if pod is not None and has_ended(pod) else None
         if latest is None:
-            latest = self._over(check, run, pod, now)
+            latest = self._outcome_if_overdue(check, run, pod, now)
         if latest is not None:
             run.said, run.ended_at = latest, now
         return run.said
 
     def _pod(self, check: Check, run: _Run) -> Pod | None:
-        wanted = run_of(self._id, _wanted(check, run))
+        wanted = run_of(self._id, _reported_container(check, run))
         pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted)
         return next(pods, None)
 
-    def _over(self, check: Check, run: _Run, pod: Pod | None, now: float) -> CheckOutcome | None:
+    def _outcome_if_overdue(self, check: Check, run: _Run, pod: Pod | None, now: float) -> CheckOutcome | None:
         """Returns Unknown for a run that is past its time limit, or whose Pods may not be read; else None."""
         assert check.container is not None
         error = self.pods.error or ""
@@ -148,7 +148,7 @@ class Containers:
             return without_log(check, pod, f"after {limit_s:.0f} s {run.no_log}")
         return could_not_tell(check, f"after {limit_s:.0f} s {why_it_waits(pod)}")
 
-    async def _said(self, check: Check, run: _Run, context: Context, pod: Pod) -> CheckOutcome | None:
+    async def _outcome_from_log(self, check: Check, run: _Run, context: Context, pod: Pod) -> CheckOutcome | None:
         """Returns the outcome that the container of `pod` wrote; None if its log is to be requested again."""
         path = calls.path_of(resource_of(Pod), pod.metadata.namespace, pod.metadata.name, "log")
         query = (("container", CONTAINER), ("tailLines", str(TAIL_LINES)), ("limitBytes", str(TAIL_BYTES)))
@@ -163,13 +163,13 @@ class Containers:
         return outcome(check, pod, log, context, self._id)
 
 
-def _wanted(check: Check, run: _Run) -> ReportedContainer:
+def _reported_container(check: Check, run: _Run) -> ReportedContainer:
     assert check.container is not None
     return ReportedContainer(
         check=check.name, image=check.container.image, run=run.number, timeout_seconds=check.container.timeout_s
     )
 
 
-def waiting(checks: Iterable[Check], known: Mapping[str, Any]) -> tuple[str, ...]:
+def names_waiting(checks: Iterable[Check], known: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the names of the container checks that have no outcome yet."""
     return tuple(check.name for check in checks if check.container is not None and check.name not in known)

@@ -36,7 +36,7 @@ def ensure(client: SyncClient) -> None:
     """Creates the ConfigMap if there is none. Raises KubeError."""
     if read_kept(client) is None:
         with suppress(AlreadyExists):
-            client.send(calls.create(CONFIG_MAP, kept_history.empty(), field_manager=FIELD_MANAGER))
+            client.send(calls.create(CONFIG_MAP, kept_history.empty_config_map(), field_manager=FIELD_MANAGER))
 
 
 def add(client: SyncClient, report: Report) -> None:

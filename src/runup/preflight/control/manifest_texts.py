@@ -34,12 +34,12 @@ def of_files(typed: Iterable[str]) -> Manifests:
     """Returns the manifests in files and folders; `-` is standard input."""
     objects: list[Manifest] = []
     problems: list[str] = []
-    for place, text in _texts(typed, problems):
+    for place, text in _read_texts(typed, problems):
         _read(place, text, objects, problems)
     return Manifests(tuple(objects), tuple(problems))
 
 
-def _texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str, str]]:
+def _read_texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str, str]]:
     for name in typed:
         if name == STDIN:
             yield "standard input", sys.stdin.read()
@@ -111,14 +111,14 @@ async def of_helm(client: Client) -> Manifests:
     problems: list[str] = []
     for resource in (_SECRETS, _MAPS):
         try:
-            async for item in _items(client, resource):
+            async for item in _list_pages(client, resource):
                 _release(item, resource, objects, problems)
         except ApiError as error:
             problems.append(f"{resource.plural} labelled {_DEPLOYED} ({error.message})")
     return Manifests(tuple(objects), tuple(problems))
 
 
-async def _items(client: Client, resource: Resource) -> AsyncIterator[Mapping[str, Any]]:
+async def _list_pages(client: Client, resource: Resource) -> AsyncIterator[Mapping[str, Any]]:
     token = ""
     while True:
         call = calls.list_raw(resource, "", label_selector=_DEPLOYED, limit=_PAGE, continue_=token)
@@ -135,7 +135,7 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     metadata = item.get("metadata") or {}
     record = f"{resource.kind} {metadata.get('namespace')}/{metadata.get('name')}"
     try:
-        release = unpacked(str((item.get("data") or {}).get("release") or ""), twice=resource is _SECRETS)
+        release = unpack_release(str((item.get("data") or {}).get("release") or ""), twice=resource is _SECRETS)
     except ValueError as error:
         problems.append(f"{record} ({error})")
         return
@@ -148,7 +148,7 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     objects += [Manifest(each.api_version, each.kind, each.namespace, each.name, place) for each in found]
 
 
-def unpacked(text: str, *, twice: bool) -> dict[str, Any]:
+def unpack_release(text: str, *, twice: bool) -> dict[str, Any]:
     """Returns a release as Helm keeps it: JSON, packed by gzip, as base64. A Secret encodes it `twice`.
 
     Raises ValueError. Source: helm, pkg/storage/driver/util.go (decodeRelease).

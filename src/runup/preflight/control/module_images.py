@@ -19,12 +19,12 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.decide.model import Snapshot
-from runup.kernelmodules.control.module_readiness import Wanted, assess
+from runup.kernelmodules.control.module_readiness import Wanted, assess_modules
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
 from runup.kernelmodules.decide.toolkit import TOOLKIT
-from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, flavours, live
+from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, flavours, loading_modules
 
 NO_TOOLKIT = f"no {TOOLKIT} is among the images of the target's release, so which kernels it brings is not known"
 MODULES, NODES = resource_of(Module), resource_of(Node)
@@ -84,7 +84,7 @@ class ModuleImages:
         self._known = {
             key: known for key, known in self._known.items() if key in inputs and known.input.same_as(inputs[key])
         }
-        self._ask(inputs, nodes)
+        self._start_asking(inputs, nodes)
         return PreflightResults(tuple(each for known in self._known.values() for each in known.found))
 
     async def settled(self, snapshot: Snapshot) -> PreflightResults:
@@ -102,24 +102,26 @@ class ModuleImages:
             with suppress(asyncio.CancelledError):
                 await self._asking
 
-    def _ask(self, inputs: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
+    def _start_asking(self, inputs: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         """Starts to ask for the Modules that have no answer, or one that is due again."""
         now = self._clock.monotonic()
         due = {key: each for key, each in inputs.items() if key not in self._known or self._known[key].is_due(now)}
         if due and self._asking is None:
-            self._asking = asyncio.create_task(self._answer(due, nodes))
-            self._asking.add_done_callback(self._done)
+            self._asking = asyncio.create_task(self._ask_modules(due, nodes))
+            self._asking.add_done_callback(self._on_answered)
 
-    async def _answer(self, open_: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
+    async def _ask_modules(self, open_: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         try:
-            answers = await assess([each.module for each in open_.values()], nodes, self._wanted, self._registries)
+            answers = await assess_modules(
+                [each.module for each in open_.values()], nodes, self._wanted, self._registries
+            )
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
             answers = tuple(_failed(key, error) for key in open_)
         for key, each in open_.items():
             own_answers = tuple(one for one in answers if NamespacedName(one.namespace, one.name) == key)
             self._known[key] = KnownModule(each, own_answers, self._clock.monotonic())
 
-    def _done(self, asking: asyncio.Task[Any]) -> None:
+    def _on_answered(self, asking: asyncio.Task[Any]) -> None:
         self._asking = None
         if not asking.cancelled():
             self._changed()
@@ -131,4 +133,4 @@ def _failed(key: NamespacedName, error: Exception) -> Readiness:
 
 
 def _inputs(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:
-    return {key_of(module): ModuleInput(module, flavours(module, nodes)) for module in live(modules)}
+    return {key_of(module): ModuleInput(module, flavours(module, nodes)) for module in loading_modules(modules)}

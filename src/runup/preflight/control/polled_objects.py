@@ -38,12 +38,12 @@ class Lookups:
     async def run(self) -> None:
         """Reads the objects again and again until cancelled."""
         while True:
-            wanted = self._wanted()
+            wanted = self._pairs_wanted()
             if wanted is not None:
-                await self._look(wanted)
+                await self._read_wanted(wanted)
             await self._until_due(wanted)
 
-    def _wanted(self) -> list[tuple[str, str]] | None:
+    def _pairs_wanted(self) -> list[tuple[str, str]] | None:
         """Returns the sorted (namespace, name) pairs to read; None if they are not known yet.
 
         Returns an empty list if the objects that refer to them cannot be read.
@@ -54,7 +54,7 @@ class Lookups:
         references = {self.resource.names(obj) for obj in of.all()} if of.synced else None
         return None if references is None else sorted(each for each in references if each[1])
 
-    async def _look(self, wanted: list[tuple[str, str]]) -> None:
+    async def _read_wanted(self, wanted: list[tuple[str, str]]) -> None:
         """Reads the wanted objects into the cache, or records there why they cannot be read."""
         objects: list[Any] = []
         undecoded: list[Any] = []
@@ -83,7 +83,7 @@ class Lookups:
         try:
             while not alarm.done():
                 self._called.clear()
-                if self._wanted() != looked:
+                if self._pairs_wanted() != looked:
                     return
                 called = asyncio.ensure_future(self._called.wait())
                 await asyncio.wait((alarm, called), return_when=asyncio.FIRST_COMPLETED)

@@ -18,7 +18,7 @@ from kubekit.errors import Terminal
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import parse
 from runup.checks.decide import target_manifests as manifests
-from runup.checks.decide.declared_checks import unusable
+from runup.checks.decide.declared_checks import unusable_check
 from runup.checks.decide.model import Check
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.release_metadata import MetadataError, parse_image_references, parse_release_metadata
@@ -86,18 +86,18 @@ def python_checks(
 ) -> tuple[Check, ...]:
     """Returns the checks that packages in the image offer: an entry point names a `Check` or an iterable of them."""
     points = importlib.metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
-    return tuple(check for point in sorted(points, key=lambda point: point.name) for check in _loaded(point))
+    return tuple(check for point in sorted(points, key=lambda point: point.name) for check in _load_entry_point(point))
 
 
-def _loaded(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]:
+def _load_entry_point(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]:
     try:
         loaded = point.load()
         checks = (loaded,) if isinstance(loaded, Check) else tuple(loaded)
     except Exception as error:  # noqa: BLE001 - a package that cannot be imported is one check's trouble
-        return (unusable(point.name, f"{point.value} cannot be loaded: {type(error).__name__}: {error}"),)
+        return (unusable_check(point.name, f"{point.value} cannot be loaded: {type(error).__name__}: {error}"),)
     wrong = next((check for check in checks if not isinstance(check, Check)), None)
     if wrong is not None:
-        return (unusable(point.name, f"{point.value} offers a {type(wrong).__name__}, not a Check"),)
+        return (unusable_check(point.name, f"{point.value} offers a {type(wrong).__name__}, not a Check"),)
     return checks
 
 

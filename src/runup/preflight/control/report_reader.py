@@ -79,7 +79,7 @@ class ReportReader:
     def clear(self) -> None:
         """Stops following any report: `run` then removes the folders of all preflights, the last one's included."""
         self.follow("")
-        self._stay("")
+        self._follow_attempt("")
 
     @property
     def seen(self) -> ReportSeen | None:
@@ -93,7 +93,7 @@ class ReportReader:
         self._turn_to(preflight_id)
         self._text = None
         if preflight_id:
-            self._stay(preflight_id)
+            self._follow_attempt(preflight_id)
             self.poll()
 
     def follow_map(self, preflight_id: str, config_map: ConfigMap | None) -> None:
@@ -109,26 +109,28 @@ class ReportReader:
         path = self._folder / self._id / report.FILE_NAME
         text = self._text
         if text is not None:
-            return self._look(text, lambda: parse(text.encode(), self._id, self._clock))
+            return self._read_if_changed(text, lambda: parse(text.encode(), self._id, self._clock))
         signature = _signature(path)
-        return signature is not None and self._look(signature, lambda: read_file(path, self._id, self._clock))
+        return signature is not None and self._read_if_changed(
+            signature, lambda: read_file(path, self._id, self._clock)
+        )
 
-    def _look(self, signature: Signature, read: Callable[[], ReportSeen]) -> bool:
+    def _read_if_changed(self, signature: Signature, read: Callable[[], ReportSeen]) -> bool:
         if signature == self._signature:
             return False
         is_new = signature != self._noticed
         if is_new:
             self._noticed, self._changed_at = signature, self._clock.monotonic()
         if self._seen is None or self._allowance.take(self._clock.monotonic()):
-            self._take(signature, read())
+            self._keep_read(signature, read())
             return True
         # Read once to see whether it is the end that everybody waits for, which does not wait for its turn.
         if is_new and not self._completed and _is_complete(seen := read()):
-            self._take(signature, seen)
+            self._keep_read(signature, seen)
             return True
         return False
 
-    def _take(self, signature: Signature, seen: ReportSeen) -> None:
+    def _keep_read(self, signature: Signature, seen: ReportSeen) -> None:
         self._signature, self._seen = signature, seen
         self._completed = self._completed or _is_complete(seen)
 
@@ -137,7 +139,7 @@ class ReportReader:
             self._id, self._signature, self._noticed, self._seen = preflight_id, None, None, None
             self._text, self._completed = None, False
 
-    def _stay(self, preflight_id: str) -> None:
+    def _follow_attempt(self, preflight_id: str) -> None:
         if self._keep != preflight_id:
             self._keep = preflight_id
             self._over = tuple(folders_of_others(self._folder, preflight_id))

@@ -6,7 +6,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.errors import ApiError
 from runup.checks.decide.model import Check
-from runup.checks.decide.requested_apis import metrics_check, requested
+from runup.checks.decide.requested_apis import metrics_check, requested_versions
 
 
 async def asked_for(client: Client) -> Check:
@@ -15,4 +15,4 @@ async def asked_for(client: Client) -> Check:
         answer = await client.send(calls.get_path("/metrics"))
     except ApiError as error:
         return metrics_check((), f"the API server's metrics: {error.message}")
-    return metrics_check(requested(answer.decode(errors="replace")))
+    return metrics_check(requested_versions(answer.decode(errors="replace")))

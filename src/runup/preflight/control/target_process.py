@@ -36,12 +36,12 @@ from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_path import is_kubernetes, on_the_way, steps, update_of_kubernetes, version_of
 from runup.checks.decide.model import Check, Context, Snapshot
-from runup.checks.decide.results import Header, completed, failed, running
+from runup.checks.decide.results import Header, completed_report, failed, running_report
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries, listing
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.preflight.control.catalog_images import CatalogImages
 from runup.preflight.control.check_runner import LIMIT_S, Runner
-from runup.preflight.control.container_checks import Containers, waiting
+from runup.preflight.control.container_checks import Containers, names_waiting
 from runup.preflight.control.module_images import ModuleImages
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import Sink
@@ -150,15 +150,15 @@ class PreflightTarget:
         self.once = once
         beating = asyncio.create_task(self.beat())
         try:
-            await self._run()
+            await self._evaluate_until_stopped()
         finally:
             beating.cancel()
             with suppress(asyncio.CancelledError):
                 await beating
 
-    async def _run(self) -> None:
+    async def _evaluate_until_stopped(self) -> None:
         # A first report before any request, so that the operator sees that the process runs.
-        await self.write(running(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
+        await self.write(running_report(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
         try:
             source, checks = await self.prepare()
         except Terminal as error:
@@ -215,17 +215,19 @@ class PreflightTarget:
         wait_s = self.timing.retry_s
         while True:
             try:
-                return await self._prepared()
+                return await self._prepare_once()
             except Transient as error:
                 if self.once:
                     raise
                 self.log.warning("the API server did not answer", error=str(error), retry_in_seconds=wait_s)
                 header = self._header(self.request.source_version)
-                await self.write(running(header, (), 0, self.clock.now(), f"waiting for the API server: {error}"))
+                await self.write(
+                    running_report(header, (), 0, self.clock.now(), f"waiting for the API server: {error}")
+                )
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
 
-    async def _prepared(self) -> tuple[Version, tuple[Check, ...]]:
+    async def _prepare_once(self) -> tuple[Version, tuple[Check, ...]]:
         """Returns what `prepare` does. Raises Transient if the API server cannot be reached."""
         self._missing.clear()
         cluster, gate = await self._read(ClusterVersion, "version"), await self._read(FeatureGate, "cluster")
@@ -259,8 +261,8 @@ class PreflightTarget:
         while waiting := reads.waiting:
             raise_if_over(following)
             self.changed.clear()
-            why = reads.trouble or reading(reads.kinds, {str(resource) for resource in waiting})
-            await self.write(running(self._header(str(source)), (), total, self.clock.now(), why))
+            why = reads.trouble or reading_text(reads.kinds, {str(resource) for resource in waiting})
+            await self.write(running_report(self._header(str(source)), (), total, self.clock.now(), why))
             await self.changed.wait()
 
     async def until_changed(self) -> None:
@@ -297,7 +299,7 @@ class PreflightTarget:
 
         A check that waits for a container, a query or a catalog is left out; the report then stays `running`.
         """
-        snapshot, news, now = self._known(reads, checks), reads.news, self.clock.now()
+        snapshot, news, now = self._known_snapshot(reads, checks), reads.news, self.clock.now()
         target, kubernetes = self._target()
         namespace = self.request.namespace
         module_images = await self._images.settled(snapshot) if self.once else self._images.seen(snapshot)
@@ -323,10 +325,10 @@ class PreflightTarget:
         outcomes: list[CheckOutcome] = []
         of_containers = await containers.look(context)
         undecided = {check.name for check in checks if check.query in unanswered or catalogs.awaited(check.name)}
-        awaited = (*waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
+        awaited = (*names_waiting(checks, of_containers), *(check.name for check in checks if check.name in undecided))
         for check in checks:
             if self.shows_progress():
-                await self.write(running(header, outcomes, len(checks), now), containers.wanted)
+                await self.write(running_report(header, outcomes, len(checks), now), containers.wanted)
             if check.container is None and check.name not in undecided:
                 outcomes.append(await self._runner.current(check, snapshot, context, news))
             elif check.name in of_containers:
@@ -334,13 +336,13 @@ class PreflightTarget:
         self.evaluated, self.evaluated_at = True, self.clock.monotonic()
         if self.kind is ClusterKind.KUBERNETES:
             header = replaced(header, steps=await self._steps(checks, snapshot, context, outcomes))
-        report = completed(header, outcomes, self.clock.now())
+        report = completed_report(header, outcomes, self.clock.now())
         if awaited:
             progress = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
-            report = running(header, outcomes, len(checks), now, progress)
+            report = running_report(header, outcomes, len(checks), now, progress)
         await self.write(report, containers.wanted)
 
-    def _known(self, reads: WatchedKinds, checks: Sequence[Check]) -> Snapshot:
+    def _known_snapshot(self, reads: WatchedKinds, checks: Sequence[Check]) -> Snapshot:
         """Returns what is known of the cluster; of the kinds of OpenShift, that another cluster has none."""
         snapshot = reads.snapshot()
         if self.kind is ClusterKind.OPENSHIFT:
@@ -391,7 +393,7 @@ class PreflightTarget:
             # Nothing changed: the times of the last report are kept, apart from that of the evaluation.
             report = replace(self._last, observed_time=report.observed_time)
         async with self._writing:
-            if not await self._put(report):
+            if not await self._store_report(report):
                 return
         self.log.info(
             "report written",
@@ -411,11 +413,11 @@ class PreflightTarget:
                 await self.clock.sleep(max(min(left_s, self.timing.latest_s), self.timing.progress_s))
                 continue
             async with self._writing:
-                written = await self._put(replace(self._last, heartbeat_time=self.clock.now()), again=False)
+                written = await self._store_report(replace(self._last, heartbeat_time=self.clock.now()), again=False)
             if not written:
                 await self.clock.sleep(self.timing.retry_s)
 
-    async def _put(self, report: Report, *, again: bool = True) -> bool:
+    async def _store_report(self, report: Report, *, again: bool = True) -> bool:
         """Stores the report and returns whether that succeeded.
 
         With `again`, a report of a finished evaluation is retried until it is stored. Raises OSError if only one
@@ -440,7 +442,7 @@ class PreflightTarget:
         return True
 
 
-def reading(kinds: set[str], missing: set[str]) -> str:
+def reading_text(kinds: set[str], missing: set[str]) -> str:
     """Returns the progress of reading, for example `reading the cluster: 5 of 8 kinds, not yet nodes`."""
     names = sorted(name.partition(".")[0] for name in missing)
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -463,10 +465,10 @@ def raise_if_over(following: asyncio.Task[None]) -> None:
 
 def same_but_times(a: Report, b: Report) -> bool:
     """Returns whether two reports differ only in times and durations."""
-    return _timeless(a) == _timeless(b)
+    return _without_times(a) == _without_times(b)
 
 
-def _timeless(report: Report) -> Report:
+def _without_times(report: Report) -> Report:
     checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
     epoch: datetime | None = None
     return replace(report, observed_time=epoch, completion_time=epoch, heartbeat_time=epoch, checks=checks)
@@ -508,4 +510,6 @@ def filters_of(request: Request, source: Version, cluster: ClusterVersion | None
 
 def _capabilities(cluster: ClusterVersion, gates: frozenset[str]) -> Capabilities:
     """Returns the capabilities that the cluster will have: those it asks for, and those it has and cannot turn off."""
-    return capabilities.enabled(cluster.spec.capabilities, gates, cluster.status.capabilities.enabled_capabilities)
+    return capabilities.enabled_capabilities(
+        cluster.spec.capabilities, gates, cluster.status.capabilities.enabled_capabilities
+    )

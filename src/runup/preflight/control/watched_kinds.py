@@ -21,7 +21,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.watch import Reflector
 from runup.checks.decide.model import Snapshot
-from runup.checks.decide.reads import Lookup, Slim, known, namespace_of, type_of
+from runup.checks.decide.reads import Lookup, Slim, has_type, namespace_of, type_of
 from runup.preflight.control.polled_objects import Lookups
 
 # Refusals that waiting does not change (kubekit.kube.watch.why_unreadable).
@@ -48,7 +48,7 @@ class WatchedKinds:
         self._reflectors: list[Reflector[Any] | Lookups] = []
         self._listed: dict[Resource, tuple[Any, ...]] = {}
         self._news: Counter[Resource] = Counter()
-        self._unknown = {item: "this release has no type for it" for item in resources if not known(item)}
+        self._unknown = {item: "this release has no type for it" for item in resources if not has_type(item)}
         # A Lookup needs the cache of the objects that refer to it, so lookups come last.
         for resource in sorted(dict.fromkeys(resources), key=lambda each: isinstance(each, Lookup)):
             if resource not in self._unknown:
@@ -60,21 +60,21 @@ class WatchedKinds:
         slim = resource if isinstance(resource, Slim) else None
         cache: Cache[Any] = Cache(kind, keep=slim.keep if slim else None)
 
-        def news() -> None:
+        def count_news() -> None:
             self._news[resource] += 1
             changed()
 
-        def heard(changes: Changes[Any]) -> None:
+        def on_changes(changes: Changes[Any]) -> None:
             # A heartbeat that changes none of the kept fields is not a change.
             if any(old is None or new is None or _unversioned(old) != _unversioned(new) for _, old, new in changes):
                 self._listed.pop(resource, None)
-                news()
+                count_news()
 
-        cache.add_changes_listener(heard)
-        cache.add_state_listener(news)
+        cache.add_changes_listener(on_changes)
+        cache.add_state_listener(count_news)
         self.caches[resource] = cache
         if resource.kind == "CustomResourceDefinition":
-            cache.add_changes_listener(self._hurry)
+            cache.add_changes_listener(self._hurry_missing)
         if isinstance(resource, Lookup):
             self._reflectors.append(Lookups(client, resource, self.caches.get(resource.of or resource), cache, clock))
             return
@@ -90,7 +90,7 @@ class WatchedKinds:
             )
         )
 
-    def _hurry(self, changes: Changes[Any]) -> None:
+    def _hurry_missing(self, changes: Changes[Any]) -> None:
         """Lists the kinds of new and changed definitions at once, if they are missing: they may be served by now."""
         defined = {new.metadata.name for _, _, new in changes if new is not None}
         for reflector in self._reflectors:

@@ -74,7 +74,7 @@ class Cause(msgspec.Struct, Generic[R], frozen=True):
     @property
     def severity(self) -> str:
         """The highest severity of its risks."""
-        return min((risk.severity for risk in self.risks), key=_gravity)
+        return min((risk.severity for risk in self.risks), key=_severity_rank)
 
 
 class _Parent(NamedTuple):
@@ -93,12 +93,12 @@ class _Scene:
         self.by_name = {risk.name: risk for risk in risks}
         self.broken_nodes = {node: words for risk in risks for node, words in _named_nodes(risk)}
         self.not_ready = {
-            item.name for risk in risks if risk.name == "NodeNotReady" and _applies(risk) for item in risk.resources
+            item.name for risk in risks if risk.name == "NodeNotReady" and _does_apply(risk) for item in risk.resources
         }
 
     def of_family(self, *families: str) -> list[Groupable]:
         """Returns the applying risks of these families, the gravest first."""
-        return sorted((r for r in self.risks if family(r.name) in families and _applies(r)), key=_weight)
+        return sorted((r for r in self.risks if family(r.name) in families and _does_apply(r)), key=_weight)
 
 
 class Rule(NamedTuple):
@@ -112,7 +112,7 @@ class Rule(NamedTuple):
     source: str
 
 
-def grouped(risks: Iterable[R]) -> tuple[Cause[R], ...]:
+def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     """Returns the causes of the risks, those first that stop an update first; every risk is in one of them."""
     given = tuple(risks)
     scene = _Scene(given)
@@ -277,7 +277,7 @@ def _of_operator(risk: Groupable, scene: _Scene) -> _Parent | None:
     for worse in _OPERATOR_HEALTH:
         if worse == family(risk.name):
             break
-        if (other := scene.by_name.get(f"{worse}-{name}")) is not None and _applies(other):
+        if (other := scene.by_name.get(f"{worse}-{name}")) is not None and _does_apply(other):
             return _Parent(other.name, follows=_says_no_more(risk, other))
     return None
 
@@ -387,7 +387,7 @@ RULES: tuple[Rule, ...] = (
 def _parent(risk: Groupable, scene: _Scene) -> _Parent | None:
     if risk.cause in scene.by_name and risk.cause != risk.name:
         return _Parent(risk.cause)
-    if not _applies(risk):
+    if not _does_apply(risk):
         return _of_same_object(risk, scene) if not risk.lacking else None
     for rule in RULES:
         if rule.families and family(risk.name) not in rule.families:
@@ -425,7 +425,7 @@ def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], 
 
 def _one_thing(risk: Groupable, other: Groupable) -> bool:
     """Returns whether two risks about the same objects are one thing to see to."""
-    if not _applies(risk):
+    if not _does_apply(risk):
         return not (risk.lacking or other.lacking)
     # Whether the operator is worse off has a rule of its own.
     if any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources):
@@ -439,7 +439,7 @@ def _says_no_more(risk: Groupable, other: Groupable) -> bool:
     own = _OWN_REASON.search(_SINCE.sub("", risk.message))
     of_operators = risk.name.startswith("ClusterOperator")
     same = _after_colon(risk.message) == _after_colon(other.message)
-    return (of_operators and own is None) or same or not _applies(risk)
+    return (of_operators and own is None) or same or not _does_apply(risk)
 
 
 def _after_colon(message: str) -> str:
@@ -450,20 +450,20 @@ def _identity(item: ReportedResource) -> tuple[str, str, str, str]:
     return item.group, item.kind, item.namespace, item.name
 
 
-def _applies(risk: Groupable) -> bool:
+def _does_apply(risk: Groupable) -> bool:
     return risk.applies == "True"
 
 
-def _gravity(severity: str) -> int:
+def _severity_rank(severity: str) -> int:
     return SEVERITIES.get(severity, 1)
 
 
 def _weight(risk: Groupable) -> tuple[bool, int, int, str]:
-    return not _applies(risk), _gravity(risk.severity), stage(risk), risk.name
+    return not _does_apply(risk), _severity_rank(risk.severity), stage(risk), risk.name
 
 
 def _order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
     """Returns the sort key of a cause: what applies first, information last, then by when it stops the update."""
-    applies = any(map(_applies, cause.risks))
+    applies = any(map(_does_apply, cause.risks))
     first = min(map(stage, cause.risks))
-    return not applies, cause.severity == "info", first, _gravity(cause.severity), -len(cause.risks), cause.name
+    return not applies, cause.severity == "info", first, _severity_rank(cause.severity), -len(cause.risks), cause.name

@@ -128,7 +128,7 @@ def namespace_object() -> Apply:
 
 def objects(run: Run) -> tuple[Apply, ...]:
     """Returns what a run needs, in the order in which it is applied: the account and its rights, then the Job."""
-    marks = _marks(run)
+    marks = _labels_and_annotations(run)
     access = account_objects(run.name, run.rights, report_map(run.id), ("get", "create", "patch"), marks)
     return (*access, Apply(JOB, _with_marks(job(run), marks)))
 
@@ -291,7 +291,7 @@ def _env(checking: Checking) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _marks(run: Run) -> JSON:
+def _labels_and_annotations(run: Run) -> JSON:
     expires = run.started.astimezone(UTC) + timedelta(seconds=run.timeout_s + LEFT_AFTER_S)
     return {
         "labels": PART_OF | {RUN_LABEL: run.id},

@@ -49,7 +49,7 @@ def run_of(preflight_id: str, wanted: ReportedContainer) -> str:
     return f"{preflight_id}/{wanted.check}/{wanted.image}/{wanted.run}"
 
 
-def usable(image: str) -> bool:
+def is_pinned(image: str) -> bool:
     """Returns whether a pull spec from image-references is pinned by digest."""
     return bool(digest_of(image))
 
@@ -76,7 +76,7 @@ def actions(
             yield Delete(POD, NamespacedName(pod.metadata.namespace, name), uid=pod.metadata.uid)
     for name, each in wanted_by_name.items():
         image = (images or {}).get(each.image, "")
-        if name not in pods_by_name and usable(image):
+        if name not in pods_by_name and is_pinned(image):
             # Optional: a quota or policy that rejects the Pod makes this check Unknown and stops nothing else.
             yield Apply(POD, _pod(name, attempt, place, owner, each, image), optional=True)
 

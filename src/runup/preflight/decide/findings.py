@@ -151,15 +151,15 @@ class Findings(msgspec.Struct, frozen=True):
         return APPLY if self.guards else EXIT_CLEAR
 
 
-def wanted(cluster: ClusterVersion) -> tuple[str, str] | None:
+def requested_preflight(cluster: ClusterVersion) -> tuple[str, str] | None:
     """Returns version and image of the requested preflight, or None if no preflight is requested."""
     desired = cluster.spec.desired_update
     return (desired.version, desired.image) if desired is not None and desired.mode == MODE else None
 
 
-def current(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> Findings | None:
+def current_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> Findings | None:
     """Returns the findings of the requested preflight, or None if no preflight is requested."""
-    target = wanted(cluster)
+    target = requested_preflight(cluster)
     return of_target(cluster, history, *target, accepted=accepted) if target else None
 
 
@@ -168,7 +168,7 @@ def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted
 
     The target of the preflight that is requested now is left out.
     """
-    asked = wanted(cluster)
+    asked = requested_preflight(cluster)
     ended_targets: list[Findings] = []
     for report in history.reports:
         version, image = report.target_version, report.target_image
@@ -194,13 +194,13 @@ def of_target(
     source = cluster.status.desired.version
     entry = entry_of(cluster, version, image)
     version = version or (entry.release.version if entry else "")
-    asked = wanted(cluster)
+    asked = requested_preflight(cluster)
     about_it = asked is not None and (asked[0] == version or (not asked[0] and asked[1] == image))
     # What was found from an earlier release stays while the target is ahead, and says from where.
     sources = dict.fromkeys((source, *(() if about_it else (each.source_version for each in history.reports))))
     report = next((found for each in sources if (found := report_of(history, each, version, image))), None)
     conditions = tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else ()
-    accepted = _every(cluster) if accepted is None else accepted
+    accepted = _accepted_names_only(cluster) if accepted is None else accepted
     # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
     current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
     return Findings(
@@ -212,7 +212,7 @@ def of_target(
         checks=report.checks if report else (),
         observed=report.observed_time if report else None,
         ended=not about_it and report is not None and report.execution_status == "completed",
-        guards=lifting.guarding(cluster.status.conditions),
+        guards=lifting.guard_conditions(cluster.status.conditions),
         # The names come with the gate that lets them be accepted.
         takes_names=entry is None or bool(entry.risk_names),
         waived=report is not None and report.signature_waived,
@@ -239,7 +239,7 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
     return None
 
 
-def complete(history: History) -> History:
+def add_all_risks(history: History) -> History:
     """Returns `history` with every risk that counted for each report's update when it was stored, whoever found it.
 
     A report knows only what its target found. It counts as well that the update service does not offer the update, or
@@ -267,7 +267,7 @@ def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now
     `kept` is the data of ConfigMap `accepted-risks`. `now` is None for a dump: the newest time in the conditions is
     used.
     """
-    names = _every(cluster)
+    names = _accepted_names_only(cluster)
     if not (names and kept):
         return names
     from runup.advice.decide import acceptance
@@ -275,7 +275,7 @@ def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now
     condition_times = [c.last_transition_time for c in cluster.status.conditions]
     as_of = now or max((time for time in condition_times if time), default=None)
     records = acceptance.read(kept)
-    counting = acceptance.counting(names, records, as_of) if as_of else names
+    counting = acceptance.names_that_count(names, records, as_of) if as_of else names
     return {name: records.get(name, record) for name, record in names.items() if name in counting}
 
 
@@ -287,13 +287,13 @@ def line_for(message: str, target: str) -> str:
     return "\n".join(lines) or message
 
 
-def _every(cluster: ClusterVersion) -> Accepted:
+def _accepted_names_only(cluster: ClusterVersion) -> Accepted:
     return {name: Acceptance(name) for name in sorted(accepted_names(cluster))}
 
 
 def objects_of(cluster: ClusterVersion, history: History, name: str) -> tuple[str, ...]:
     """Returns the objects that risk `name` is about now: as the requested preflight found them, else any other one."""
-    source, asked = cluster.status.desired.version, wanted(cluster)
+    source, asked = cluster.status.desired.version, requested_preflight(cluster)
     requested = report_of(history, source, *asked) if asked else None
     by_report = {
         report.preflight_id: [item.text for risk in report.risks if risk.name == name for item in risk.resources]
@@ -328,7 +328,7 @@ def _risks(
             continue
         verdict = find(risk.conditions, "Applies")
         detail = reported.get(name)
-        default_applies = _unsaid(recommended, detail if current else None)
+        default_applies = _status_without_verdict(recommended, detail if current else None)
         acceptable = lifting.is_acceptable(cluster, version, name, verdict)
         refused = name in _OWN and not acceptable
         severity, fix = _OWN[name] if refused else ("", "")
@@ -355,10 +355,10 @@ def _risks(
                 lacking=detail.lacking if detail else (),
             )
         )
-    return ordered(joined_risks)
+    return worst_first(joined_risks)
 
 
-def _unsaid(recommended: Condition | None, detail: ReportedRisk | None) -> ConditionStatus:
+def _status_without_verdict(recommended: Condition | None, detail: ReportedRisk | None) -> ConditionStatus:
     """Returns whether a risk without a verdict of its own applies, as in the older API.
 
     The update's condition decides, else the report: `detail` is the report's entry while a requested preflight is
@@ -421,7 +421,7 @@ def of_refusal(name: str, message: str, report: Report) -> Risk:
     )
 
 
-def ordered(risks: Iterable[Risk]) -> tuple[Risk, ...]:
+def worst_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
     """Returns the risks with those that block the update first, the most severe on top."""
     return tuple(sorted(risks, key=weight))
 
@@ -435,7 +435,7 @@ def _digest(image: str) -> str:
     return image.rpartition("@")[2]
 
 
-def counts(risks: Iterable[Risk]) -> tuple[int, int, int]:
+def count_risks(risks: Iterable[Risk]) -> tuple[int, int, int]:
     """Returns how many risks apply, are unknown, and are accepted (of those that apply or are unknown)."""
     relevant = [risk for risk in risks if risk.applies != "False"]
     applying = sum(1 for risk in relevant if risk.open and risk.applies == "True")

@@ -69,7 +69,7 @@ class Progress(msgspec.Struct, frozen=True):
 def progress(observed: Observed) -> Progress:
     """Returns what has become of the Job of a run that was started."""
     if observed.report is not None:
-        return _reported(observed.report, observed.id)
+        return _from_report(observed.report, observed.id)
     job = observed.job
     if job is None:
         return Progress("failed", "its Job was deleted by somebody else", "start it again")
@@ -77,9 +77,13 @@ def progress(observed: Observed) -> Progress:
     container = _container(observed.pods)
     ended = container.state.terminated if container else None
     if ended is not None and ended.exit_code != 0:
-        return Progress("failed", _said(ended), _way_out(ended))
+        return Progress("failed", _end_text(ended), _way_out(ended))
     runs = container is not None and container.state.running is not None
-    return _over(observed, job) or _not_starting(observed, job) or Progress("running" if runs else "waiting")
+    return (
+        _ended_without_report(observed, job)
+        or _not_starting(observed, job)
+        or Progress("running" if runs else "waiting")
+    )
 
 
 def not_in_time(limit_s: int | None, waited_for: str) -> Progress:
@@ -89,7 +93,7 @@ def not_in_time(limit_s: int | None, waited_for: str) -> Progress:
     return Progress("failed", f"it was not done{limit}{before}", "raise --timeout, and start it again")
 
 
-def _reported(report: Report | BadReport, run_id: str) -> Progress:
+def _from_report(report: Report | BadReport, run_id: str) -> Progress:
     if isinstance(report, BadReport):
         return Progress("failed", report.message, "choose another target")
     if report.preflight_id != run_id:
@@ -99,7 +103,7 @@ def _reported(report: Report | BadReport, run_id: str) -> Progress:
     return Progress("running" if report.execution_status == "running" else "reported", report=report)
 
 
-def _over(observed: Observed, job: Job) -> Progress | None:
+def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
     """Returns the end of a Job that has ended without a report."""
     failed = find(job.status.conditions, "Failed")
     if failed is not None and failed.status == "True":
@@ -116,7 +120,7 @@ def _over(observed: Observed, job: Job) -> Progress | None:
 
 
 def _not_starting(observed: Observed, job: Job) -> Progress | None:
-    trouble = _trouble(observed, job)
+    trouble = _trouble_of(observed, job)
     if trouble is None:
         return None
     created = job.metadata.creation_timestamp
@@ -127,7 +131,7 @@ def _not_starting(observed: Observed, job: Job) -> Progress | None:
     return Progress(state, trouble.message, way_out, reason="Pull" if trouble.reason in PULL else trouble.reason)
 
 
-def _trouble(observed: Observed, job: Job) -> Trouble | None:
+def _trouble_of(observed: Observed, job: Job) -> Trouble | None:
     container = _container(observed.pods)
     waiting = container.state.waiting if container else None
     if waiting is not None and waiting.reason in (*PULL, *_NAME):
@@ -151,7 +155,7 @@ def _container(pods: Sequence[Pod]) -> ContainerStatus | None:
     return statuses[0] if statuses else None
 
 
-def _said(ended: ContainerStateTerminated) -> str:
+def _end_text(ended: ContainerStateTerminated) -> str:
     if ended.reason == "OOMKilled":
         return "the preflight was killed for memory"
     words = cut(ended.message) or ended.reason

@@ -41,7 +41,7 @@ class LastScheduled(Wire, frozen=True, kw_only=True):
     error: str = ""
 
 
-def empty() -> JSON:
+def empty_config_map() -> JSON:
     """Returns the ConfigMap as it is created, with the label by which others collect it."""
     labels = PART_OF | stored_reports.APP | {REPORTS_LABEL: "true"}
     return {

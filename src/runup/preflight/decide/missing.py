@@ -26,7 +26,7 @@ class Missing(msgspec.Struct, Generic[R], frozen=True):
     subjects: tuple[str, ...] = ()
 
 
-def missing(risks: Iterable[R]) -> Missing[R]:
+def missing_objects(risks: Iterable[R]) -> Missing[R]:
     """Returns what is missing, without what an unknown risk says of objects that are there."""
     unsure = tuple(risk for risk in risks if risk.applies == "Unknown" and risk.lacking)
     wanted = Counter(kind for risk in unsure for kind in risk.lacking)

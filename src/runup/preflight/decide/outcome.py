@@ -230,7 +230,7 @@ def _too_late(scene: Observations) -> Outcome | None:
     if done or scene.deadline is None or scene.now < scene.deadline:
         return None
     detail = next((cause.message for rule in _HEALING if (cause := rule(scene)) is not None), "")
-    progress = f"; {counts(scene.report, scene.tally)}" if scene.report else ""
+    progress = f"; {counts_text(scene.report, scene.tally)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
     way_out = f"ask again, or raise timeout in ConfigMap {preflight_deployment.SETTINGS_MAP}"
     return Outcome(State.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
@@ -246,17 +246,19 @@ def _bad_report(scene: Observations) -> Outcome | None:
 
 def _pull_failed(scene: Observations) -> Outcome | None:
     way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
-    return _waiting(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
+    return _failed_waiting(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
 
 
 def _not_started(scene: Observations) -> Outcome | None:
     way_out = f"it is tried again: see the events of Deployment {preflight_deployment.NAME}"
-    return _waiting(scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out)
+    return _failed_waiting(
+        scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out
+    )
 
 
 def _not_starting(scene: Observations) -> Outcome | None:
     """Returns why no container runs: a rejected, unscheduled or failed pod, or one that takes long."""
-    trouble = start_failures.trouble(
+    trouble = start_failures.find_trouble(
         scene.deployment, scene.pods, scene.events, name=preflight_deployment.NAME, now=scene.now
     )
     if trouble is None:
@@ -268,14 +270,16 @@ def _not_starting(scene: Observations) -> Outcome | None:
     return Outcome(state, trouble.reason, trouble.message, way_out=trouble.way_out)
 
 
-def _waiting(scene: Observations, reasons: tuple[str, ...], reason: str, text: str, way_out: str) -> Outcome | None:
+def _failed_waiting(
+    scene: Observations, reasons: tuple[str, ...], reason: str, text: str, way_out: str
+) -> Outcome | None:
     waiting = scene.container.state.waiting if scene.container else None
     if waiting is None or waiting.reason not in reasons:
         return None
     return Outcome(State.FAILED, reason, f"{text} ({waiting.reason}): {_quote(waiting.message)}", way_out=way_out)
 
 
-def _crashing(scene: Observations) -> Outcome | None:
+def _crash_outcome(scene: Observations) -> Outcome | None:
     container = scene.container
     ended = (container.state.terminated or container.last_state.terminated) if container else None
     if container is None or ended is None or container.restart_count < MAX_CRASHES or container.state.running:
@@ -294,7 +298,7 @@ def _reported_failure(scene: Observations) -> Outcome | None:
     return Outcome(State.FAILED, "TargetFailed", message, way_out=way_out)
 
 
-def _stale(scene: Observations) -> Outcome | None:
+def _stale_outcome(scene: Observations) -> Outcome | None:
     if not scene.stale:
         return None
     way_out = (
@@ -304,18 +308,18 @@ def _stale(scene: Observations) -> Outcome | None:
     return Outcome(State.FAILED, "ReportStale", message, way_out=way_out)
 
 
-def _reported(scene: Observations) -> Outcome | None:
+def _reported_outcome(scene: Observations) -> Outcome | None:
     if scene.report is None:
         return None
     if scene.report.execution_status == "completed":
         # Risks of the update count, whoever found them: "no risks" would be read as "the update goes".
         reason = "RisksFound" if scene.report.risks or any(scene.tally or ()) else "NoRisksFound"
-        return Outcome(State.COMPLETED, reason, counts(scene.report, scene.tally))
-    return Outcome(State.CHECKING, "ChecksRunning", counts(scene.report, scene.tally))
+        return Outcome(State.COMPLETED, reason, counts_text(scene.report, scene.tally))
+    return Outcome(State.CHECKING, "ChecksRunning", counts_text(scene.report, scene.tally))
 
 
 # Rules whose failures may recover; `_too_late` quotes their message when the time limit is over.
-_HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crashing, _not_starting, _reported_failure)
+_HEALING: tuple[Rule, ...] = (_bad_report, _pull_failed, _not_started, _crash_outcome, _not_starting, _reported_failure)
 # The order matters: final failures, then those that may recover, then a stopped heartbeat, then the report.
 RULES: tuple[Rule, ...] = (
     _already_over,
@@ -323,12 +327,12 @@ RULES: tuple[Rule, ...] = (
     _killed_for_memory,
     _too_late,
     *_HEALING,
-    _stale,
-    _reported,
+    _stale_outcome,
+    _reported_outcome,
 )
 
 
-def counts(report: Report, tally: Tally | None = None) -> str:
+def counts_text(report: Report, tally: Tally | None = None) -> str:
     """Returns a text with the progress of the checks and the number of risks, from `tally` or else from the report."""
     done = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
     skipped = len(report.checks) - done

@@ -46,7 +46,7 @@ class Subject(msgspec.Struct, frozen=True):
         return f"{besides} (as of {self.observed_at:%Y-%m-%dT%H:%M:%SZ})" if self.observed_at else besides
 
 
-def refused(reason: str, message: str) -> tuple[Condition, ...]:
+def refused_conditions(reason: str, message: str) -> tuple[Condition, ...]:
     """Returns the conditions of a request for which nothing was started."""
     return (
         _condition(RUNNING, "False", reason, "No preflight was started."),
@@ -55,7 +55,7 @@ def refused(reason: str, message: str) -> tuple[Condition, ...]:
     )
 
 
-def preparing(subject: Subject, reason: str, message: str) -> tuple[Condition, ...]:
+def preparing_conditions(subject: Subject, reason: str, message: str) -> tuple[Condition, ...]:
     """Returns the conditions of a request that is being prepared while nothing of the target runs yet."""
     waived = f"; {WAIVED}" if subject.waived else ""
     return (
@@ -89,7 +89,7 @@ def of_outcome(
             _condition(FAILED, "True", outcome.reason, f"{text}.{still}"),
         )
     # Starting and checking are both reported as running.
-    return preparing(subject, outcome.reason, outcome.message)
+    return preparing_conditions(subject, outcome.reason, outcome.message)
 
 
 def _not_complete(subject: Subject, *, completed: bool) -> str:

@@ -61,14 +61,14 @@ def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
     for key, text in sorted(config_map.data.items()):
         setting = KEYS.get(key)
         if setting is None:
-            unusable.append(f"{_quoted(key)} is not a setting (there are {', '.join(KEYS)})")
+            unusable.append(f"{_quote(key)} is not a setting (there are {', '.join(KEYS)})")
             continue
         try:
             place = setting(place, text.strip())
         except Unusable as error:
-            unusable.append(f"{key} {_quoted(text.strip())} {error}; the default is used")
-    unusable += [f"{_quoted(key)} is binary data, which no setting is" for key in sorted(config_map.binary_data)]
-    place, too_small = _fitting(place, defaults)
+            unusable.append(f"{key} {_quote(text.strip())} {error}; the default is used")
+    unusable += [f"{_quote(key)} is binary data, which no setting is" for key in sorted(config_map.binary_data)]
+    place, too_small = _without_excess(place, defaults)
     return Settings(place, (*unusable, *too_small))
 
 
@@ -83,7 +83,7 @@ def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
 def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
     """Returns a reader for a quantity such as `500m` or `512Mi`: positive, and for memory at least 1 MiB."""
 
-    def taken(place: Workplace, text: str) -> Workplace:
+    def with_quantity(place: Workplace, text: str) -> Workplace:
         try:
             value = parse_quantity(text)
         except QuantityError as error:
@@ -94,7 +94,7 @@ def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
             raise Unusable("is less than 1Mi")
         return replace(place, quantities=replace(place.quantities, **{field: text}))
 
-    return taken
+    return with_quantity
 
 
 def _timeout(place: Workplace, text: str) -> Workplace:
@@ -154,13 +154,13 @@ def _tolerations(place: Workplace, text: str) -> Workplace:
     tolerations = _yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
     for each in tolerations:
         if each.key and not _LABEL_KEY.fullmatch(each.key):
-            raise Unusable(f"has the key {_quoted(each.key)}, which no taint can have")
+            raise Unusable(f"has the key {_quote(each.key)}, which no taint can have")
         if not each.key and each.operator != "Exists":
             raise Unusable("has a toleration without key whose operator is not Exists")
         if each.operator == "Exists" and each.value:
             raise Unusable(f"has a value beside operator Exists, for {each.key or 'all keys'}")
         if not _LABEL_VALUE.fullmatch(each.value):
-            raise Unusable(f"has the value {_quoted(each.value)}, which no taint can have")
+            raise Unusable(f"has the value {_quote(each.value)}, which no taint can have")
         # The API server's own rule for tolerations (k8s.io/kubernetes/pkg/apis/core/validation).
         if each.toleration_seconds is not None and each.effect != "NoExecute":
             raise Unusable("has tolerationSeconds beside another effect than NoExecute")
@@ -185,10 +185,10 @@ def _affinity(place: Workplace, text: str) -> Workplace:
 
 def _check_requirement(found: _Requirement) -> None:
     if not _LABEL_KEY.fullmatch(found.key):
-        raise Unusable(f"has the key {_quoted(found.key)}, which no label can have")
+        raise Unusable(f"has the key {_quote(found.key)}, which no label can have")
     wrong = next((value for value in found.values if not _LABEL_VALUE.fullmatch(value)), None)
     if wrong is not None:
-        raise Unusable(f"has the value {_quoted(wrong)}, which no label can have")
+        raise Unusable(f"has the value {_quote(wrong)}, which no label can have")
     if found.operator in ("In", "NotIn") and not found.values:
         raise Unusable(f"has operator {found.operator} without values, for {found.key}")
     if found.operator in ("Exists", "DoesNotExist") and found.values:
@@ -262,7 +262,7 @@ KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
 }
 
 
-def _fitting(place: Workplace, defaults: Workplace) -> tuple[Workplace, tuple[str, ...]]:
+def _without_excess(place: Workplace, defaults: Workplace) -> tuple[Workplace, tuple[str, ...]]:
     """Returns the workplace with the default quantities wherever a request exceeds its limit, and a sentence for each.
 
     The API server rejects a request above its limit.
@@ -287,5 +287,5 @@ def _number(text: str) -> Decimal:
         return Decimal(0)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

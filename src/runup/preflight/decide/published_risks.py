@@ -61,7 +61,7 @@ class CheckedTarget(msgspec.Struct, frozen=True):
 
 def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the risks of updating to the checked release, by name. The limit on their number is applied elsewhere."""
-    risks = [_reported(risk, checked) for risk in (checked.report.risks if checked.report else ())]
+    risks = [_published_risk(risk, checked) for risk in (checked.report.risks if checked.report else ())]
     risks.extend(_standing_for(checked))
     return tuple(sorted(risks, key=lambda risk: risk.name))
 
@@ -71,18 +71,18 @@ def as_information(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRis
 
     Source: docs/decisions/0076.
     """
-    return tuple(_informing(risk, failure) if _describes_failure(risk) else risk for risk in risks)
+    return tuple(_as_informing(risk, failure) if _describes_failure(risk) else risk for risk in risks)
 
 
 def _describes_failure(risk: JudgedRisk) -> bool:
     return risk.from_preflight and risk.holds_up and failure_findings.describes_failure(risk.name)
 
 
-def _informing(risk: JudgedRisk, failure: str) -> JudgedRisk:
+def _as_informing(risk: JudgedRisk, failure: str) -> JudgedRisk:
     text = (
         f"{risk.applies.message} It describes the cluster as {failure}, which this update may repair: it only informs."
     )
-    return replace(risk, applies=_applies(risk.applies.status, REPAIRED, text), holds_up=False)
+    return replace(risk, applies=_applies_condition(risk.applies.status, REPAIRED, text), holds_up=False)
 
 
 def as_reported(risk: JudgedRisk, target: str) -> ReportedRisk:
@@ -107,39 +107,39 @@ def path_not_offered(
     step = f"an update from {source_version} to {release.version or release.image}"
     if not answered:
         text = f"Whether the update service offers {step} is not known: it has not answered yet."
-        unknown = _applies("Unknown", PARTIAL, text)
+        unknown = _applies_condition("Unknown", PARTIAL, text)
         risk = _risk(NOT_OFFERED, text, release.version, "")
         return JudgedRisk(risk, unknown, from_preflight=True, holds_up=holds_up, acceptable=False)
     text = f"The update service does not offer {step}."
     risk = _risk(NOT_OFFERED, f"{text} {way}", release.version, "")
     told = f"{text} Accepting it does not offer it."
     return JudgedRisk(
-        risk, _applies("True", VALIDATION, told), from_preflight=True, holds_up=holds_up, acceptable=False
+        risk, _applies_condition("True", VALIDATION, told), from_preflight=True, holds_up=holds_up, acceptable=False
     )
 
 
-def refused(name: str, message: str, told: str, target: str, status: ConditionStatus = "True") -> JudgedRisk:
+def guard_refuses(name: str, message: str, told: str, target: str, status: ConditionStatus = "True") -> JudgedRisk:
     """Returns the risk that stands for a guard of the update that refuses `target`; `told` is its verdict's message.
 
     The guard refuses the update by itself, whatever is accepted.
     """
-    verdict = _applies(status, PRECONDITION, told)
+    verdict = _applies_condition(status, PRECONDITION, told)
     return JudgedRisk(_risk(name, message, target, ""), verdict, from_preflight=True, acceptable=False)
 
 
 def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
     """Returns `risks` with links below one of `bases` moved to the same page below `to`; unchanged if `to` is empty."""
     among = tuple(bases)
-    return tuple(_linked(risk, documentation.moved(risk.risk.url, among, to)) if to else risk for risk in risks)
+    return tuple(_with_link(risk, documentation.move_below(risk.risk.url, among, to)) if to else risk for risk in risks)
 
 
-def _linked(risk: JudgedRisk, url: str) -> JudgedRisk:
+def _with_link(risk: JudgedRisk, url: str) -> JudgedRisk:
     return risk if url == risk.risk.url else replace(risk, risk=replace(risk.risk, url=url))
 
 
-def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
+def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_preflight: bool) -> JudgedRisk:
     """Returns the one risk that replaces those for which an update has no room; `text` says how many."""
-    verdict = _applies(status, VALIDATION if status == "True" else PARTIAL, text)
+    verdict = _applies_condition(status, VALIDATION if status == "True" else PARTIAL, text)
     if from_preflight:
         return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
     risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
@@ -148,7 +148,7 @@ def omitted(target: str, text: str, status: ConditionStatus, *, from_preflight: 
     )
 
 
-def _reported(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
+def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
     base = checked.report.documentation_base if checked.report else ""
     url = risk.url or documentation.page(risk.name, base)
     published = _risk(risk.name, risk.message, checked.release.version, url)
@@ -167,24 +167,26 @@ def _reported(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
 def _verdict(risk: ReportedRisk, checked: CheckedTarget) -> Condition:
     target, source = checked.release.version, checked.source_version
     if checked.ended:
-        return _applies("Unknown", OUTDATED, _outdated(checked))
+        return _applies_condition("Unknown", OUTDATED, _outdated_text(checked))
     if checked.stale:
-        return _applies("Unknown", STALE, f"Found{_when(checked.report)}; since then: {checked.stale}")
+        return _applies_condition("Unknown", STALE, f"Found{_when_text(checked.report)}; since then: {checked.stale}")
     if risk.applies == "True":
-        return _applies("True", VALIDATION, f"Risk identified during preflight check for {target} from {source}.")
+        return _applies_condition(
+            "True", VALIDATION, f"Risk identified during preflight check for {target} from {source}."
+        )
     text = f"The preflight check for {target} from {source} could not tell whether {risk.name} applies"
-    return _applies("Unknown", PARTIAL, f"{text}: {risk.message}")
+    return _applies_condition("Unknown", PARTIAL, f"{text}: {risk.message}")
 
 
-def _outdated(checked: CheckedTarget) -> str:
+def _outdated_text(checked: CheckedTarget) -> str:
     target = checked.release.version
     return (
-        f"Found by the preflight for {target} from {checked.source_version}{_when(checked.report)}, which has ended: "
-        f"whether it applies now is not known. Check again: runup upgrade --mode=preflight --to={target}"
+        f"Found by the preflight for {target} from {checked.source_version}{_when_text(checked.report)}, which has "
+        f"ended: whether it applies now is not known. Check again: runup upgrade --mode=preflight --to={target}"
     )
 
 
-def _when(report: Report | None) -> str:
+def _when_text(report: Report | None) -> str:
     at = report.observed_time if report else None
     return f" at {at:%Y-%m-%dT%H:%M:%SZ}" if at else " at a time that was not told"
 
@@ -192,17 +194,17 @@ def _when(report: Report | None) -> str:
 def _standing_for(checked: CheckedTarget) -> list[JudgedRisk]:
     """Returns the risks that represent what is not known yet, or could not be determined."""
     if checked.stale:
-        return [_special(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
+        return [_preflight_risk(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]
     if checked.failed:
         # openshift/enhancements#1930: failures do not prevent updates (docs/decisions/0072 D21).
-        return [_special(INCOMPLETE, FAILED, checked.failed, checked, holds_up=False)]
+        return [_preflight_risk(INCOMPLETE, FAILED, checked.failed, checked, holds_up=False)]
     if checked.running:
-        return [_special(IN_PROGRESS, RUNNING, checked.running, checked, holds_up=checked.waits)]
+        return [_preflight_risk(IN_PROGRESS, RUNNING, checked.running, checked, holds_up=checked.waits)]
     text = _not_told(checked.report)
     if not text:
         return []
     reason = OUTDATED if checked.ended else PARTIAL
-    return [_special(INCOMPLETE, reason, text, checked, holds_up=not checked.ended)]
+    return [_preflight_risk(INCOMPLETE, reason, text, checked, holds_up=not checked.ended)]
 
 
 def _not_told(report: Report | None) -> str:
@@ -214,14 +216,14 @@ def _not_told(report: Report | None) -> str:
     return ""
 
 
-def _special(name: str, reason: str, message: str, checked: CheckedTarget, *, holds_up: bool) -> JudgedRisk:
-    verdict = _applies("Unknown", reason, message)
+def _preflight_risk(name: str, reason: str, message: str, checked: CheckedTarget, *, holds_up: bool) -> JudgedRisk:
+    verdict = _applies_condition("Unknown", reason, message)
     return JudgedRisk(
         _risk(name, message, checked.release.version, ""), verdict, from_preflight=True, holds_up=holds_up
     )
 
 
-def _applies(status: ConditionStatus, reason: str, message: str) -> Condition:
+def _applies_condition(status: ConditionStatus, reason: str, message: str) -> Condition:
     return Condition(type=APPLIES, status=status, reason=reason, message=message)
 
 

@@ -206,17 +206,17 @@ def read(data: bytes) -> Report:
         # The format is checked first: another version's report may not fit the types at all.
         head = msgspec.json.decode(data, type=dict)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise BadReport(f"the report is not a JSON object: {_said(error)}", reason="ReportInvalid") from error
+        raise BadReport(f"the report is not a JSON object: {_decoder_text(error)}", reason="ReportInvalid") from error
     if head.get("format") != FORMAT:
         raise BadReport(
-            f"the report's format is {_echo(head.get('format'))}; this operator reads {FORMAT!r}",
+            f"the report's format is {_quote_beginning(head.get('format'))}; this operator reads {FORMAT!r}",
             reason="UnknownFormat",
         )
     try:
         report = codec.decode(Report, data)
     except codec.DecodeError as error:
-        raise BadReport(f"the report does not fit {FORMAT}: {_said(error)}", reason="ReportInvalid") from error
-    _check(report)
+        raise BadReport(f"the report does not fit {FORMAT}: {_decoder_text(error)}", reason="ReportInvalid") from error
+    _check_report(report)
     return _in_utc(report)
 
 
@@ -233,7 +233,7 @@ def _in_utc(report: Report) -> Report:
     return msgspec.structs.replace(report, **utc_times)
 
 
-def _check(report: Report) -> None:
+def _check_report(report: Report) -> None:
     _check_head(report)
     if len(report.checks) > MAX_CHECKS:
         raise BadReport(f"the report has {len(report.checks)} checks; {MAX_CHECKS} are read", reason="TooManyChecks")
@@ -274,17 +274,18 @@ def _check_head(report: Report) -> None:
     ):
         if not pattern.fullmatch(text):
             raise BadReport(
-                f"the report's {name} {_echo(text)} does not match ^{pattern.pattern}$", reason="ReportInvalid"
+                f"the report's {name} {_quote_beginning(text)} does not match ^{pattern.pattern}$",
+                reason="ReportInvalid",
             )
     if report.documentation_base:
         try:
             documentation.read_base(report.documentation_base)
         except documentation.BadBase as error:
-            echoed = _echo(report.documentation_base)
+            echoed = _quote_beginning(report.documentation_base)
             raise BadReport(f"the report's documentationBase {echoed} {error}", reason="ReportInvalid") from error
     for resource in (resource for risk in report.risks for resource in risk.resources):
         if resource.since is not None and resource.since.utcoffset() is None:
-            raise BadReport(f"the since of {_echo(resource.name)} has no time zone", reason="ReportInvalid")
+            raise BadReport(f"the since of {_quote_beginning(resource.name)} has no time zone", reason="ReportInvalid")
     if report.risks_omitted < 0:
         raise BadReport(f"the report's risksOmitted is {report.risks_omitted}", reason="ReportInvalid")
 
@@ -297,7 +298,7 @@ def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
     for each in containers:
         for what, text in (("check", each.check), ("image", each.image)):
             if not TAG.fullmatch(text):
-                problem = f"a container's {what} {_echo(text)} does not match ^{TAG.pattern}$"
+                problem = f"a container's {what} {_quote_beginning(text)} does not match ^{TAG.pattern}$"
                 raise BadReport(problem, reason="ReportInvalid")
         if not 1 <= each.timeout_seconds <= MAX_CONTAINER_S or each.run < 1:
             problem = f"the container of {each.check} wants run {each.run} within {each.timeout_seconds} s"
@@ -309,18 +310,18 @@ def _check_steps(steps: tuple[ReportedStep, ...]) -> None:
         raise BadReport(f"the report has {len(steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
     for each in steps:
         if not VERSION.fullmatch(each.version):
-            raise BadReport(f"a step's version {_echo(each.version)} is none", reason="ReportInvalid")
+            raise BadReport(f"a step's version {_quote_beginning(each.version)} is none", reason="ReportInvalid")
         if len(each.risks) > MAX_RISKS:
             raise BadReport(f"a step has {len(each.risks)} risks", reason="TooManyRisks")
         for name in each.risks:
             if len(name) > MAX_NAME or not NAME.fullmatch(name):
-                raise BadReport(f"a step's risk {_echo(name)} is not a name", reason="InvalidRiskName")
+                raise BadReport(f"a step's risk {_quote_beginning(name)} is not a name", reason="InvalidRiskName")
 
 
 def _check_risk(risk: ReportedRisk) -> None:
     if len(risk.name) > MAX_NAME or not NAME.fullmatch(risk.name):
         raise BadReport(
-            f"risk name {_echo(risk.name)} does not match ^{NAME.pattern}$ or is longer than {MAX_NAME}",
+            f"risk name {_quote_beginning(risk.name)} does not match ^{NAME.pattern}$ or is longer than {MAX_NAME}",
             reason="InvalidRiskName",
         )
     if not risk.message.strip():
@@ -329,18 +330,18 @@ def _check_risk(risk: ReportedRisk) -> None:
         raise BadReport(f"risk {risk.name} has a reason of {len(risk.reason)} characters", reason="ReportInvalid")
     if risk.url and not is_url(risk.url):
         raise BadReport(
-            f"risk {risk.name} has the url {_echo(risk.url)}; it must be http or https with a host and whole "
-            f"escapes, up to {MAX_URL} long",
+            f"risk {risk.name} has the url {_quote_beginning(risk.url)}; it must be http or https with a host and "
+            f"whole escapes, up to {MAX_URL} long",
             reason="InvalidRiskURL",
         )
 
 
-def _echo(value: object) -> str:
+def _quote_beginning(value: object) -> str:
     """Returns the beginning of `value`, enough for its author to recognise it."""
     text = repr(value)
     return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}... ({len(text)} characters)"
 
 
-def _said(error: Exception) -> str:
+def _decoder_text(error: Exception) -> str:
     """Returns a decoder's message, cut and made printable: it quotes untrusted input, such as names of members."""
     return cut(printable(str(error)), 4 * _MAX_ECHO)

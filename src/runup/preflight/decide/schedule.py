@@ -109,13 +109,13 @@ def deletions(found: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:
     return deletions_of(found, (RULE, CRON_JOB))
 
 
-def superfluous(found: Iterable[tuple[Resource, JSON]], wanted: Iterable[Apply]) -> tuple[Delete, ...]:
+def deletions_of_unused(found: Iterable[tuple[Resource, JSON]], wanted: Iterable[Apply]) -> tuple[Delete, ...]:
     """Returns the deletions of what an earlier version needed: a right that no check uses any more."""
-    names = {(each.resource, _place(each.object["metadata"])) for each in wanted}
-    return deletions(pair for pair in found if (pair[0], _place(pair[1])) not in names)
+    names = {(each.resource, _key_of(each.object["metadata"])) for each in wanted}
+    return deletions(pair for pair in found if (pair[0], _key_of(pair[1])) not in names)
 
 
-def _place(metadata: JSON) -> NamespacedName:
+def _key_of(metadata: JSON) -> NamespacedName:
     return NamespacedName(metadata.get("namespace", ""), metadata["name"])
 
 
@@ -150,11 +150,11 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
 
 def _alerts(schedule: Schedule, marks: JSON) -> JSON:
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"]}
-    rules = [_news(), _not_run(schedule)]
+    rules = [_alert_on_news(), _not_run(schedule)]
     return {"metadata": metadata, "spec": {"groups": [{"name": "runup-preflight", "rules": rules}]}}
 
 
-def _news() -> JSON:
+def _alert_on_news() -> JSON:
     jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', _of_cron_job()
     started, failed = f"kube_job_status_start_time{{{jobs}}}", f'kube_job_failed{{{jobs},condition="true"}}'
     failed_at = f"max({started} * on(namespace, job_name) {failed})"

@@ -38,7 +38,7 @@ class Right(Wire, frozen=True):
     namespace: str = ""
 
 
-def applies(place: Workplace, preflight_id: str, rights: Iterable[Right]) -> tuple[Apply, ...]:
+def account_objects(place: Workplace, preflight_id: str, rights: Iterable[Right]) -> tuple[Apply, ...]:
     """Returns the account, its read permissions and its permission to write the report.
 
     Returns nothing if preflights run under the operator's own account.
@@ -49,11 +49,11 @@ def applies(place: Workplace, preflight_id: str, rights: Iterable[Right]) -> tup
     return tuple(
         # A namespace that does not exist holds nothing to read, so its Role is not needed.
         Apply(resource, obj, where_namespace=obj["metadata"].get("namespace", place.namespace) != place.namespace)
-        for resource, obj in (*_account(place, preflight_id, rights), *_elsewhere(place, rights))
+        for resource, obj in (*_account(place, preflight_id, rights), *_roles_elsewhere(place, rights))
     )
 
 
-def deletes(place: Workplace, preflight_id: str, namespaces: Iterable[str] = ()) -> tuple[Delete, ...]:
+def account_deletions(place: Workplace, preflight_id: str, namespaces: Iterable[str] = ()) -> tuple[Delete, ...]:
     """Returns deletions of every object that the account may have been given, whatever the settings are today.
 
     Bindings and roles are deleted before the account itself. `namespaces` are those in which it got a Role
@@ -61,7 +61,7 @@ def deletes(place: Workplace, preflight_id: str, namespaces: Iterable[str] = ())
     """
     everything = replace(place, service_account="dedicated", report_sink="configmap")
     rights = tuple(Right("", "", namespace) for namespace in namespaces)
-    objects = (*_account(everything, preflight_id, ()), *_elsewhere(everything, rights))
+    objects = (*_account(everything, preflight_id, ()), *_roles_elsewhere(everything, rights))
     return tuple(
         Delete(resource, NamespacedName(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
         # Bindings first and the account last, so that nothing that is left over has rights.
@@ -128,7 +128,7 @@ def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -
     return [constraints, *writes, pods, logs, *read_rules(rights, place.namespace)]
 
 
-def _elsewhere(place: Workplace, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
+def _roles_elsewhere(place: Workplace, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
     """Returns the Roles and RoleBindings for namespaces other than the operator's."""
     objects = []
     for namespace in role_namespaces(place, rights):

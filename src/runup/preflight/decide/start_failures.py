@@ -43,7 +43,7 @@ class Trouble(msgspec.Struct, frozen=True):
     failed: bool = True
 
 
-def trouble(
+def find_trouble(
     deployment: Deployment | None, pods: Sequence[Pod], events: Iterable[Event], *, name: str, now: datetime
 ) -> Trouble | None:
     """Returns what keeps Deployment `name` from having a running pod; None if nothing does, or nothing is known yet."""
@@ -87,10 +87,10 @@ def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: dateti
 def active_pod(pods: Iterable[Pod]) -> Pod | None:
     """Returns the newest pod that runs or will run, or None."""
     active = [pod for pod in pods if pod.status.phase not in _OVER and pod.metadata.deletion_timestamp is None]
-    return max(active, key=_made, default=None)
+    return max(active, key=_creation_order, default=None)
 
 
-def _made(pod: Pod) -> tuple[str, str]:
+def _creation_order(pod: Pod) -> tuple[str, str]:
     return str(pod.metadata.creation_timestamp or ""), pod.metadata.name
 
 
@@ -122,10 +122,10 @@ def _not_created(deployment: Deployment) -> Trouble | None:
         # pkg/controller/deployment/util: not even the ReplicaSet could be created.
         if failure is None or failure.status != "False" or failure.reason != "ReplicaSetCreateError":
             return None
-    return _refused(failure.reason, failure.message)
+    return _creation_refused(failure.reason, failure.message)
 
 
-def _refused(reason: str, words: str) -> Trouble:
+def _creation_refused(reason: str, words: str) -> Trouble:
     """Returns the trouble of a pod that could not be created, in the words of whoever rejected it."""
     return Trouble(
         reason if REASON.fullmatch(reason) else FAILED_CREATE,
@@ -137,7 +137,7 @@ def _refused(reason: str, words: str) -> Trouble:
 def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
     """Returns the trouble of the newest pod that its node rejected or ended, if no other pod has replaced it."""
     failed_pods = [pod for pod in pods if pod.status.phase == "Failed" and pod.metadata.deletion_timestamp is None]
-    pod = max(failed_pods, key=_made, default=None)
+    pod = max(failed_pods, key=_creation_order, default=None)
     if pod is None:
         return None
     pod_status = pod.status
@@ -212,8 +212,8 @@ def _no_pod(
     if pods:
         return None
     if refusals:
-        last = max(refusals, key=_when)
-        return _refused(FAILED_CREATE, last.message.removeprefix("Error creating: "))
+        last = max(refusals, key=_event_order)
+        return _creation_refused(FAILED_CREATE, last.message.removeprefix("Error creating: "))
     created = workload.metadata.creation_timestamp
     if created is None or _age_s(workload, now) < REPORT_AFTER_S:
         return None
@@ -243,7 +243,7 @@ def _not_set_up(pod: Pod, events: Iterable[Event], now: datetime) -> Trouble | N
     ]
     where = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     if pod_events:
-        last = max(pod_events, key=_when)
+        last = max(pod_events, key=_event_order)
         reason = last.reason if REASON.fullmatch(last.reason) else POD_FAILED
         text = f"the target's pod cannot be set up{where} ({reason}): {cut(last.message)}"
         return Trouble(reason, text, "it is tried again: see the events of the pod")
@@ -253,7 +253,7 @@ def _not_set_up(pod: Pod, events: Iterable[Event], now: datetime) -> Trouble | N
     return Trouble(PENDING, text, "", failed=False)
 
 
-def _when(event: Event) -> tuple[str, str]:
+def _event_order(event: Event) -> tuple[str, str]:
     return str(event.seen_at or ""), event.metadata.name
 
 

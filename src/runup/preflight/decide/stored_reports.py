@@ -48,7 +48,9 @@ def read(config_map: ConfigMap | None) -> History:
     """
     if config_map is None:
         return History()
-    stored_reports = [report for key, value in config_map.data.items() if (report := _stored(key, value)) is not None]
+    stored_reports = [
+        report for key, value in config_map.data.items() if (report := _read_stored(key, value)) is not None
+    ]
     attempt = _attempt(config_map.metadata.annotations.get(ATTEMPT))
     return History(attempt, _newest_first(stored_reports)[:MAX_REPORTS])
 
@@ -61,7 +63,7 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     before = next((old for old in history.reports if _same_subject(old, new)), None)
     new = _with_since(new, before)
     kept = [old for old in history.reports if not _same_subject(old, new)]
-    fitted = _fit([new, *kept])
+    fitted = _fit_reports([new, *kept])
     # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
     as_stored = next((report for report in fitted if _same_subject(report, new)), new)
     if not even_if_only_newer and any(
@@ -74,7 +76,7 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
 def _with_since(new: Report, before: Report | None) -> Report:
     """Returns `new` with the time at which each object was first named; what `before` named keeps its time."""
     known = {
-        (risk.name, _untimed(item)): item.since or before.observed_time
+        (risk.name, _without_time(item)): item.since or before.observed_time
         for risk in (before.risks if before else ())
         for item in risk.resources
         if before
@@ -83,7 +85,7 @@ def _with_since(new: Report, before: Report | None) -> Report:
         replace(
             risk,
             resources=tuple(
-                replace(item, since=known.get((risk.name, _untimed(item))) or new.observed_time)
+                replace(item, since=known.get((risk.name, _without_time(item))) or new.observed_time)
                 for item in risk.resources
             ),
         )
@@ -92,7 +94,7 @@ def _with_since(new: Report, before: Report | None) -> Report:
     return replace(new, risks=risks)
 
 
-def _untimed(item: ReportedResource) -> ReportedResource:
+def _without_time(item: ReportedResource) -> ReportedResource:
     return replace(item, since=None)
 
 
@@ -105,7 +107,7 @@ def with_attempt(history: History, attempt: Attempt | None) -> History:
 
 def same_findings(one: Report, other: Report) -> bool:
     """Returns whether two reports differ only in their times."""
-    return _timeless(one) == _timeless(other)
+    return _without_times(one) == _without_times(other)
 
 
 def config_map(history: History, namespace: str) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def config_map(history: History, namespace: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def _stored(key: str, value: str) -> Report | None:
+def _read_stored(key: str, value: str) -> Report | None:
     """Returns the report, or None if it is invalid, stored under another ID, or does not name two valid versions."""
     try:
         report = reports.read(value.encode("utf-8", "replace"))
@@ -142,7 +144,7 @@ def _attempt(text: str | None) -> Attempt | None:
     return attempt if is_attempt_id(attempt.id) and not naive else None
 
 
-def _fit(found: list[Report]) -> tuple[Report, ...]:
+def _fit_reports(found: list[Report]) -> tuple[Report, ...]:
     """Returns the newest five reports, reduced to what a ConfigMap can hold.
 
     Details go first, then the oldest reports, then checks. Text that is cut says how much is missing. Risks are never
@@ -152,7 +154,7 @@ def _fit(found: list[Report]) -> tuple[Report, ...]:
     for limit in _TEXTS:
         if _size(found) <= MAX_BYTES:
             return tuple(found)
-        found = [_slim(report, limit) for report in found]
+        found = [_reduce_report(report, limit) for report in found]
     # The newest report is never dropped: the status is built from it after a restart.
     while len(found) > 1 and _size(found) > MAX_BYTES:
         found.pop()
@@ -161,17 +163,17 @@ def _fit(found: list[Report]) -> tuple[Report, ...]:
     return tuple(found)
 
 
-def _slim(report: Report, limit: int) -> Report:
+def _reduce_report(report: Report, limit: int) -> Report:
     """Returns the report without details of risks, and with texts cut to `limit` bytes."""
     return replace(
         report,
-        message=_text(report.message, limit),
+        message=_cut_text(report.message, limit),
         checks=tuple(
             replace(
                 check,
-                name=_text(check.name, limit),
-                component=_text(check.component, limit),
-                message=_text(check.message, limit),
+                name=_cut_text(check.name, limit),
+                component=_cut_text(check.component, limit),
+                message=_cut_text(check.message, limit),
             )
             for check in report.checks
         ),
@@ -182,11 +184,11 @@ def _slim(report: Report, limit: int) -> Report:
 
 def _slim_risk(risk: ReportedRisk, limit: int) -> ReportedRisk:
     return replace(
-        risk, resources=(), remediation="", reason=_text(risk.reason, limit), message=_text(risk.message, limit)
+        risk, resources=(), remediation="", reason=_cut_text(risk.reason, limit), message=_cut_text(risk.message, limit)
     )
 
 
-def _text(text: str, limit: int) -> str:
+def _cut_text(text: str, limit: int) -> str:
     return cut(printable(text), limit)
 
 
@@ -199,7 +201,7 @@ def _same_subject(one: Report, other: Report) -> bool:
     return (one.source_version, one.target_version, one.target_image) == subject
 
 
-def _timeless(report: Report) -> Report:
+def _without_times(report: Report) -> Report:
     checks = tuple(replace(check, duration_seconds=0.0) for check in report.checks)
     return replace(
         report, started_time=None, completion_time=None, observed_time=None, heartbeat_time=None, checks=checks

@@ -8,7 +8,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
-from runup.release.cli.shared import access, guarded, registry_options
+from runup.release.cli.shared import access, registry_options, run_guarded
 
 # What else can be rehearsed, by the name of its subcommand.
 PLACES = {"drain": "runup.rehearse.cli.drain_command:drain"}
@@ -113,4 +113,4 @@ def rehearse(
         timeout,
         max_objects,
     )
-    return guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
+    return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

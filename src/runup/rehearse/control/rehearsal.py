@@ -17,7 +17,7 @@ from kubekit.lang.version import Version
 from kubesandbox.apiserver.store import Entry
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.applying.control.task_errors import KindMissing
-from runup.applying.decide.implicit_capabilities import implicit
+from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.task_graph import graph_of
@@ -45,7 +45,7 @@ from runup.rehearse.decide.outcome import (
 )
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Identity, Manifest
-from runup.release.decide.payload import Payload, included
+from runup.release.decide.payload import Payload, included_in
 
 JSON = dict[str, Any]
 # Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing stands in the way.
@@ -126,7 +126,7 @@ def _manifests(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -
         more = _turned_on(source, wanted, replace(filters, major=running.major))
         after = replace(before, known=before.known | more, enabled=before.enabled | more)
         filters = replace(filters, capabilities=after)
-    manifests = included(wanted.payload.manifests, filters)
+    manifests = included_in(wanted.payload.manifests, filters)
     last = {manifest.identity: manifest for manifest in manifests}
     return tuple(each for each in manifests if last[each.identity] is each)
 
@@ -139,7 +139,7 @@ def _turned_on(source: ClusterSource, wanted: Wanted, filters: Filters) -> froze
     new = {manifest.identity for manifest in wanted.payload.manifests}
     there = ((Identity(*identity(obj)), obj) for obj in source.objects)
     running = [Manifest.of("", each, unpacked(obj)) for each, obj in there if each in new]
-    return implicit(wanted.payload.manifests, running, filters, Version(wanted.target).major)
+    return implicit_capabilities_of(wanted.payload.manifests, running, filters, Version(wanted.target).major)
 
 
 def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:

@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
-from runup.checks.decide.results import Header, completed
+from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
 from runup.preflight.decide.report import CheckResult, Report, ReportedResource, Severity
 from runup.rehearse.decide.outcome import (
@@ -74,7 +74,7 @@ def report_of(rehearsal: Rehearsal, *, now: datetime, engine_version: str, docum
         cluster_kind="Kubernetes" if rehearsal.kubernetes else "OpenShift",
     )
     base = documentation_base or documentation.BUILT_IN
-    return completed(header, tuple(outcomes_of(rehearsal, f"{base}/{PAGE}")), now)
+    return completed_report(header, tuple(outcomes_of(rehearsal, f"{base}/{PAGE}")), now)
 
 
 def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:

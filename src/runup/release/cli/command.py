@@ -12,7 +12,7 @@ from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 from runup.release.cli.compare import diff
 from runup.release.cli.extract_explain import explain, extract
-from runup.release.cli.shared import OUTPUT, access, guarded, items, registry_options
+from runup.release.cli.shared import OUTPUT, access, items, registry_options, run_guarded
 
 
 @click.group("release", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,7 +99,7 @@ def new(
     def run() -> int:
         from runup.release.cli import new_release as release_new
 
-        digest, name = release_new.make(
+        digest, name = release_new.make_release(
             release_new.Wanted(
                 metadata=_pairs("--metadata", metadata),
                 image_references=_pairs("--image-reference", references),
@@ -111,7 +111,7 @@ def new(
         click.echo(f"{digest}\n{name}")
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 @release.command()
@@ -129,7 +129,7 @@ def info(image: str, output: str | None, **registry: Any) -> int:
     def run() -> int:
         from runup.release.cli import read_releases as release_read
 
-        release_info = release_read.told(*release_read.load(image, access(**registry)))
+        release_info = release_read.info_data(*release_read.load(image, access(**registry)))
         if output:
             from runup.cli.render.text import machine
 
@@ -138,7 +138,7 @@ def info(image: str, output: str | None, **registry: Any) -> int:
             click.echo(release_read.as_text(release_info))
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 @release.command()
@@ -188,13 +188,13 @@ def manifests(
         filters_of(major=0 if major is None else major, **described)
         payload, digest = release_read.load(image, access(**registry), profile=profile, keep_going=True)
         chosen = payload.metadata.semver.major if major is None else major
-        listed = release_read.listed(payload, digest, filters_of(major=chosen, **described))
+        listed = release_read.list_manifests(payload, digest, filters_of(major=chosen, **described))
         for note in listed.notes:
             click.echo(f"note: {note}", err=True)
         write([("out", release_read.as_listing(listed, output or "wide", screen_of(sys.stdout)))])
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 def _pairs(flag: str, texts: Iterable[str]) -> dict[str, str]:

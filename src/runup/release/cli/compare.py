@@ -10,7 +10,7 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command
 from runup.cli.output import screen_of
-from runup.release.cli.shared import OUTPUT, access, guarded, registry_options
+from runup.release.cli.shared import OUTPUT, access, registry_options, run_guarded
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -41,30 +41,32 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
     def run() -> int:
         from runup.cli.render.text import machine
         from runup.release.cli import comparison_text, read_releases
-        from runup.release.decide.difference import difference
+        from runup.release.decide.difference import difference_of
 
         if live:
-            return _live(connection_of(ctx), images, output, registry)
+            return _compare_with_cluster(connection_of(ctx), images, output, registry)
         registry_access = access(**registry)
         (before, _), (after, _) = (read_releases.load(image, registry_access) for image in images)
-        changes = difference(before, after)
+        changes = difference_of(before, after)
         if output:
             click.echo(machine(comparison_text.difference_data(before, after, changes), output), nl=False)
         else:
-            click.echo(comparison_text.difference(before, after, changes, screen_of(sys.stdout)), nl=False)
+            click.echo(comparison_text.difference_text(before, after, changes, screen_of(sys.stdout)), nl=False)
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
-def _live(connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]) -> int:
+def _compare_with_cluster(
+    connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]
+) -> int:
     from kubekit.oci.errors import OciError
     from runup.cli.render.text import machine
     from runup.release.cli import comparison_text, dry_run, live_values, read_releases
     from runup.release.cli import live_cluster as live
     from runup.release.cli.cluster_images import image_of
     from runup.release.decide.inclusion_input import describe
-    from runup.release.decide.inclusion_reasons import explain
+    from runup.release.decide.inclusion_reasons import explain_manifest
     from runup.release.decide.payload import PayloadError
 
     registry_access = access(**registry)
@@ -87,7 +89,7 @@ def _live(connection: Connection, images: tuple[str, ...], output: str | None, r
             )
         described = describe(facts, major=after.metadata.semver.major)
         explained_manifests = tuple(
-            explain(manifest, described.filters, described.unreadable) for manifest in after.manifests
+            explain_manifest(manifest, described.filters, described.unreadable) for manifest in after.manifests
         )
         ours = [each.manifest for each in explained_manifests if each.answer != "out"]
         cluster_values, unread = live_values.read(client, ours, facts.cluster_version.metadata.uid)

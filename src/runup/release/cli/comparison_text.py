@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from kubekit.lang.printable import one_line
 from runup.cli.render.screen import PIPE, Screen
-from runup.cli.render.table import Column, Row, Table, drawn
+from runup.cli.render.table import Column, Row, Table, draw_table
 from runup.release.decide.difference import Difference, ManifestChange, NameChange
 from runup.release.decide.inclusion_input import DescribedCluster
 from runup.release.decide.inclusion_reasons import Explained
-from runup.release.decide.listing import described as filters_data
-from runup.release.decide.object_diff import ABSENT, Change, shown
+from runup.release.decide.listing import filters_data as filters_data
+from runup.release.decide.object_diff import ABSENT, Change, value_text
 from runup.release.decide.payload import Payload
 
 JSON = dict[str, Any]
@@ -30,17 +30,17 @@ def table(rows: Iterable[Sequence[str]], screen: Screen = PIPE) -> str:
     cells = list(rows)
     lines = [tuple(cell.strip() for cell in row) for row in cells]
     indent = 2 if any(row[0].startswith("  ") for row in cells) else 0
-    return drawn(Table(_COLUMNS, [Row(line) for line in lines], indent, blank=""), screen)
+    return draw_table(Table(_COLUMNS, [Row(line) for line in lines], indent, blank=""), screen)
 
 
-def difference(before: Payload, after: Payload, found: Difference, screen: Screen = PIPE) -> str:
+def difference_text(before: Payload, after: Payload, found: Difference, screen: Screen = PIPE) -> str:
     """Returns the changes, section by section; an empty section is one line."""
     lines = [f"{before.version} -> {after.version}", ""]
     lines += _section("Images", found.images, _name_row, screen=screen)
     lines += _section("Manifests", found.manifests, _manifest_row, more=f"{found.same} the same", screen=screen)
     lines += _section("Checks", found.checks, _manifest_row, screen=screen)
     lines += _section("Feature gates", found.gates, _name_row, screen=screen)
-    lines += [f"Access: {_many(len(found.access), 'role or binding', 'roles and bindings')} changed"]
+    lines += [f"Access: {_number_of(len(found.access), 'role or binding', 'roles and bindings')} changed"]
     for change in found.access:
         lines.append(one_line(f"  {change.object}"))
         lines += [one_line(f"    + {line}") for line in change.granted]
@@ -107,7 +107,9 @@ def effects_data(payload: Payload, digest: str, found: Sequence[Any], notes: Seq
     }
 
 
-def explained(payload: Payload, cluster: DescribedCluster, found: Iterable[Explained], screen: Screen = PIPE) -> str:
+def explained_text(
+    payload: Payload, cluster: DescribedCluster, found: Iterable[Explained], screen: Screen = PIPE
+) -> str:
     """Returns each manifest of that name: in or out, and the verdict of every rule."""
     blocks = []
     for each in found:
@@ -115,7 +117,7 @@ def explained(payload: Payload, cluster: DescribedCluster, found: Iterable[Expla
         by = f", by {ruling.rule}" if ruling else ""
         head = f"{each.manifest.identity} of {payload.version}: {each.answer}{by}"
         rows = [
-            (f"  {ruling.rule}", ruling.verdict, ruling.why or _asked(ruling.rule, cluster, ruling.verdict))
+            (f"  {ruling.rule}", ruling.verdict, ruling.why or _comparison_clause(ruling.rule, cluster, ruling.verdict))
             for ruling in each.rulings
         ]
         blocks.append(f"{one_line(head)}\n  file: {one_line(each.manifest.file)}\n{table(rows, screen)}")
@@ -149,7 +151,7 @@ def no_such(payload: Payload, kind: str, name: str, namespace: str, image: str) 
     return f"{payload.version} ({image}) has no {kind} {name}{where}{hint}"
 
 
-def _asked(rule: str, cluster: DescribedCluster, verdict: str) -> str:
+def _comparison_clause(rule: str, cluster: DescribedCluster, verdict: str) -> str:
     """Returns the cluster's value that a passed rule was compared with, as a clause."""
     filters = cluster.filters
     clauses = {
@@ -174,7 +176,7 @@ def _section(
 
 def _name_row(change: NameChange) -> tuple[str, ...]:
     values = {"added": change.after, "removed": change.before}.get(
-        change.state, f"{shown(change.before)} -> {shown(change.after)}"
+        change.state, f"{value_text(change.before)} -> {value_text(change.after)}"
     )
     return (f"  {change.state}", change.name, values)
 
@@ -216,5 +218,5 @@ def _change_data(change: Change) -> JSON:
     return data | ({} if change.after is ABSENT else {"to": change.after})
 
 
-def _many(number: int, one: str, several: str) -> str:
+def _number_of(number: int, one: str, several: str) -> str:
     return f"{number or 'no'} {one if number == 1 else several}"

@@ -9,7 +9,7 @@ from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage
 from kubekit.oci.image_locations import LayoutPlace, files_of, place_of
 from runup.cli.errors import CommandError
-from runup.release.decide.components import FOLDERS, Component, check_name, gathered
+from runup.release.decide.components import FOLDERS, Component, check_name, gather_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,19 +20,23 @@ class Gathered:
     images: dict[str, str]
 
 
-def gather(wanted: Mapping[str, str], references: Mapping[str, str], version: str, access: Access) -> Gathered:
+def gather_components(
+    wanted: Mapping[str, str], references: Mapping[str, str], version: str, access: Access
+) -> Gathered:
     """Returns what the images `wanted` (name -> image) contribute; `references` are the release's other images by name.
 
     Raises OciError, CommandError for a layout that no cluster could pull from, ComponentError for a conflict.
     """
     for name in wanted:
         check_name(name)
-    components = tuple(_read(name, image, references.get(name, ""), access) for name, image in sorted(wanted.items()))
+    components = tuple(
+        _read_component(name, image, references.get(name, ""), access) for name, image in sorted(wanted.items())
+    )
     images = {**references, **{component.name: component.pullspec for component in components}}
-    return Gathered(gathered(components, images, version), images)
+    return Gathered(gather_files(components, images, version), images)
 
 
-def _read(name: str, image: str, reference: str, access: Access) -> Component:
+def _read_component(name: str, image: str, reference: str, access: Access) -> Component:
     place = place_of(image)
     if isinstance(place, LayoutPlace) and not reference:
         raise CommandError(

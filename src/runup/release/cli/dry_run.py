@@ -19,10 +19,10 @@ from kubekit.kube import calls, discovery
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import ApiError, NotFound
 from runup.applying.decide import task as tasks
-from runup.applying.decide.rendering import LABEL, ClusterValues, rendered
+from runup.applying.decide.rendering import LABEL, ClusterValues, render
 from runup.applying.decide.task import Task
 from runup.cli.errors import message_of
-from runup.release.decide.difference import deletes
+from runup.release.decide.difference import is_deletion
 from runup.release.decide.inclusion_reasons import Explained
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.object_diff import Change, changes
@@ -63,7 +63,7 @@ def effects(
             yield cluster_dry_run.effect(each.manifest)
     target_identities = {each.manifest.identity for each in explained}
     for manifest in running:
-        if manifest.identity not in target_identities and not deletes(manifest):
+        if manifest.identity not in target_identities and not is_deletion(manifest):
             yield cluster_dry_run.left(manifest)
 
 
@@ -73,11 +73,11 @@ class _Cluster:
         self._cluster = cluster
         self._served: dict[str, tuple[Resource, ...]] = {}
         ours = [each.manifest for each in explained if each.answer != "out"]
-        self._new_kinds = {kind for manifest in ours for kind in _defined(manifest)}
+        self._new_kinds = {kind for manifest in ours for kind in _defined_kind(manifest)}
         self._new_namespaces = {
             manifest.identity.name
             for manifest in ours
-            if (manifest.identity.group, manifest.identity.kind) == ("", "Namespace") and not deletes(manifest)
+            if (manifest.identity.group, manifest.identity.kind) == ("", "Namespace") and not is_deletion(manifest)
         }
 
     def effect(self, manifest: Manifest) -> Effect:
@@ -86,12 +86,12 @@ class _Cluster:
         try:
             resource = self._resource(manifest)
             if resource is None:
-                if deletes(manifest):
+                if is_deletion(manifest):
                     return Effect(name, file, "same", why="the cluster has no such kind")
                 if (manifest.identity.group, manifest.identity.kind) in self._new_kinds:
                     return Effect(name, file, "created", why="its kind comes with the release")
                 return Effect(name, file, "refused", why=f"the server knows no {_gvk(manifest)}")
-            return self._compared(manifest, resource, self._live(manifest, resource))
+            return self._compare_object(manifest, resource, self._live_object(manifest, resource))
         except (ApiError, codec.DecodeError) as error:
             return Effect(name, file, "unknown", why=message_of(error))
 
@@ -100,16 +100,16 @@ class _Cluster:
         name, file = str(manifest.identity), manifest.file
         try:
             resource = self._resource(manifest)
-            live = self._live(manifest, resource) if resource is not None else None
+            live = self._live_object(manifest, resource) if resource is not None else None
         except (ApiError, codec.DecodeError) as error:
             return Effect(name, file, "unknown", why=message_of(error))
         if live is None:
             return Effect(name, file, "same", why="it is not there, and no part of the release")
         return Effect(name, file, "left", why="no part of the release any more, and nothing deletes it")
 
-    def _compared(self, manifest: Manifest, resource: Resource, live: JSON | None) -> Effect:
+    def _compare_object(self, manifest: Manifest, resource: Resource, live: JSON | None) -> Effect:
         name, file = str(manifest.identity), manifest.file
-        if deletes(manifest):
+        if is_deletion(manifest):
             return Effect(name, file, "deleted" if live is not None else "same")
         annotations = manifest.annotations or {}
         if live is not None and annotations.get(tasks.CREATE_ONLY, "").lower() == "true":
@@ -119,7 +119,7 @@ class _Cluster:
         if live is None and resource.namespaced and manifest.identity.namespace in self._missing_namespaces:
             return Effect(name, file, "created", why="its namespace comes with the release")
         try:
-            obj = rendered(Task(manifest, 1, 1), self._cluster).object
+            obj = render(Task(manifest, 1, 1), self._cluster).object
         except Terminal as error:
             return Effect(name, file, "refused", why=error.message)
         try:
@@ -132,7 +132,7 @@ class _Cluster:
             return Effect(name, file, state, why=message_of(error))
         if live is None:
             return Effect(name, file, "created")
-        field_changes = changes(_unmarked(live), _unmarked(answer))
+        field_changes = changes(_without_hash_label(live), _without_hash_label(answer))
         return Effect(name, file, "changed" if field_changes else "same", field_changes)
 
     @cached_property
@@ -149,7 +149,7 @@ class _Cluster:
             return False  # the dry run then reports what may not be read
         return False
 
-    def _live(self, manifest: Manifest, resource: Resource) -> JSON | None:
+    def _live_object(self, manifest: Manifest, resource: Resource) -> JSON | None:
         try:
             namespace = manifest.identity.namespace if resource.namespaced else ""
             return self._client.send(calls.get_raw(resource, manifest.identity.name, namespace))
@@ -168,7 +168,7 @@ class _Cluster:
         return next((resource for resource in resources if resource.kind == manifest.identity.kind), None)
 
 
-def _unmarked(obj: JSON) -> JSON:
+def _without_hash_label(obj: JSON) -> JSON:
     """Returns the object without the label for the hash of its content, which changes with any shown change."""
     metadata = obj.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != LABEL}
@@ -176,8 +176,8 @@ def _unmarked(obj: JSON) -> JSON:
     return {**obj, "metadata": kept}
 
 
-def _defined(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    if (manifest.identity.group, manifest.identity.kind) != _CRD or deletes(manifest):
+def _defined_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    if (manifest.identity.group, manifest.identity.kind) != _CRD or is_deletion(manifest):
         return
     spec = manifest.object.get("spec")
     names = spec.get("names") if isinstance(spec, dict) else None

@@ -13,7 +13,7 @@ from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
 from runup.cli.output import screen_of
-from runup.release.cli.shared import OUTPUT, access, guarded, registry_options
+from runup.release.cli.shared import OUTPUT, access, registry_options, run_guarded
 
 
 @click.command(cls=Command)
@@ -36,13 +36,13 @@ def extract(image: str, target: str, wanted: str, **registry: Any) -> int:
 
         files, digest = extracting.files(image, access(**registry))
         if wanted:
-            click.echo(extracting.one(files, wanted, image), nl=False)
+            click.echo(extracting.file_at(files, wanted, image), nl=False)
             return 0
         extracting.write(files, target)
         click.echo(f"{len(files)} files of {digest or image} in {target}")
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 @click.command(cls=Command)
@@ -77,8 +77,8 @@ def explain(
         from runup.release.cli import comparison_text, live_cluster, read_releases
         from runup.release.cli.cluster_images import image_of
         from runup.release.decide.inclusion_input import describe
-        from runup.release.decide.inclusion_reasons import explain as explained
-        from runup.release.decide.inclusion_reasons import named
+        from runup.release.decide.inclusion_reasons import explain_manifest as explained
+        from runup.release.decide.inclusion_reasons import manifests_named
 
         with connection_of(ctx).client() as client:
             facts = live_cluster.read(client)
@@ -89,7 +89,7 @@ def explain(
         # NAME may be NAMESPACE/NAME, which is how the output names an object.
         within, _, alone = name.rpartition("/")
         within = namespace or within
-        matching_manifests = named((*payload.manifests, *payload.checks), kind, alone, within)
+        matching_manifests = manifests_named((*payload.manifests, *payload.checks), kind, alone, within)
         if not matching_manifests:
             raise CommandError(comparison_text.no_such(payload, kind, alone, within, release))
         described = describe(facts, major=payload.metadata.semver.major)
@@ -101,7 +101,9 @@ def explain(
                 machine(comparison_text.explained_data(payload, digest, described, explanations), output), nl=False
             )
         else:
-            click.echo(comparison_text.explained(payload, described, explanations, screen_of(sys.stdout)), nl=False)
+            click.echo(
+                comparison_text.explained_text(payload, described, explanations, screen_of(sys.stdout)), nl=False
+            )
         return 3 if any(each.answer == "unknown" for each in explanations) else 0
 
-    return guarded(run)
+    return run_guarded(run)

@@ -10,17 +10,17 @@ from kubekit.lang.removal import remove_tree
 from kubekit.oci.access import Access
 from kubekit.oci.image_locations import files_in, files_of
 from runup.cli.errors import CommandError
-from runup.release.cli.read_releases import place
+from runup.release.cli.read_releases import place_of_release
 from runup.release.decide.payload import FOLDERS
 
 
 def files(image: str, access: Access) -> tuple[dict[str, bytes], str]:
     """Returns the files of a folder, a layout or a pull spec by path in the image, and the digest; raises OciError."""
-    location = place(image)
+    location = place_of_release(image)
     return (files_in(location, FOLDERS), "") if isinstance(location, Path) else files_of(location, FOLDERS, access)
 
 
-def one(files: Mapping[str, bytes], path: str, image: str) -> bytes:
+def file_at(files: Mapping[str, bytes], path: str, image: str) -> bytes:
     """Returns the file at `path`; the folder may be omitted if only one file has that name. Raises CommandError."""
     wanted = path.removeprefix("/")
     matches = [name for name in files if name == wanted or ("/" not in wanted and name.endswith(f"/{wanted}"))]

@@ -31,13 +31,13 @@ def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> t
     notes: list[str] = []
     proxy: JSON = {}
     if any(INJECT_PROXY in each for each in annotations):
-        proxy = _part(_object(client, "Proxy", "proxies", notes), "status")
+        proxy = _mapping_at(_object(client, "Proxy", "proxies", notes), "status")
     profile = None
     if any(each.get(INJECT_TLS) == "true" for each in annotations):
         api_server = _object(client, "APIServer", "apiservers", notes)
-        profile = tls_profile.profile_of({"spec": _part(api_server, "spec")}) if api_server else None
-    infrastructure = _part(_object(client, "Infrastructure", "infrastructures", notes), "status")
-    host, port = _address(str(infrastructure.get("apiServerInternalURI") or ""))
+        profile = tls_profile.profile_of({"spec": _mapping_at(api_server, "spec")}) if api_server else None
+    infrastructure = _mapping_at(_object(client, "Infrastructure", "infrastructures", notes), "status")
+    host, port = _host_and_port(str(infrastructure.get("apiServerInternalURI") or ""))
     return (
         ClusterValues(
             owner_uid=owner_uid,
@@ -62,12 +62,12 @@ def _object(client: SyncClient, kind: str, plural: str, notes: list[str]) -> JSO
         return {}
 
 
-def _part(found: JSON, key: str) -> JSON:
+def _mapping_at(found: JSON, key: str) -> JSON:
     value = found.get(key)
     return value if isinstance(value, dict) else {}
 
 
-def _address(text: str) -> tuple[str, str]:
+def _host_and_port(text: str) -> tuple[str, str]:
     try:
         url = urlsplit(text)
         return (url.hostname, str(url.port or _PORT)) if url.hostname else ("", "")

@@ -52,7 +52,7 @@ class Wanted:
     signature_store: str | None = None
 
 
-def make(wanted: Wanted, access: Access) -> tuple[str, str]:
+def make_release(wanted: Wanted, access: Access) -> tuple[str, str]:
     """Builds the image and returns its digest and name.
 
     Raises CommandError, OciError, and PayloadError if the result is not a release.
@@ -67,7 +67,7 @@ def make(wanted: Wanted, access: Access) -> tuple[str, str]:
         notes = _check_loads(layout, built, wanted)
         name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
         signature = key.sign(built.digest, name) if key is not None else b""
-        with _signed(wanted.signature_store, built.digest, signature):
+        with _signature_in_store(wanted.signature_store, built.digest, signature):
             put(layout, built.digest, place, access, overwrite=wanted.overwrite)
     for note in notes:
         click.echo(f"note: {note}", err=True)
@@ -84,7 +84,7 @@ def _signing_key(path: str) -> SigningKey:
 
 
 @contextlib.contextmanager
-def _signed(store: str | None, digest: str, signature: bytes) -> Iterator[None]:
+def _signature_in_store(store: str | None, digest: str, signature: bytes) -> Iterator[None]:
     """Adds the signature to its store before the image is published, and removes it if publishing fails."""
     path = add_signature(Path(store), digest, signature) if store else None
     try:
@@ -102,7 +102,7 @@ def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
     for folder in wanted.folders:
         folder_files |= files_in(Path(folder), FOLDERS)
     _check_flags_count(wanted, folder_files)
-    gathered = components.gather(wanted.components, wanted.image_references, wanted.version, access)
+    gathered = components.gather_components(wanted.components, wanted.image_references, wanted.version, access)
     files = gathered.files | folder_files
     base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
     files = _with_reads(files, base)

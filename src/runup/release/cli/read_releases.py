@@ -12,12 +12,12 @@ from kubekit.oci.access import Access
 from kubekit.oci.image_locations import LayoutPlace, Place, files_in, files_of, place_of
 from kubekit.oci.reference import Reference
 from runup.cli.render import table
-from runup.cli.render.screen import PIPE, Screen, joined
-from runup.cli.render.table import drawn, wrapped
+from runup.cli.render.screen import PIPE, Screen, join_parts
+from runup.cli.render.table import draw_table, wrap_text
 from runup.cli.render.text import machine
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
 from runup.release.decide.likely_mistakes import oddities
-from runup.release.decide.listing import Row, described, notes, rows
+from runup.release.decide.listing import Row, filters_data, notes, rows
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
 
 
@@ -29,7 +29,7 @@ def load(
     With `keep_going` a file that cannot be read is listed beside the others. Raises OciError, and PayloadError if it is
     not a release.
     """
-    location = place(image)
+    location = place_of_release(image)
     files, digest = (
         (files_in(location, FOLDERS), "") if isinstance(location, Path) else files_of(location, FOLDERS, access)
     )
@@ -38,7 +38,7 @@ def load(
     return load_payload(files, source=image, profile=profile, release_image=name, keep_going=keep_going), digest
 
 
-def place(image: str) -> Path | Place:
+def place_of_release(image: str) -> Path | Place:
     """Returns a folder of files, a layout or a registry, as typed; raises InvalidReference."""
     folder = Path(image)
     if folder.is_dir() and (folder / "oci-layout").is_file():
@@ -46,7 +46,7 @@ def place(image: str) -> Path | Place:
     return folder if folder.is_dir() or image.startswith((".", "/")) else place_of(image)
 
 
-def told(payload: Payload, digest: str) -> dict[str, Any]:
+def info_data(payload: Payload, digest: str) -> dict[str, Any]:
     """Returns the content of `info` by the name of each line."""
     metadata = payload.metadata
     return {
@@ -69,13 +69,13 @@ def as_text(lines: dict[str, Any]) -> str:
     """Returns one line for each entry, with the images below their number."""
     text = []
     for key, value in lines.items():
-        text.append(f"{key + ':':<14}{one_line(_shown(value))}".rstrip())
+        text.append(f"{key + ':':<14}{one_line(_value_text(value))}".rstrip())
         if isinstance(value, dict):
             text += [one_line(f"  {name}  {pullspec}") for name, pullspec in value.items()]
     return "\n".join(text)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
@@ -94,7 +94,7 @@ class Listed:
     notes: tuple[str, ...]
 
 
-def listed(payload: Payload, digest: str, filters: Filters) -> Listed:
+def list_manifests(payload: Payload, digest: str, filters: Filters) -> Listed:
     """Returns all manifests of a release, included or not in a cluster as `filters` describe it."""
     return Listed(payload.version, digest, filters, rows(payload, filters), notes(payload, filters))
 
@@ -105,12 +105,12 @@ def as_listing(found: Listed, form: str, screen: Screen = PIPE) -> str:
         return machine(_document(found), form)
     if form == "name":
         return "".join(f"{one_line(row.object)}\n" for row in found.rows if row.included)
-    text = drawn(_table(found.rows), screen)
+    text = draw_table(_manifest_table(found.rows), screen)
     longer = screen.height is not None and text.count("\n") >= screen.height
-    return joined(wrapped(_summary(found), screen), "\n", text) if longer else text
+    return join_parts(wrap_text(_summary_text(found), screen), "\n", text) if longer else text
 
 
-def _summary(found: Listed) -> str:
+def _summary_text(found: Listed) -> str:
     counts = Counter(row.state for row in found.rows)
     counted_states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
     return f"Release {found.version}: {len(found.rows)} manifests and checks, {counted_states}."
@@ -122,14 +122,14 @@ def _document(found: Listed) -> dict[str, Any]:
     return {
         "version": found.version,
         "digest": found.digest,
-        "filters": described(found.filters),
+        "filters": filters_data(found.filters),
         "manifests": objects,
         "skipped": skipped,
         "notes": list(found.notes),
     }
 
 
-def _table(rows: tuple[Row, ...]) -> table.Table:
+def _manifest_table(rows: tuple[Row, ...]) -> table.Table:
     columns = (
         table.Column("", styles={"in": "green", "out": "yellow"}),
         table.Column("MANIFEST", folds=True),

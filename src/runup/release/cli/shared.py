@@ -62,7 +62,7 @@ def access(
     )
 
 
-def guarded(run: Callable[[], int]) -> int:
+def run_guarded(run: Callable[[], int]) -> int:
     """Runs a command; an error of a release becomes one line."""
     from kubekit.errors import RunupError
     from kubekit.oci.errors import OciError

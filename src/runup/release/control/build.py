@@ -143,7 +143,7 @@ def build_image(
 ) -> BuiltImage:
     """Writes an image of `layers` (the lowest first), upon `base`, into `layout`; blobs first, then the tag."""
     target = Layout.create(layout)
-    under = _copied(base, target) if base is not None else ()
+    under = _copy_layers(base, target) if base is not None else ()
     below = base.config.rootfs.diff_ids if base is not None else ()
     rootfs = RootFS(type="layers", diff_ids=(*below, *(layer.diff_id for layer in layers)))
     described = Config(architecture=architecture, os="linux", created=created, config=config, rootfs=rootfs)
@@ -167,12 +167,12 @@ def release_metadata(
         document["next"] = sorted(following)
     if metadata:
         document["metadata"] = dict(metadata)
-    return _pretty(document)
+    return _pretty_json(document)
 
 
 def _image_references(version: str, pullspecs: Mapping[str, str], created: str) -> bytes:
     tags = [{"name": name, "from": {"kind": "DockerImage", "name": image}} for name, image in sorted(pullspecs.items())]
-    return _pretty(
+    return _pretty_json(
         {
             "kind": "ImageStream",
             "apiVersion": "image.openshift.io/v1",
@@ -182,7 +182,7 @@ def _image_references(version: str, pullspecs: Mapping[str, str], created: str) 
     )
 
 
-def _pretty(document: dict[str, Any]) -> bytes:
+def _pretty_json(document: dict[str, Any]) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
@@ -193,7 +193,7 @@ def _encode(config: Config, rootfs: RootFS) -> bytes:
     return msgspec.json.encode(document, order="sorted")
 
 
-def _copied(base: Image, target: Layout) -> tuple[Descriptor, ...]:
+def _copy_layers(base: Image, target: Layout) -> tuple[Descriptor, ...]:
     for layer in base.manifest.layers:
         base.layout.copy_blob(layer.digest, target)
     return base.manifest.layers

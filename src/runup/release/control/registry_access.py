@@ -61,10 +61,10 @@ async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile |
     secret = await client.send(calls.get_raw(SECRETS, name, namespace))
     secret_data = secret.get("data") or {}
     where = f"Secret {namespace}/{name}"
-    if data := _decoded(secret_data, PULL_SECRET_KEY, where):
+    if data := _decode_secret(secret_data, PULL_SECRET_KEY, where):
         return _without_helpers(credentials.parse(data, where))
-    if data := _decoded(secret_data, OLD_KEY, where):
-        return _without_helpers(credentials.parse(_wrapped(data, where), where))
+    if data := _decode_secret(secret_data, OLD_KEY, where):
+        return _without_helpers(credentials.parse(_wrap_old_format(data, where), where))
     return None
 
 
@@ -81,7 +81,7 @@ async def cluster_mirrors(
     """
     all_mirrors: list[Mirror] = []
     for resource in kinds:
-        for item in await _listed(client, resource, notes):
+        for item in await _list_objects(client, resource, notes):
             name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
             try:
                 all_mirrors += mirrors.of_object({"kind": resource.kind, **item}, name)
@@ -90,7 +90,7 @@ async def cluster_mirrors(
     return tuple(all_mirrors)
 
 
-async def _listed(client: Client, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:
+async def _list_objects(client: Client, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:
     try:
         page = await client.send(calls.list_raw(resource))
     except NotFound:
@@ -101,7 +101,7 @@ async def _listed(client: Client, resource: Resource, notes: list[str]) -> Seque
     return page.items
 
 
-def _decoded(held: Any, key: str, where: str) -> bytes:
+def _decode_secret(held: Any, key: str, where: str) -> bytes:
     if not isinstance(held, dict):
         raise BadCredentials(f"{where}: data is not an object")
     try:
@@ -110,7 +110,7 @@ def _decoded(held: Any, key: str, where: str) -> bytes:
         raise BadCredentials(f"{where}: {key} is not base64") from error
 
 
-def _wrapped(data: bytes, where: str) -> bytes:
+def _wrap_old_format(data: bytes, where: str) -> bytes:
     try:
         return json.dumps({"auths": json.loads(data)}).encode()
     except (ValueError, RecursionError) as error:

@@ -118,13 +118,13 @@ class ReleaseImages:
                 return await in_thread(lambda: question(client), f"read {image}")
         except TimeoutError as error:
             why = f"it was not read within {within_s:g} s"
-            raise ReleaseUnreadable(_told(why, _WAYS_OUT[Unreachable], notes, instead)) from error
+            raise ReleaseUnreadable(_failure_text(why, _WAYS_OUT[Unreachable], notes, instead)) from error
         except OciError as error:
             way_out = _WAYS_OUT.get(type(error), "name a release image")
-            raise ReleaseUnreadable(_told(error.message, way_out, notes, instead)) from error
+            raise ReleaseUnreadable(_failure_text(error.message, way_out, notes, instead)) from error
         except DecodeError as error:
             message = f"an answer of the API server could not be read: {error}"
-            raise ReleaseUnreadable(_told(message, "it is read again", notes, instead)) from error
+            raise ReleaseUnreadable(_failure_text(message, "it is read again", notes, instead)) from error
         finally:
             # Ends the waits of the thread, which cannot be cancelled.
             stop.set()
@@ -139,6 +139,6 @@ class ReleaseImages:
         )
 
 
-def _told(why: str, way_out: str, notes: Sequence[str], instead: str) -> str:
+def _failure_text(why: str, way_out: str, notes: Sequence[str], instead: str) -> str:
     noted = f" ({'; '.join(notes)})" if notes else ""
     return f"{why}{noted}; {way_out}, {instead}"

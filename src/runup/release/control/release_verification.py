@@ -26,7 +26,7 @@ from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 from runup.release.control.signature_stores import of_config_maps, of_store
-from runup.release.control.stored_signatures import remember
+from runup.release.control.stored_signatures import store_signatures
 from runup.release.decide.release_metadata import MetadataError, parse_image_references
 
 log = structlog.get_logger("releases")
@@ -69,27 +69,27 @@ class ReleaseChecks:
 
     def check(self, image: str) -> None:
         """Starts verifying `image`, unless that is under way."""
-        if not self._known(image).running:
+        if not self._known_check(image).running:
             self._set(image, running=True)
-            self._start(self._check(image), f"verify {image}")
+            self._start_task(self._verify_release(image), f"verify {image}")
 
     def read(self, image: str) -> None:
         """Starts reading the version of the release in `image`, unless that is under way."""
-        if not self._known(image).reading:
+        if not self._known_check(image).reading:
             self._set(image, reading=True)
-            self._start(self._read(image), f"read {image}")
+            self._start_task(self._read_version(image), f"read {image}")
 
     def read_rights(self, image: str) -> None:
         """Starts reading what the checks in `image` read, unless that is under way."""
-        if not self._known(image).asking:
+        if not self._known_check(image).asking:
             self._set(image, asking=True)
-            self._start(self._read_rights(image), f"read rights of {image}")
+            self._start_task(self._read_rights(image), f"read rights of {image}")
 
     def read_images(self, image: str) -> None:
         """Starts reading the image references of the release in `image`, unless that is under way."""
-        if not self._known(image).listing:
+        if not self._known_check(image).listing:
             self._set(image, listing=True)
-            self._start(self._read_images(image), f"read images of {image}")
+            self._start_task(self._read_images(image), f"read images of {image}")
 
     async def close(self) -> None:
         """Cancels what is under way."""
@@ -101,18 +101,18 @@ class ReleaseChecks:
         """Waits until nothing is read or kept any more."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _known(self, image: str) -> ReleaseCheck:
+    def _known_check(self, image: str) -> ReleaseCheck:
         return self.states.get(image, ReleaseCheck())
 
     def _set(self, image: str, **changes: Any) -> None:
-        self.states[image] = replace(self._known(image), **changes)
+        self.states[image] = replace(self._known_check(image), **changes)
 
-    def _start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+    def _start_task(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _check(self, image: str) -> None:
+    async def _verify_release(self, image: str) -> None:
         trust, message = Trust.VERIFIED, ""
         verified: Verified | None = None
         try:
@@ -124,9 +124,9 @@ class ReleaseChecks:
         self._set(image, trust=trust, error=message, at=self._clock.now())
         self._on_change()
         if verified is not None:
-            await remember(self._client, verified)
+            await store_signatures(self._client, verified)
 
-    async def _read(self, image: str) -> None:
+    async def _read_version(self, image: str) -> None:
         version, why = "", ""
         try:
             version = await self._images.version(image)

@@ -103,7 +103,7 @@ async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | N
     """Returns the signature at `url`, None if there is none; raises ClientError, OSError, TimeoutError."""
     if url.startswith("file:"):
         path = Path(unquote(urlsplit(url).path))
-        return await in_thread(lambda: _read(path), f"read {url}")
+        return await in_thread(lambda: _read_signature(path), f"read {url}")
     page = await http_fetch.fetch(url, within_s=TIMEOUT_S, limit=MAX_SIGNATURE_BYTES, context=context)
     if page.status == 404:
         return None
@@ -112,7 +112,7 @@ async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | N
     return page.body
 
 
-def _read(path: Path) -> bytes | None:
+def _read_signature(path: Path) -> bytes | None:
     try:
         with path.open("rb") as file:
             return file.read(MAX_SIGNATURE_BYTES + 1)

@@ -29,7 +29,7 @@ MOST_BYTES = 512 * 1024
 MANAGER = "cluster-version-operator-signatures"
 
 
-def merged(kept: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]) -> dict[str, bytes]:
+def merge_signatures(kept: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]) -> dict[str, bytes]:
     """Returns `kept` plus the signatures of `digest`; beyond the limits the first of the other digests are dropped."""
     prefix = digest.replace(":", "-")
     new = {f"{prefix}-{number}": signature for number, signature in enumerate(signatures)}
@@ -47,11 +47,11 @@ def merged(kept: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]) 
     return {key: value for group in (*reversed(chosen), new) for key, value in group.items()}
 
 
-async def remember(client: Client, verified: Verified) -> None:
+async def store_signatures(client: Client, verified: Verified) -> None:
     """Stores the verified signatures. A failure is only logged: the result of the verification stands."""
     try:
-        kept = await _kept(client)
-        signatures = merged(kept, verified.digest, verified.signatures)
+        kept = await _kept_signatures(client)
+        signatures = merge_signatures(kept, verified.digest, verified.signatures)
         if signatures == kept:
             return
         data = {key: base64.b64encode(value).decode() for key, value in signatures.items()}
@@ -61,7 +61,7 @@ async def remember(client: Client, verified: Verified) -> None:
         log.warning("the signatures of a release are not kept", digest=verified.digest, why=str(error))
 
 
-async def _kept(client: Client) -> dict[str, bytes]:
+async def _kept_signatures(client: Client) -> dict[str, bytes]:
     try:
         config_map = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
     except NotFound:

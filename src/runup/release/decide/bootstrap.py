@@ -51,9 +51,9 @@ class Cluster:
     overrides: tuple[ComponentOverride, ...] = ()
 
 
-def rendered(files: Mapping[str, bytes], image: str, cluster: Cluster) -> dict[str, bytes]:
+def render_release(files: Mapping[str, bytes], image: str, cluster: Cluster) -> dict[str, bytes]:
     """Returns the rendered files by path below the output folder; raises RenderError with every problem."""
-    values, filters = _known(files, image, cluster)
+    values, filters = _values_and_filters(files, image, cluster)
     outputs: dict[str, bytes] = {}
     errors: list[str] = []
     for path in sorted(files):
@@ -96,7 +96,7 @@ def overrides(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
         raise RenderError(f"{name}: spec.overrides: {error}") from error
 
 
-def _known(files: Mapping[str, bytes], image: str, cluster: Cluster) -> tuple[Values, Filters]:
+def _values_and_filters(files: Mapping[str, bytes], image: str, cluster: Cluster) -> tuple[Values, Filters]:
     missing = [path for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
     if missing:
         raise RenderError(f"cannot render {image}: {' and '.join(missing)} missing; PAYLOAD_OVERRIDE names the folder")

@@ -41,7 +41,7 @@ _ADDED: dict[str, tuple[str, ...]] = {
 }
 
 
-def _cumulated() -> dict[str, frozenset[str]]:
+def _cumulated_sets() -> dict[str, frozenset[str]]:
     sets: dict[str, frozenset[str]] = {}
     cumulated: frozenset[str] = frozenset()
     for name, added in _ADDED.items():
@@ -50,7 +50,7 @@ def _cumulated() -> dict[str, frozenset[str]]:
     return sets
 
 
-BASELINES: dict[str, frozenset[str]] = _cumulated()
+BASELINES: dict[str, frozenset[str]] = _cumulated_sets()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,9 @@ def available(gates: Collection[str]) -> frozenset[str]:
     return frozenset(name for name in KNOWN if name not in GATED or GATED[name] & frozenset(gates))
 
 
-def enabled(spec: CapabilitiesSpec | None, gates: Collection[str], keep: Iterable[str] = ()) -> Capabilities:
+def enabled_capabilities(
+    spec: CapabilitiesSpec | None, gates: Collection[str], keep: Iterable[str] = ()
+) -> Capabilities:
     """Returns the capabilities of a cluster with this `spec` (None: all); those in `keep` are never disabled.
 
     An unknown baseline set contributes nothing; the API server does not admit one.

@@ -50,7 +50,7 @@ def check_name(name: str) -> None:
         raise ComponentError(f"component {name!r}: a name is of a-z, 0-9 and single dashes")
 
 
-def gathered(components: tuple[Component, ...], images: Mapping[str, str], version: str) -> dict[str, bytes]:
+def gather_files(components: tuple[Component, ...], images: Mapping[str, str], version: str) -> dict[str, bytes]:
     """Returns the files of `components` by path in the release; `images` are all of the release's images by name.
 
     Raises ComponentError for an image that a component needs and the release lacks, and for two files at one path.
@@ -63,15 +63,17 @@ def gathered(components: tuple[Component, ...], images: Mapping[str, str], versi
             folder, _, name = path.partition("/")
             if path == _OWN_REFERENCES or not name or "/" in name:
                 continue
-            target = f"{CHECKS if folder == CHECKS else RELEASE_MANIFESTS}/{_placed(folder, component.name, name)}"
+            target = (
+                f"{CHECKS if folder == CHECKS else RELEASE_MANIFESTS}/{_path_in_release(folder, component.name, name)}"
+            )
             if target in release_files:
                 raise ComponentError(f"components {owners[target]} and {component.name} both bring {target}")
             owners[target] = component.name
-            release_files[target] = _substituted(data, replaced, version)
+            release_files[target] = _substitute_images(data, replaced, version)
     return release_files
 
 
-def _placed(folder: str, component: str, name: str) -> str:
+def _path_in_release(folder: str, component: str, name: str) -> str:
     return name if folder == CHECKS or name.startswith(_IN_ORDER) else f"0000_50_{component}_{name}"
 
 
@@ -92,7 +94,7 @@ def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple
     return [(source.encode(), images[name].encode()) for name, source in wanted.items() if source]
 
 
-def _substituted(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:
+def _substitute_images(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:
     if replaced:
         # In one pass, so that a replacement is never replaced again.
         pattern = b"|".join(re.escape(source) + _PULL_SPEC_END for source, _ in replaced)

@@ -70,7 +70,7 @@ class Difference:
     access: tuple[AccessChange, ...]
 
 
-def difference(before: Payload, after: Payload) -> Difference:
+def difference_of(before: Payload, after: Payload) -> Difference:
     """Returns the changes from release `before` to release `after`."""
     manifests, same = _objects(before.manifests, after.manifests)
     checks, _ = _objects(before.checks, after.checks)
@@ -80,11 +80,11 @@ def difference(before: Payload, after: Payload) -> Difference:
         same=same,
         checks=checks,
         gates=_names(_gates(before.manifests), _gates(after.manifests)),
-        access=access.changed(before.manifests, after.manifests),
+        access=access.changed_grants(before.manifests, after.manifests),
     )
 
 
-def deletes(manifest: Manifest) -> bool:
+def is_deletion(manifest: Manifest) -> bool:
     """Reports whether a manifest requests the deletion of its object."""
     return (manifest.annotations or {}).get(DELETE) == "true"
 
@@ -109,10 +109,10 @@ def _objects(before: Iterable[Manifest], after: Iterable[Manifest]) -> tuple[tup
     manifest_changes: list[ManifestChange] = []
     same = 0
     for identity in dict.fromkeys((*objects_after, *objects_before)):
-        pairs = _paired(objects_before.get(identity, []), objects_after.get(identity, []))
+        pairs = _pair_manifests(objects_before.get(identity, []), objects_after.get(identity, []))
         several = len(pairs) > 1
         for old, new in pairs:
-            change = _change(old, new, several=several)
+            change = _change_of(old, new, several=several)
             same += change is None
             manifest_changes += [change] if change else []
     return tuple(manifest_changes), same
@@ -125,7 +125,7 @@ def _by_identity(manifests: Iterable[Manifest]) -> Variants:
     return variants
 
 
-def _paired(was: list[Manifest], now: list[Manifest]) -> list[tuple[Manifest | None, Manifest | None]]:
+def _pair_manifests(was: list[Manifest], now: list[Manifest]) -> list[tuple[Manifest | None, Manifest | None]]:
     """Pairs manifests for the same clusters; pairs the rest in order."""
     unpaired = list(was)
     pairs: list[tuple[Manifest | None, Manifest | None]] = []
@@ -141,16 +141,18 @@ def _paired(was: list[Manifest], now: list[Manifest]) -> list[tuple[Manifest | N
     return pairs
 
 
-def _change(old: Manifest | None, new: Manifest | None, *, several: bool) -> ManifestChange | None:
+def _change_of(old: Manifest | None, new: Manifest | None, *, several: bool) -> ManifestChange | None:
     manifest = new or old
     assert manifest is not None
     label = variant(manifest) if several else ""
     name = str(manifest.identity)
     if new is None:
         return ManifestChange(name, "removed", manifest.file, variant=label)
-    if deletes(new):
-        return None if old is not None and deletes(old) else ManifestChange(name, "deleted", new.file, variant=label)
-    if old is None or deletes(old):
+    if is_deletion(new):
+        return (
+            None if old is not None and is_deletion(old) else ManifestChange(name, "deleted", new.file, variant=label)
+        )
+    if old is None or is_deletion(old):
         return ManifestChange(name, "added", new.file, variant=label)
     field_changes = changes(old.object, new.object) if old.raw != new.raw else ()
     return ManifestChange(name, "changed", new.file, field_changes, label) if field_changes else None
@@ -175,7 +177,7 @@ def _gates(manifests: Iterable[Manifest]) -> dict[str, str]:
             users[name] = users.get(name, 0) + 1
         if (manifest.identity.group, manifest.identity.kind) == ("config.openshift.io", "FeatureGate"):
             feature_set = _feature_set(manifest.object)
-            for name in _enabled(manifest.object):
+            for name in _enabled_gates(manifest.object):
                 on.setdefault(name, set()).add(feature_set)
     return {name: _gate(on.get(name, set()), users.get(name, 0)) for name in {*on, *users}}
 
@@ -191,7 +193,7 @@ def _feature_set(found: dict[str, Any]) -> str:
     return value if isinstance(value, str) and value else "Default"
 
 
-def _enabled(found: dict[str, Any]) -> Iterable[str]:
+def _enabled_gates(found: dict[str, Any]) -> Iterable[str]:
     status = found.get("status")
     entries = status.get("featureGates") if isinstance(status, dict) else None
     for entry in entries if isinstance(entries, list) else ():

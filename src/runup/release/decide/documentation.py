@@ -43,7 +43,7 @@ def page(risk: str, base: str = "") -> str:
     return (base or BUILT_IN) + _FOLDER + risk.partition("-")[0]
 
 
-def moved(url: str, bases: Iterable[str], to: str) -> str:
+def move_below(url: str, bases: Iterable[str], to: str) -> str:
     """Returns `url`, or the same page below `to` if it is a page below one of `bases`."""
     for base in bases:
         if base and url.startswith(base + _FOLDER):

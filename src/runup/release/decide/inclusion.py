@@ -103,7 +103,7 @@ def capabilities_of(annotations: Annotations | None) -> tuple[str, ...]:
 
 def gates_of(annotations: Annotations) -> frozenset[str]:
     """Returns the gates that a manifest names, required or excluded."""
-    return frozenset(item.removeprefix("-") for item in _items(annotations.get(FEATURE_GATE, "")))
+    return frozenset(item.removeprefix("-") for item in _split_list(annotations.get(FEATURE_GATE, "")))
 
 
 def _identifier(_: Manifest, annotations: Annotations, filters: Filters) -> str:
@@ -131,17 +131,17 @@ def _feature_set(_: Manifest, annotations: Annotations, filters: Filters) -> str
     for item in wanted:
         if item not in FEATURE_SETS:
             known = ",".join(FEATURE_SETS)
-            return f"unrecognized value {_quoted(item)} in {FEATURE_SET}={value}; known values are: {known}"
+            return f"unrecognized value {_quote(item)} in {FEATURE_SET}={value}; known values are: {known}"
     current = filters.feature_set or DEFAULT_FEATURE_SET
     if current in wanted:
         return ""
-    return f"{_quoted(current)} is required, and {FEATURE_SET}={','.join(sorted(set(wanted)))}"
+    return f"{_quote(current)} is required, and {FEATURE_SET}={','.join(sorted(set(wanted)))}"
 
 
 def _gates(_: Manifest, annotations: Annotations, filters: Filters) -> str:
     if filters.gates is None:
         return ""
-    for item in _items(annotations.get(FEATURE_GATE, "")):
+    for item in _split_list(annotations.get(FEATURE_GATE, "")):
         if item.startswith("-"):
             if item[1:] in filters.gates:
                 return f"feature gate {item[1:]} is enabled but manifest requires it to be disabled"
@@ -158,12 +158,12 @@ def _major(manifest: Manifest, annotations: Annotations, filters: Filters) -> st
         return "major version filtering is only supported for feature gates and custom resources"
     included: set[int] = set()
     excluded: set[int] = set()
-    for item in _items(value):
+    for item in _split_list(value):
         negative = item.startswith("-")
         digits = item[1:] if negative else item
         if problem := _no_major(digits):
             kind = "excluded" if negative else "included"
-            return f"invalid {kind} major version {_quoted(digits)} in annotation: {problem}"
+            return f"invalid {kind} major version {_quote(digits)} in annotation: {problem}"
         (excluded if negative else included).add(int(digits))
     if overlap := sorted(included & excluded):
         return f"inclusion and exclusion requirements overlap: [{' '.join(str(number) for number in overlap)}]"
@@ -218,18 +218,18 @@ RULES: dict[str, Callable[[Manifest, Annotations, Filters], str]] = {
 """The rules by name, in the order of evaluation; each returns an objection in words, or an empty string."""
 
 
-def _items(value: str) -> list[str]:
+def _split_list(value: str) -> list[str]:
     return [item for item in (part.strip(_SPACE) for part in value.split(",")) if item]
 
 
 def _no_major(digits: str) -> str:
     if _DIGITS.match(digits) is None:
-        return f"strconv.ParseUint: parsing {_quoted(digits)}: invalid syntax"
+        return f"strconv.ParseUint: parsing {_quote(digits)}: invalid syntax"
     # The length is checked first, because Python's int() refuses thousands of digits.
     if len(digits.lstrip("0")) > len(str(_UINT64_MAX)) or int(digits.lstrip("0") or "0") > _UINT64_MAX:
-        return f"strconv.ParseUint: parsing {_quoted(digits)}: value out of range"
+        return f"strconv.ParseUint: parsing {_quote(digits)}: value out of range"
     return ""
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

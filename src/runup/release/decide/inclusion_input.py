@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.release.decide.capabilities import Capabilities, enabled
+from runup.release.decide.capabilities import Capabilities, enabled_capabilities
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, feature_set_and_gates
 
 PROFILE_VARIABLE = "CLUSTER_PROFILE"
@@ -66,5 +66,5 @@ def describe(facts: ClusterFacts, *, major: int) -> DescribedCluster:
 def _capabilities(version: ClusterVersion, gates: frozenset[str]) -> Capabilities:
     """Returns the capabilities that the status says are enabled, never disabled again, and those that the spec adds."""
     reported = version.status.capabilities
-    computed = enabled(version.spec.capabilities, gates, keep=reported.enabled_capabilities)
+    computed = enabled_capabilities(version.spec.capabilities, gates, keep=reported.enabled_capabilities)
     return Capabilities(computed.known | frozenset(reported.known_capabilities), computed.enabled, computed.implicit)

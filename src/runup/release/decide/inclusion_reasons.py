@@ -66,7 +66,7 @@ class Explained:
 _DECIDES: dict[Answer, Verdict] = {"out": "fails", "unknown": "unknown"}
 
 
-def explain(manifest: Manifest, filters: Filters, unreadable: Mapping[str, str] | None = None) -> Explained:
+def explain_manifest(manifest: Manifest, filters: Filters, unreadable: Mapping[str, str] | None = None) -> Explained:
     """Returns the verdict of every rule about `manifest`, in the order of evaluation.
 
     `unreadable` maps the name of a rule to the reason why its input is not known.
@@ -77,7 +77,7 @@ def explain(manifest: Manifest, filters: Filters, unreadable: Mapping[str, str] 
     unknown = unreadable or {}
     rulings = [Ruling(ANNOTATIONS, "passes")]
     for name, objection in RULES.items():
-        if not _asked(name, annotations):
+        if not _rule_decides(name, annotations):
             rulings.append(Ruling(name, "not asked"))
         elif why := unknown.get(name):
             rulings.append(Ruling(name, "unknown", why))
@@ -89,7 +89,7 @@ def explain(manifest: Manifest, filters: Filters, unreadable: Mapping[str, str] 
     return Explained(manifest, answer, tuple(rulings))
 
 
-def named(manifests: Iterable[Manifest], kind: str, name: str, namespace: str = "") -> tuple[Manifest, ...]:
+def manifests_named(manifests: Iterable[Manifest], kind: str, name: str, namespace: str = "") -> tuple[Manifest, ...]:
     """Returns the manifests that `KIND NAME` means: `Kind` or `Kind.group`, in any case; a `namespace` narrows.
 
     A plural is accepted too, since users type it.
@@ -110,7 +110,7 @@ def _spellings(kind: str) -> tuple[str, ...]:
     return (kind, plural)
 
 
-def _asked(name: str, annotations: Mapping[str, str]) -> bool:
+def _rule_decides(name: str, annotations: Mapping[str, str]) -> bool:
     """Returns whether a rule decides about a manifest with these annotations.
 
     Those in `_ALWAYS` do; another does if the manifest has the rule's annotation, whose key ending in `/` is a prefix.

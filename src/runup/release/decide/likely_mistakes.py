@@ -22,7 +22,7 @@ from runup.release.decide.payload import (
 _WHOSE = {MANIFESTS: "the operator's own manifests", RELEASE_MANIFESTS: "everybody else's manifests"}
 
 
-def missing(paths: Iterable[str]) -> tuple[str, ...]:
+def missing_parts(paths: Iterable[str]) -> tuple[str, ...]:
     """Returns the parts of a release that the files `paths` lack, in words that name them."""
     known_paths = set(paths)
     folders = {path.partition("/")[0] for path in known_paths if "/" in path}
@@ -35,7 +35,7 @@ def missing(paths: Iterable[str]) -> tuple[str, ...]:
 
 def check(paths: Iterable[str], source: str) -> None:
     """Raises PayloadError if `paths` are not a complete release; `source` is the image or folder."""
-    if lacking := missing(paths):
+    if lacking := missing_parts(paths):
         raise PayloadError(f"{source} is not a release image: {'; '.join(lacking)}", lacking)
 
 
@@ -43,7 +43,7 @@ def oddities(payload: Payload) -> tuple[str, ...]:
     """Returns likely mistakes for the author, each naming the file, or the missing folder."""
     files = {METADATA_FILE, IMAGE_REFERENCES_FILE}
     files |= {manifest.file for manifest in payload.manifests} | {skipped.file for skipped in payload.skipped}
-    return (*missing(files), *_oddities(payload.manifests))
+    return (*missing_parts(files), *_oddities(payload.manifests))
 
 
 def _oddities(manifests: tuple[Manifest, ...]) -> Iterator[str]:

@@ -79,7 +79,7 @@ def notes(payload: Payload, filters: Filters) -> tuple[str, ...]:
     return tuple(messages)
 
 
-def described(filters: Filters) -> dict[str, Any]:
+def filters_data(filters: Filters) -> dict[str, Any]:
     """Returns the description as data; capabilities are null if they do not filter."""
     capabilities = filters.capabilities
     return {
@@ -143,9 +143,9 @@ def filters_of(
     """
     named = feature_set or DEFAULT_FEATURE_SET
     if named not in FEATURE_SETS:
-        raise _unknown("feature set", [feature_set], FEATURE_SETS)
+        raise _unknown_error("feature set", [feature_set], FEATURE_SETS)
     if capabilities is not None and (unknown_names := sorted(set(capabilities) - set(KNOWN))):
-        raise _unknown("capabilities", unknown_names, KNOWN)
+        raise _unknown_error("capabilities", unknown_names, KNOWN)
     if not profile:
         raise Terminal(f"the profile is empty; the usual one is {DEFAULT_PROFILE}", reason=BAD_CLUSTER)
     if major < 0:
@@ -160,5 +160,5 @@ def filters_of(
     )
 
 
-def _unknown(what: str, odd: Collection[str], known: Collection[str]) -> Terminal:
+def _unknown_error(what: str, odd: Collection[str], known: Collection[str]) -> Terminal:
     return Terminal(f"unknown {what} {', '.join(odd)}; known are {', '.join(known)}", reason=BAD_CLUSTER)

@@ -111,7 +111,7 @@ def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[
     for number, document in enumerate(documents, start=1):
         if document is None:
             continue
-        problem = _problem(document)
+        problem = _why_no_manifest(document)
         if problem:
             errors.append(ManifestError(f"{file}, document {number}: {problem}"))
             continue
@@ -127,7 +127,7 @@ def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[
     return manifests, errors
 
 
-def _problem(document: Any) -> str:
+def _why_no_manifest(document: Any) -> str:
     if not isinstance(document, dict):
         return f"is a {type(document).__name__}, not an object"
     if not isinstance(document.get("kind"), str) or not document["kind"]:

@@ -42,21 +42,21 @@ class Change:
 
     def __str__(self) -> str:
         if isinstance(self.before, list) and isinstance(self.after, list):
-            removed = [f"- {shown(item)}" for item in self.before if item not in self.after]
-            added = [f"+ {shown(item)}" for item in self.after if item not in self.before]
+            removed = [f"- {value_text(item)}" for item in self.before if item not in self.after]
+            added = [f"+ {value_text(item)}" for item in self.after if item not in self.before]
             return f"{self.path}: {' '.join([*removed, *added]) or 'in another order'}"
-        return f"{self.path}: {shown(self.before)} -> {shown(self.after)}"
+        return f"{self.path}: {value_text(self.before)} -> {value_text(self.after)}"
 
 
 def changes(before: JSON, after: JSON) -> tuple[Change, ...]:
     """Returns the differences by field name; the values of a Secret are withheld."""
-    differences = _between("", _without_server_fields(before), _without_server_fields(after))
+    differences = _changes_between("", _without_server_fields(before), _without_server_fields(after))
     if after.get("kind", before.get("kind")) != "Secret":
         return tuple(differences)
-    return tuple(_withheld(change) for change in differences)
+    return tuple(_withhold_secret(change) for change in differences)
 
 
-def shown(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Returns a value as a short text; a longer one is described by its size."""
     if value is ABSENT:
         return "(none)"
@@ -78,17 +78,17 @@ def _without_server_fields(found: JSON) -> JSON:
     return kept
 
 
-def _withheld(change: Change) -> Change:
+def _withhold_secret(change: Change) -> Change:
     if change.path.partition(".")[0] not in _SECRET_FIELDS:
         return change
     before, after = ("(withheld)" if value is not ABSENT else ABSENT for value in (change.before, change.after))
     return Change(change.path, before, after)
 
 
-def _between(path: str, before: Any, after: Any) -> Iterator[Change]:
+def _changes_between(path: str, before: Any, after: Any) -> Iterator[Change]:
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}, key=str):
-            yield from _between(_joined(path, str(key)), before.get(key, ABSENT), after.get(key, ABSENT))
+            yield from _changes_between(_join_path(path, str(key)), before.get(key, ABSENT), after.get(key, ABSENT))
         return
     if isinstance(before, list) and isinstance(after, list):
         yield from _between_lists(path, before, after)
@@ -103,7 +103,7 @@ def _between_lists(path: str, before: list[Any], after: list[Any]) -> Iterator[C
     if key and before and after:
         was, is_ = ({str(item[key]): item for item in items} for items in (before, after))
         for name in dict.fromkeys((*was, *is_)):
-            yield from _between(f"{path}[{name}]", was.get(name, ABSENT), is_.get(name, ABSENT))
+            yield from _changes_between(f"{path}[{name}]", was.get(name, ABSENT), is_.get(name, ABSENT))
         return
     if all(not isinstance(item, dict | list) for item in (*before, *after)):
         if before != after:
@@ -111,7 +111,7 @@ def _between_lists(path: str, before: list[Any], after: list[Any]) -> Iterator[C
         return
     for number in range(max(len(before), len(after))):
         old, new = (items[number] if number < len(items) else ABSENT for items in (before, after))
-        yield from _between(f"{path}[{number}]", old, new)
+        yield from _changes_between(f"{path}[{number}]", old, new)
 
 
 def _identifies(key: str, items: list[Any]) -> bool:
@@ -119,7 +119,7 @@ def _identifies(key: str, items: list[Any]) -> bool:
     return len(names) == len(items) == len(set(names))
 
 
-def _joined(path: str, key: str) -> str:
+def _join_path(path: str, key: str) -> str:
     if "." in key or "/" in key:
         return f"{path}[{key}]"
     return f"{path}.{key}" if path else key

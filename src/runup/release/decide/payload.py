@@ -104,7 +104,7 @@ def load_payload(
     metadata, references, errors = _load_metadata(files)
     values = Values(release_image, profile, references.images if references else {})
     skipped: list[Skipped] = []
-    rendered = _rendered(files, values, skipped)
+    rendered = _render_files(files, values, skipped)
     if strict_templates:
         errors.extend(str(problem) for problem in skipped)
     broken: list[Skipped] = []
@@ -130,7 +130,7 @@ def is_cases(path: str) -> bool:
     return path.endswith((".test.yaml", ".test.yml", ".test.json"))
 
 
-def included(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
+def included_in(manifests: Iterable[Manifest], filters: Filters) -> tuple[Manifest, ...]:
     """Returns those of `manifests` that a cluster as `filters` describe it gets, in order."""
     return tuple(manifest for manifest in manifests if isinstance(include(manifest, filters), Included))
 
@@ -177,7 +177,7 @@ def _load_metadata(
     return metadata, references, errors
 
 
-def _rendered(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]) -> dict[str, bytes]:
+def _render_files(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]) -> dict[str, bytes]:
     kept: dict[str, bytes] = {}
     for path in sorted(files):
         folder, _, name = path.partition("/")
@@ -199,11 +199,11 @@ def _load_folder(folder: str, files: Mapping[str, bytes], broken: list[Skipped])
     manifests: list[Manifest] = []
     for path, data in files.items():
         if path.startswith(f"{folder}/"):
-            manifests.extend(_parse(path, data, broken))
+            manifests.extend(_parse_file(path, data, broken))
     return manifests
 
 
-def _parse(path: str, data: bytes, broken: list[Skipped]) -> list[Manifest]:
+def _parse_file(path: str, data: bytes, broken: list[Skipped]) -> list[Manifest]:
     manifests, problems = parse_manifests(path, data)
     broken.extend(Skipped(path, str(problem), broken=True) for problem in problems)
     return manifests

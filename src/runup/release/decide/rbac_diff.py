@@ -30,13 +30,13 @@ class AccessChange:
     taken: tuple[str, ...]
 
 
-def changed(before: Iterable[Manifest], after: Iterable[Manifest]) -> tuple[AccessChange, ...]:
+def changed_grants(before: Iterable[Manifest], after: Iterable[Manifest]) -> tuple[AccessChange, ...]:
     """Returns every role and binding whose grants differ, also if it is new or removed."""
     grants_before, grants_after = _grants(before), _grants(after)
     access_changes = []
     for name in dict.fromkeys((*grants_after, *grants_before)):
-        granted = _lines(grants_after.get(name, {}), grants_before.get(name, {}))
-        taken = _lines(grants_before.get(name, {}), grants_after.get(name, {}))
+        granted = _lines_of_difference(grants_after.get(name, {}), grants_before.get(name, {}))
+        taken = _lines_of_difference(grants_before.get(name, {}), grants_after.get(name, {}))
         if granted or taken:
             access_changes.append(AccessChange(name, granted, taken))
     return tuple(access_changes)
@@ -62,12 +62,14 @@ def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
 
 def _of_role(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for rule in _dicts(role.get("rules")):
-        verbs = _texts(rule, "verbs")
-        names = _texts(rule, "resourceNames") or [""]
-        for group, resource, name, verb in product(_texts(rule, "apiGroups"), _texts(rule, "resources"), names, verbs):
+        verbs = _text_list(rule, "verbs")
+        names = _text_list(rule, "resourceNames") or [""]
+        for group, resource, name, verb in product(
+            _text_list(rule, "apiGroups"), _text_list(rule, "resources"), names, verbs
+        ):
             full = f"{resource}.{group}" if group else resource
             yield (f"{full} {name!r}" if name else full), verb
-        for path, verb in product(_texts(rule, "nonResourceURLs"), verbs):
+        for path, verb in product(_text_list(rule, "nonResourceURLs"), verbs):
             yield path, verb
     for selector in _dicts((role.get("aggregationRule") or {}).get("clusterRoleSelectors")):
         labels = selector.get("matchLabels") or {}
@@ -82,7 +84,7 @@ def _of_binding(binding: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield bound, f"{subject.get('kind', '')} {namespace}{subject.get('name', '')}"
 
 
-def _lines(these: Grants, but: Grants) -> tuple[str, ...]:
+def _lines_of_difference(these: Grants, but: Grants) -> tuple[str, ...]:
     only_these = {what: these[what] - but.get(what, frozenset()) for what in sorted(these)}
     return tuple(f"{', '.join(sorted(verbs))}: {what}" for what, verbs in only_these.items() if verbs)
 
@@ -91,6 +93,6 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _texts(rule: dict[str, Any], key: str) -> list[str]:
+def _text_list(rule: dict[str, Any], key: str) -> list[str]:
     value = rule.get(key)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

@@ -75,8 +75,8 @@ def parse_release_metadata(data: bytes) -> ReleaseMetadata:
     base, base_problems = _documentation_base(details)
     return ReleaseMetadata(
         version=version,
-        previous=_texts(document, "previous"),
-        next=_texts(document, "next"),
+        previous=_text_tuple(document, "previous"),
+        next=_text_tuple(document, "next"),
         metadata=tuple(sorted(details.items())),
         url=url,
         architecture=architecture,
@@ -134,7 +134,7 @@ def _or_empty(value: Any, empty: Any) -> Any:
     return empty if value is None else value
 
 
-def _texts(document: dict[str, Any], key: str) -> tuple[str, ...]:
+def _text_tuple(document: dict[str, Any], key: str) -> tuple[str, ...]:
     value = _or_empty(document.get(key), [])
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise MetadataError(f"release-metadata: {key} is not a list of versions")

@@ -61,9 +61,9 @@ def _evaluate(expression: str, values: Values, line: int) -> str:
     if expression.startswith("/*") and expression.endswith("*/"):
         return ""
     if _LITERAL.match(expression):
-        return _unquoted(expression, line)
+        return _unquote(expression, line)
     if index := _INDEX.match(expression):
-        return _image(_unquoted(index[1], line), values, line)
+        return _image(_unquote(index[1], line), values, line)
     name = _FIELD.match(expression)
     if name and name[1] == "Images" and name[2]:
         return _image(name[2], values, line)
@@ -79,7 +79,7 @@ def _image(name: str, values: Values, line: int) -> str:
     return values.images[name]
 
 
-def _unquoted(literal: str, line: int) -> str:
+def _unquote(literal: str, line: int) -> str:
     if literal[0] == "`":
         return literal[1:-1].replace("\r", "")
     try:

@@ -90,7 +90,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
     )
     folder = folder_of(data)
 
-    return guarded(lambda: print_start(folder, lifecycle.start(folder, wanted, SystemClock())))
+    return run_guarded(lambda: print_start(folder, lifecycle.start(folder, wanted, SystemClock())))
 
 
 @sandbox.command()
@@ -111,7 +111,7 @@ def stop(data: str | None) -> int:
         click.echo("stopped" if ended else f"no sandbox runs in {folder}")
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 @sandbox.command()
@@ -127,7 +127,7 @@ def reset(data: str | None) -> int:
     from runup.sandbox.processes import lifecycle
 
     folder = folder_of(data)
-    return guarded(lambda: print_start(folder, lifecycle.reset(folder, SystemClock())))
+    return run_guarded(lambda: print_start(folder, lifecycle.reset(folder, SystemClock())))
 
 
 @sandbox.command()
@@ -160,7 +160,7 @@ def status(output: str | None, data: str | None) -> int:
             click.echo(how_to_use(folder, ready) if ready else "starting")
         return 0 if pid else 1
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 @sandbox.command("list")
@@ -178,10 +178,10 @@ def list_() -> int:
     def run() -> int:
         rows = [table.Row((name, scenarios.load(scenarios.find(name)).title)) for name in scenarios.names()]
         columns = (table.Column(""), table.Column("", flows=True))
-        write([("out", table.drawn(table.Table(columns, rows), screen_of(sys.stdout)))])
+        write([("out", table.draw_table(table.Table(columns, rows), screen_of(sys.stdout)))])
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 def _logs(ctx: click.Context) -> Iterable[str]:
@@ -217,7 +217,7 @@ def logs(component: str, follow: bool, data: str | None) -> int:
         print_log(logs_by_name[matching_names[-1]], follow=follow, clock=SystemClock())
         return 0
 
-    return guarded(run)
+    return run_guarded(run)
 
 
 def print_start(folder: Path, steps: Iterator[Progress]) -> int:
@@ -232,7 +232,7 @@ def print_start(folder: Path, steps: Iterator[Progress]) -> int:
     return 0
 
 
-def guarded(run: Callable[[], int]) -> int:
+def run_guarded(run: Callable[[], int]) -> int:
     """Runs a command; a sandbox's error becomes one line that names the way out."""
     from kubekit.errors import Terminal
     from runup.cli.errors import CommandError

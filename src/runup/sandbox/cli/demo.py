@@ -26,7 +26,7 @@ import click
 
 from kubekit.lang.printable import printable
 from runup.cli.lazy import Command
-from runup.cli.output import bare
+from runup.cli.output import without_printable
 
 SCENARIO = "skip-level"
 TARGET = "5.2.0"
@@ -62,7 +62,7 @@ def demo() -> int:
         interrupts.guarding(story.tell)
     except StepFailed as error:
         failed = True
-        _styled(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", sys.stderr, fg="red")
+        _print_styled(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", sys.stderr, fg="red")
         return 1
     except KeyboardInterrupt:
         click.echo("\nStopped; clearing up.", err=True)
@@ -74,7 +74,7 @@ def demo() -> int:
                 keep_logs(folder)
             remove(folder, but=LOGS if failed else "")
     if not stopped:
-        _styled(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", sys.stderr, fg="red")
+        _print_styled(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", sys.stderr, fg="red")
         return 1
     click.echo("\nThe sandbox is stopped and its folder is gone. Keep one: runup sandbox start --scenario skip-level")
     return 0
@@ -112,9 +112,9 @@ class Interrupts:
         self._held = True
         self._waiting = False
         for number in SIGNALS:
-            signal.signal(number, self._arrived)
+            signal.signal(number, self._on_signal)
 
-    def _arrived(self, _signal: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _signal: int, _frame: FrameType | None) -> None:
         self._waiting = True
         if not self._held:
             self._held = True
@@ -167,33 +167,33 @@ class Story:
     def tell(self) -> None:
         """Runs all steps in order; raises StepFailed."""
         for step in (
-            self._start,
-            self._look,
-            self._check,
-            self._fix,
+            self._start_sandbox,
+            self._show_updates,
+            self._check_target,
+            self._fix_pause,
             self._accept_one,
-            self._blocked,
+            self._show_refusal,
             self._accept_rest,
             self._update,
             self._arrive,
         ):
             step()
 
-    def _start(self) -> None:
+    def _start_sandbox(self) -> None:
         say("A cluster on 5.0.0, on this machine alone. It wants to know what 5.2.0 will say.")
         self.started = True
         self._runup("sandbox", "start", "--scenario", SCENARIO, "--data", str(self.folder))
 
-    def _look(self) -> None:
-        self._until(lambda cluster: cluster.status.available_updates, "the update service has answered")
+    def _show_updates(self) -> None:
+        self._wait_until(lambda cluster: cluster.status.available_updates, "the update service has answered")
         say("What is it offered today? 5.2.0 is two minor releases away and is not in the list.")
         self._runup("upgrade")
 
-    def _check(self) -> None:
+    def _check_target(self) -> None:
         say("So 5.2.0 itself checks the cluster, from its own release image, read only. Nothing is updated.")
         self._runup("upgrade", "--mode=preflight", f"--to={TARGET}", "--wait", expect=2)
 
-    def _fix(self) -> None:
+    def _fix_pause(self) -> None:
         from kubekit.kube.clock import SystemClock
 
         say("One of these is quickly fixed: somebody forgot to resume the infra pool.")
@@ -202,14 +202,14 @@ class Story:
         self._kubectl(FIX)
         clock = SystemClock()
         started_at = clock.monotonic()
-        self._until(lambda cluster: PAUSED not in _names(cluster, TARGET), f"{PAUSED} goes away")
+        self._wait_until(lambda cluster: PAUSED not in _names(cluster, TARGET), f"{PAUSED} goes away")
         say(f"The target goes on watching: the risk was gone {clock.monotonic() - started_at:.1f} s after the fix.")
 
     def _accept_one(self) -> None:
         say("Another one we know about and take, by name.")
         self._runup("upgrade", "accept", DUAL_STACK)
 
-    def _blocked(self) -> None:
+    def _show_refusal(self) -> None:
         say("May we go now? A release that is checked is not offered for that, whatever is accepted.")
         self._runup("upgrade", f"--to={TARGET}", expect=1)
 
@@ -222,15 +222,19 @@ class Story:
     def _update(self) -> None:
         say(f"5.2.0 is reached in steps, and we know today what it will ask for. The first step is {FIRST_STEP}.")
         self._runup("upgrade", f"--to={FIRST_STEP}")
-        self._until(lambda cluster: cluster.status.desired.version == FIRST_STEP, f"the update to {FIRST_STEP} starts")
+        self._wait_until(
+            lambda cluster: cluster.status.desired.version == FIRST_STEP, f"the update to {FIRST_STEP} starts"
+        )
         self._kubectl(("kubectl", "-n", _namespace(), "get", "deployments"))
         say("The preflight's Deployment went first, then the update began, manifest by manifest:")
-        self._until(lambda cluster: _done(cluster, FIRST_STEP), f"manifests of {FIRST_STEP} are applied")
+        self._wait_until(lambda cluster: _has_begun(cluster, FIRST_STEP), f"manifests of {FIRST_STEP} are applied")
         self._runup("upgrade", "status")
 
     def _arrive(self) -> None:
         say(f"On the way {FIRST_STEP}'s own operator took over from 5.0.0's. Now every component has to get there.")
-        self._until(lambda cluster: _arrived(cluster, FIRST_STEP), f"the update to {FIRST_STEP} is completed")
+        self._wait_until(
+            lambda cluster: _has_completed(cluster, FIRST_STEP), f"the update to {FIRST_STEP} is completed"
+        )
         self._runup("upgrade")
 
     def clear_up(self) -> bool:
@@ -244,7 +248,7 @@ class Story:
 
     def _open_risks(self) -> list[str]:
         """Returns the names of the target's risks that are not accepted, from the JSON output."""
-        data = json.loads(self._quietly("upgrade", "-o", "json"))
+        data = json.loads(self._run_quietly("upgrade", "-o", "json"))
         accepted = {risk["name"] for risk in (data["desiredUpdate"] or {}).get("acceptRisks", ())}
         for update in data["conditionalUpdates"]:
             if update["release"]["version"] == TARGET:
@@ -252,12 +256,12 @@ class Story:
         return []
 
     def _runup(self, *words: str, expect: int = 0) -> None:
-        self._run([*_RUNUP, *words], ("runup", *words), expect)
+        self._run_shown([*_RUNUP, *words], ("runup", *words), expect)
 
     def _kubectl(self, words: Sequence[str]) -> None:
         """Runs kubectl if it is installed, else sends the request that it would send."""
         if shutil.which(words[0]):
-            self._run(words, words, 0)
+            self._run_shown(words, words, 0)
             return
         show(words)
         click.echo("(kubectl is not installed; runup sends the same request)")
@@ -273,7 +277,7 @@ class Story:
         with SyncClient(config.load(str(self.kubeconfig))) as client:
             client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
 
-    def _run(self, command: Sequence[str], shown: Sequence[str], expect: int) -> None:
+    def _run_shown(self, command: Sequence[str], shown: Sequence[str], expect: int) -> None:
         show(shown)
         sys.stdout.flush()
         code, _, _ = self.interrupts.run(command, self._environment())
@@ -282,14 +286,14 @@ class Story:
         if code != expect:
             raise StepFailed(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
 
-    def _quietly(self, *words: str) -> str:
+    def _run_quietly(self, *words: str) -> str:
         captured = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         code, out, err = self.interrupts.run([*_RUNUP, *words], self._environment(), **captured)
         if code != 0:
             raise StepFailed(f"`runup {shlex.join(words)}` failed: {err.strip()}")
         return out
 
-    def _until(self, holds: Callable[[Any], bool], what: str) -> None:
+    def _wait_until(self, holds: Callable[[Any], bool], what: str) -> None:
         """Waits for changes of the ClusterVersion until `holds` is true; raises StepFailed after the deadline."""
         from kubekit.kube import config
         from kubekit.kube.client_sync import SyncClient
@@ -317,17 +321,17 @@ _RUNUP = (sys.executable, "-m", "runup")
 
 def say(text: str) -> None:
     """Prints one sentence of the story, bold on a terminal."""
-    _styled(f"\n# {text}", sys.stdout, bold=True)
+    _print_styled(f"\n# {text}", sys.stdout, bold=True)
 
 
 def show(words: Sequence[str]) -> None:
     """Prints a command as it would be typed."""
-    _styled(f"$ {shlex.join(words)}", sys.stdout, fg="cyan")
+    _print_styled(f"$ {shlex.join(words)}", sys.stdout, fg="cyan")
 
 
-def _styled(text: str, stream: TextIO, **style: Any) -> None:
+def _print_styled(text: str, stream: TextIO, **style: Any) -> None:
     """Prints `text` in a style; bypasses the filter that escapes control characters, so the text is escaped here."""
-    click.secho(printable(text), file=bare(stream), **style)
+    click.secho(printable(text), file=without_printable(stream), **style)
 
 
 def _namespace() -> str:
@@ -352,16 +356,16 @@ def _names(cluster: Any, version: str) -> set[str]:
     return set()
 
 
-def _done(cluster: Any, version: str) -> bool:
+def _has_begun(cluster: Any, version: str) -> bool:
     """Reports whether some or all manifests of that release are applied."""
     from kubekit.api.conditions import find
 
     progressing = find(cluster.status.conditions, "Progressing")
-    return _arrived(cluster, version) or bool(
+    return _has_completed(cluster, version) or bool(
         progressing and version in progressing.message and " done (" in progressing.message
     )
 
 
-def _arrived(cluster: Any, version: str) -> bool:
+def _has_completed(cluster: Any, version: str) -> bool:
     newest = next(iter(cluster.status.history), None)
     return newest is not None and (newest.version, newest.state) == (version, "Completed")

@@ -65,10 +65,10 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
     done = at_version or (running_s >= behaviour.seconds and operand_ready and behaviour.kind != "stuck")
     wanted = [
         _available(now, expected, done=done),
-        _progressing(expected, done=done),
-        _degraded(expected, done=done),
+        _progressing_condition(expected, done=done),
+        _degraded_condition(expected, done=done),
     ]
-    conditions = _merged(now.get("conditions") or (), wanted, at)
+    conditions = _merge_conditions(now.get("conditions") or (), wanted, at)
     new_status = {"versions": expected.versions if done else now.get("versions") or [], "conditions": conditions}
     unchanged = new_status["versions"] == (now.get("versions") or []) and conditions == list(
         now.get("conditions") or ()
@@ -88,13 +88,13 @@ def _available(now: JSON, expected: Expected, *, done: bool) -> JSON:
     return _condition("Available", "True", "AsExpected", f"Available at {version}")
 
 
-def _progressing(expected: Expected, *, done: bool) -> JSON:
+def _progressing_condition(expected: Expected, *, done: bool) -> JSON:
     if done:
         return _condition("Progressing", "False", "AsExpected", "")
     return _condition("Progressing", "True", "Updating", f"Working towards {expected.version}")
 
 
-def _degraded(expected: Expected, *, done: bool) -> JSON:
+def _degraded_condition(expected: Expected, *, done: bool) -> JSON:
     if done and expected.behaviour.kind == "degraded":
         return _condition("Degraded", "True", "OperandFailing", "The operand fails its health checks since the update.")
     return _condition("Degraded", "False", "AsExpected", "")
@@ -104,7 +104,7 @@ def _condition(kind: str, value: str, reason: str, message: str) -> JSON:
     return {"type": kind, "status": value, "reason": reason} | ({"message": message} if message else {})
 
 
-def _merged(before: Iterable[JSON], wanted: list[JSON], at: datetime) -> list[JSON]:
+def _merge_conditions(before: Iterable[JSON], wanted: list[JSON], at: datetime) -> list[JSON]:
     """Returns the conditions with `wanted` in them; other types stay, and so does one whose status is as wanted.
 
     An unchanged status with a reason other than AsExpected gets the new message.

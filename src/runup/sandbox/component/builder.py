@@ -65,22 +65,22 @@ class Build:
     def run(self, dockerfile: str) -> _Stage:
         """Runs the instructions and returns the last stage; raises BadDockerfile and OciError."""
         for number, (word, rest) in enumerate(_instructions(dockerfile), 1):
-            _say(f"STEP {number}: {word} {rest}")
-            self._step(word, rest)
+            _print_line(f"STEP {number}: {word} {rest}")
+            self._run_instruction(word, rest)
         if self._stage is None:
             raise BadDockerfile("no FROM statement found")
         return self._stage
 
-    def _step(self, word: str, rest: str) -> None:
+    def _run_instruction(self, word: str, rest: str) -> None:
         if word == "ARG":
             name, _, default = rest.partition("=")
-            self._known[name] = self._given.get(name, self._filled(default))
+            self._known[name] = self._given.get(name, self._substitute(default))
         elif word == "FROM":
-            self._from(self._filled(rest).split())
+            self._begin_stage(self._substitute(rest).split())
         elif self._stage is None:
             raise BadDockerfile(f"{word}: no FROM statement found before it")
         elif word == "COPY":
-            self._copy(self._stage, self._filled(rest))
+            self._copy(self._stage, self._substitute(rest))
         elif word == "RUN":
             raise BadDockerfile(
                 f"RUN {rest}: a sandbox does not run programs of an image; build on a real cluster instead"
@@ -88,7 +88,7 @@ class Build:
         elif word not in _IGNORED:
             raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
 
-    def _from(self, words: Sequence[str]) -> None:
+    def _begin_stage(self, words: Sequence[str]) -> None:
         base = words[0] if words else ""
         if not base:
             raise BadDockerfile("FROM: the name of an image is empty")
@@ -105,12 +105,12 @@ class Build:
         words = json.loads(options[2]) if options[2].lstrip().startswith("[") else shlex.split(options[2])
         *paths, target = words
         for path in paths:
-            for subpath, data in self._below(source, path.strip("/")).items():
+            for subpath, data in self._files_below(source, path.strip("/")).items():
                 # A file that is copied into a folder keeps its name; a single file may get another.
                 name = subpath or (path.rpartition("/")[2] if target.endswith("/") or len(paths) > 1 else "")
                 stage.files["/".join(filter(None, (target.strip("/"), name)))] = data
 
-    def _below(self, source: _Stage, path: str) -> dict[str, bytes]:
+    def _files_below(self, source: _Stage, path: str) -> dict[str, bytes]:
         """Returns the files at or below `path`, by their relative paths; a single file has an empty one."""
         folder = path.rpartition("/")[0]
         files = self._client.read_folders(parse(source.base), (folder or path,)) if source.base else {}
@@ -122,7 +122,7 @@ class Build:
             raise BadDockerfile(f'COPY: "/{path}": no such file or directory')
         return below
 
-    def _filled(self, text: str) -> str:
+    def _substitute(self, text: str) -> str:
         return _VARIABLE.sub(lambda found: self._known.get(found[1] or found[2], ""), text)
 
 
@@ -136,7 +136,7 @@ def build(root: Path, options: argparse.Namespace, client: RegistryClient) -> Bu
     return build_image(root / _BUILT, [layer_of(stage.files)], tag=_BUILT, config=config, base=base)
 
 
-def push(root: Path, image: str, client: RegistryClient) -> str:
+def push_image(root: Path, image: str, client: RegistryClient) -> str:
     """Pushes the image that was built below `root` to `image` and returns its digest; raises OciError."""
     layout = Layout.open(root / _BUILT)
     digest = layout.resolve(_BUILT).digest
@@ -151,7 +151,7 @@ def _instructions(dockerfile: str) -> Iterator[tuple[str, str]]:
         yield word.upper(), rest.strip()
 
 
-def _say(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
@@ -180,9 +180,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         client = RegistryClient(Access(credentials=credentials.load()))
         if options.command == "build":
-            _say(build(options.root, options, client).digest)
+            _print_line(build(options.root, options, client).digest)
         else:
-            _say(push(options.root, options.image, client))
+            _print_line(push_image(options.root, options.image, client))
     except (BadDockerfile, OciError, OSError, ValueError) as error:
-        _say(f"Error: {error}")
+        _print_line(f"Error: {error}")
         sys.exit(125)

@@ -53,16 +53,16 @@ class ComponentController:
         """Reconciles until the process is told to end."""
         while True:
             try:
-                settled, version = self._look()
+                settled, version = self._reconcile_once()
                 if settled:
                     self._until_changed(version)
                 else:
                     self._clock.pause(_LOOK_S)
             except KubeError as error:
-                _tell(f"retrying: {error}")
+                _print_line(f"retrying: {error}")
                 self._clock.pause(_AGAIN_S)
 
-    def _look(self) -> tuple[bool, str]:
+    def _reconcile_once(self) -> tuple[bool, str]:
         """Reconciles everything one step; returns whether nothing remains to be done, and the resource version of the
         list.
         """
@@ -70,12 +70,12 @@ class ComponentController:
         page = self._client.send(calls.list_raw(OPERATORS))
         operators_by_name = {item["metadata"]["name"]: item for item in page.items}
         settled = [
-            self._keep(name, operators_by_name.get(name), expected, ready)
+            self._write_operator_status(name, operators_by_name.get(name), expected, ready)
             for name, expected in self._component.operators
         ]
         return all(settled), page.resource_version
 
-    def _keep(self, name: str, operator: JSON | None, expected: Expected, ready: bool) -> bool:
+    def _write_operator_status(self, name: str, operator: JSON | None, expected: Expected, ready: bool) -> bool:
         """Writes the status of one operator; returns whether it is in its final state."""
         if operator is None:
             return True  # the operator that applies the release creates it, and the watch reports that
@@ -88,7 +88,7 @@ class ComponentController:
                 self._client.send(calls.merge_patch(OPERATORS, name, body, subresource="status"))
             except (Conflict, NotFound):
                 return False
-            _tell(f"{name}: {_words(wanted)}")
+            _print_line(f"{name}: {_words(wanted)}")
         reached = (wanted or now).get("versions") == expected.versions
         return reached or expected.behaviour.kind == "stuck"
 
@@ -113,7 +113,7 @@ class ComponentController:
                 return
 
 
-def _tell(text: str) -> None:
+def _print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

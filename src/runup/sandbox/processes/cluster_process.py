@@ -85,7 +85,7 @@ class Cluster:
         async with contextlib.AsyncExitStack() as stack:
             services = await self._services(stack, wanted)
             client = await stack.enter_async_context(await self._client())
-            place = await asyncio.to_thread(self._place, client, wanted, services.registry)
+            place = await asyncio.to_thread(self._place_for_pods, client, wanted, services.registry)
             tasks = self._start(stack, client, place, imported=wanted.cluster.imported)
             left_out = await self._set_up(client, wanted, services)
             self._say_ready(wanted, place, services, left_out)
@@ -110,10 +110,10 @@ class Cluster:
         """Returns a client of the API server, once it answers."""
         while True:
             with contextlib.suppress(KubeError):
-                return await self._answered()
+                return await self._answering_client()
             await self._clock.sleep(0.05)
 
-    async def _answered(self) -> Client:
+    async def _answering_client(self) -> Client:
         """Returns a client of the API server; raises KubeError if it does not answer or has no kubeconfig yet."""
         # The controllers have their own user on the sandbox's API server; another server has only the administrator.
         own, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
@@ -136,7 +136,7 @@ class Cluster:
         stack.push_async_callback(end, tasks)
         return tasks
 
-    def _place(self, client: Client, wanted: Scenario, registry: str) -> Place:
+    def _place_for_pods(self, client: Client, wanted: Scenario, registry: str) -> Place:
         state = self._data / "runc"
         runner, passed_over = choose(runners(state), self._settings.runner)
         runner.sweep()

@@ -59,23 +59,23 @@ def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
         raise SandboxError(text, reason="AlreadyRunning")
     begin = clock.monotonic()
     is_new, was_there = settings.load(data) is None, data.is_dir()
-    chosen = _chosen(data, wanted)
+    chosen = _settings_to_use(data, wanted)
     try:
-        _make(data)
+        _make_folder(data)
         settings.save(data, chosen)
         yield from _until_ready(data, chosen, clock, begin)
     except BaseException as error:
         if not is_new or (data / settings.READY).exists():
             raise
         words = _last_words(data)
-        _unmake(data, keep=was_there)
+        _undo_start(data, keep=was_there)
         if isinstance(error, Terminal):
-            raise SandboxError(error.message.replace(_see(data), words), reason=error.reason) from error
+            raise SandboxError(error.message.replace(_see_logs(data), words), reason=error.reason) from error
         raise
 
 
 def _until_ready(data: Path, chosen: Settings, clock: Clock, begin: float) -> Iterator[Progress]:
-    supervisor = _launch(data)
+    supervisor = _launch_supervisor(data)
     try:
         for step, holds in _steps(data, chosen):
             _await(step, holds, supervisor, data, clock, begin)
@@ -85,7 +85,7 @@ def _until_ready(data: Path, chosen: Settings, clock: Clock, begin: float) -> It
         raise
 
 
-def _see(data: Path) -> str:
+def _see_logs(data: Path) -> str:
     return f"; see {data / 'logs'}"
 
 
@@ -100,7 +100,7 @@ def _last_words(data: Path) -> str:
     return "".join(last_lines)
 
 
-def _unmake(data: Path, *, keep: bool) -> None:
+def _undo_start(data: Path, *, keep: bool) -> None:
     """Removes what a start put into `data`, which was empty or absent before; `keep` leaves the folder itself."""
     if not keep:
         remove_tree(data)
@@ -138,7 +138,7 @@ def stop(data: Path, clock: Clock, *, pid: int = 0) -> bool:
     except ProcessLookupError:
         return False
     deadline = clock.monotonic() + STOP_TIMEOUT_S
-    while _alive(pid):
+    while _is_alive(pid):
         if clock.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
             raise SandboxError(f"the sandbox (process {pid}) did not end in {STOP_TIMEOUT_S:g} s and was killed")
@@ -156,7 +156,7 @@ def remove(data: Path) -> None:
         raise SandboxError(f"{data} could not be removed completely: {why}")
 
 
-def _chosen(data: Path, wanted: Settings) -> Settings:
+def _settings_to_use(data: Path, wanted: Settings) -> Settings:
     """Returns the settings: those of an earlier start stay valid; raises SandboxError if `wanted` contradicts them."""
     before = settings.load(data)
     if before is None:
@@ -210,7 +210,7 @@ def _port(port: int) -> int:
     return port
 
 
-def _make(data: Path) -> None:
+def _make_folder(data: Path) -> None:
     try:
         (data / "logs").mkdir(parents=True, exist_ok=True)
         data.chmod(0o700)
@@ -219,7 +219,7 @@ def _make(data: Path) -> None:
         raise SandboxError(text, reason="DataNotWritable") from error
 
 
-def _launch(data: Path) -> subprocess.Popen[bytes]:
+def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
     with (data / "logs" / "supervisor.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
@@ -239,10 +239,10 @@ def _write_pid(data: Path) -> None:
 
 
 def _steps(data: Path, chosen: Settings) -> list[tuple[str, Callable[[], bool]]]:
-    previous_start = _modified(data / settings.READY)
+    previous_start = _modified_ns(data / settings.READY)
     return [
         ("API server", lambda: settings.port_taken(chosen.api_port) and (data / KUBECONFIG).is_file()),
-        ("cluster", lambda: _modified(data / settings.READY) > previous_start),
+        ("cluster", lambda: _modified_ns(data / settings.READY) > previous_start),
     ]
 
 
@@ -256,7 +256,7 @@ def _await(
 ) -> None:
     while not holds():
         if supervisor.poll() is not None:
-            raise SandboxError(f"the sandbox ended while it started{_see(data)}", reason="StartFailed")
+            raise SandboxError(f"the sandbox ended while it started{_see_logs(data)}", reason="StartFailed")
         problem = _problem(data / "logs" / "cluster.log") or _problem(data / "logs" / "apiserver.log")
         if problem:
             raise SandboxError(problem.removeprefix("error: "), reason="StartFailed")
@@ -264,7 +264,7 @@ def _await(
             text = f"no space left where {data} is; free some, or give another folder with --data"
             raise SandboxError(text, reason="DataNotWritable")
         if clock.monotonic() - begin > START_TIMEOUT_S:
-            text = f"{step} was not ready in {START_TIMEOUT_S:g} s{_see(data)}"
+            text = f"{step} was not ready in {START_TIMEOUT_S:g} s{_see_logs(data)}"
             raise SandboxError(text, reason="StartFailed")
         clock.pause(_LOOK_S)
 
@@ -278,14 +278,14 @@ def _problem(log: Path) -> str:
     return next((line for line in reversed(lines[-5:]) if line.startswith("error: ")), "")
 
 
-def _modified(file: Path) -> int:
+def _modified_ns(file: Path) -> int:
     try:
         return file.stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _alive(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     """Returns whether a process runs; one that has ended and that its parent has not reaped does not.
 
     kill() finds such a zombie. A container's first process may take seconds to reap it, or never do.

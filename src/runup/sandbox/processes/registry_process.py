@@ -119,7 +119,7 @@ class Registry:
             web.put(name + "/blobs/uploads/{upload}", self._finish_upload),
             web.get(name + "/blobs/uploads/{upload}", self._upload_status),
             web.get("/signatures/{path:.+}", self._signature),
-            web.get("/docs/checks/{name}", self._page),
+            web.get("/docs/checks/{name}", self._answer_page),
         ]
 
     async def _version(self, _request: web.Request) -> web.Response:
@@ -175,18 +175,18 @@ class Registry:
     async def _start_upload(self, request: web.Request) -> web.Response:
         digest = request.query.get("mount", "")
         if digest and is_digest(digest) and self._layout.blob(digest).is_file():
-            return self._stored(request, digest)  # every repository shows the same blobs
+            return self._stored_response(request, digest)  # every repository shows the same blobs
         upload = uuid4().hex
         self._uploads[upload] = _Upload(self._layout)
         if "digest" in request.query:
-            return await self._finish(request, upload)
+            return await self._finish_with_body(request, upload)
         return self._accepted(request, upload, 202)
 
     async def _append(self, request: web.Request) -> web.Response:
         upload = request.match_info["upload"]
         if upload not in self._uploads:
             return _error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", {})
-        if problem := await self._take(request, upload):
+        if problem := await self._append_body(request, upload):
             return problem
         return self._accepted(request, upload, 202)
 
@@ -200,10 +200,10 @@ class Registry:
         upload = request.match_info["upload"]
         if upload not in self._uploads:
             return _error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", {})
-        return await self._finish(request, upload)
+        return await self._finish_with_body(request, upload)
 
-    async def _finish(self, request: web.Request, upload: str) -> web.Response:
-        if problem := await self._take(request, upload):
+    async def _finish_with_body(self, request: web.Request, upload: str) -> web.Response:
+        if problem := await self._append_body(request, upload):
             return problem
         pending = self._uploads.pop(upload)
         try:
@@ -214,9 +214,9 @@ class Registry:
             return _error(507, "UNKNOWN", str(error), {})
         finally:
             pending.discard()
-        return self._stored(request, digest)
+        return self._stored_response(request, digest)
 
-    async def _take(self, request: web.Request, upload: str) -> web.Response | None:
+    async def _append_body(self, request: web.Request, upload: str) -> web.Response | None:
         start = request.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
         if start and start != str(self._uploads[upload].size):
             return _error(416, "BLOB_UPLOAD_INVALID", "the pieces of a blob come in order", {"from": start})
@@ -234,11 +234,11 @@ class Registry:
         headers = {"Location": location, "Docker-Upload-UUID": upload, "Range": f"0-{max(size - 1, 0)}"}
         return web.Response(status=status, headers=headers)
 
-    def _stored(self, request: web.Request, digest: str) -> web.Response:
+    def _stored_response(self, request: web.Request, digest: str) -> web.Response:
         location = f"/v2/{request.match_info['name']}/blobs/{digest}"
         return web.Response(status=201, headers={"Location": location, "Docker-Content-Digest": digest})
 
-    async def _page(self, request: web.Request) -> web.StreamResponse:
+    async def _answer_page(self, request: web.Request) -> web.StreamResponse:
         text = pages.find(request.match_info["name"])
         return web.Response(text=text, content_type="text/plain") if text else web.Response(status=404)
 

@@ -45,7 +45,7 @@ class Child:
         try:
             while True:
                 started = self._clock.monotonic()
-                await self._start()
+                await self._start_process()
                 assert self._process is not None
                 code = await self._process.wait()
                 lifetime_s = self._clock.monotonic() - started
@@ -53,9 +53,9 @@ class Child:
                 self._note(f"{self.name} ended with {code} after {lifetime_s:.1f} s; starting it again in {pause:g} s")
                 await self._clock.sleep(pause)
         finally:
-            await asyncio.shield(self._end())
+            await asyncio.shield(self._end_process())
 
-    async def _start(self) -> None:
+    async def _start_process(self) -> None:
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
@@ -66,7 +66,7 @@ class Child:
                 preexec_fn=die_with_parent,
             )
 
-    async def _end(self) -> None:
+    async def _end_process(self) -> None:
         process = self._process
         if process is None or process.returncode is not None:
             return

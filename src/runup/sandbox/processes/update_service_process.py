@@ -27,7 +27,7 @@ class UpdateService:
 
     async def __aenter__(self) -> Self:
         app = web.Application()
-        app.add_routes([web.get("/graph", self._answer)])
+        app.add_routes([web.get("/graph", self._answer_request)])
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
@@ -40,7 +40,7 @@ class UpdateService:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _answer(self, request: web.Request) -> web.Response:
+    async def _answer_request(self, request: web.Request) -> web.Response:
         if "channel" not in request.query:
             body = {"kind": "missing_params", "value": "mandatory client parameters missing: channel"}
             return web.json_response(body, status=400)

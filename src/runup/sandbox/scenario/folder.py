@@ -185,7 +185,7 @@ def find(name: str) -> Path:
 
 def load(folder: Path) -> Scenario:
     """Reads a scenario's folder; raises ScenarioError naming the file and what is wrong with it."""
-    content = _read(folder / FILE)
+    content = _read_scenario_file(folder / FILE)
     folders = (*_bases(folder, content), folder)
     values = _values(content)
     layers = [objects_under(layer / "cluster", values=values) for layer in folders]
@@ -198,7 +198,7 @@ def load(folder: Path) -> Scenario:
         graph=content.graph,
         workloads=content.workloads,
         folders=folders,
-        objects=tuple(merged(layers)),
+        objects=tuple(merge_layers(layers)),
         notes=content.notes,
         components=content.components,
         kernel_modules=content.kernel_modules,
@@ -207,7 +207,7 @@ def load(folder: Path) -> Scenario:
     return scenario
 
 
-def merged(layers: list[list[JSON]]) -> list[JSON]:
+def merge_layers(layers: list[list[JSON]]) -> list[JSON]:
     """Returns the objects of all layers; a later one is merged into its namesake (RFC 7386), `$delete: true` removes
     it.
     """
@@ -235,7 +235,7 @@ def merge(below: Any, above: Any) -> Any:
     return result
 
 
-def _read(file: Path) -> _ScenarioFile:
+def _read_scenario_file(file: Path) -> _ScenarioFile:
     try:
         return msgspec.convert(kyaml.load(file.read_bytes()), _ScenarioFile)
     except (msgspec.ValidationError, ValueError, OSError) as error:

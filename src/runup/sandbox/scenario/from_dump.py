@@ -74,7 +74,7 @@ def scenario_of(dump: Dump, *, base: Path) -> Scenario:
         # Pods of a dump show the past; no pod is declared ready that was not ready in the cluster.
         workloads=Workloads(other_images="pending"),
         folders=(base,),
-        objects=tuple(_with_channel(_unmanaged(obj)) for obj in dump.objects if obj["kind"] not in _VIEWS),
+        objects=tuple(_with_channel(_without_managed_fields(obj)) for obj in dump.objects if obj["kind"] not in _VIEWS),
         collected=replace(dump.collected, whole=dump.collected.whole | {_CLUSTER_VERSION}),
         notes=tuple(_notes(dump)),
     )
@@ -104,7 +104,7 @@ def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
     return ()
 
 
-def _unmanaged(obj: JSON) -> JSON:
+def _without_managed_fields(obj: JSON) -> JSON:
     """Returns the object without `managedFields`, which a server writes itself."""
     if "managedFields" not in obj["metadata"]:
         return obj
@@ -182,7 +182,7 @@ def _notes(dump: Dump) -> list[str]:
         notes.append(f"the dump's ClusterVersion has no channel: {CHANNEL} was set, so that versions can be found")
     if now := time_of(dump):
         notes.append(f"the cluster's time starts at {now[:19]}Z, the dump's own, and runs on from there")
-    absent = [kind for kind, resource in _LISTED.items() if not _has(dump, resource)]
+    absent = [kind for kind, resource in _LISTED.items() if not _is_in_dump(dump, resource)]
     if absent:
         notes.append(f"the dump has no {', '.join(absent)}: what depends on them is unknown")
     partly = [kind for kind, resource in _LISTED.items() if resource in dump.collected.partly]
@@ -196,5 +196,5 @@ def _notes(dump: Dump) -> list[str]:
     return notes
 
 
-def _has(dump: Dump, resource: tuple[str, str]) -> bool:
+def _is_in_dump(dump: Dump, resource: tuple[str, str]) -> bool:
     return resource in dump.collected.whole or resource in dump.collected.partly

@@ -78,7 +78,7 @@ def objects(scenario: Scenario, now: datetime) -> list[JSON]:
         return []
     authority = certs.new_ca(now)
     serving = certs.issue_server(authority, now, (f"{FOLDER}.{NAMESPACE}.svc",))
-    module_objects = [_certificate(serving), *_deployed()]
+    module_objects = [_certificate(serving), *_manifests_of_deploy()]
     port = _free_port()
     for obj in module_objects:
         if obj["kind"] == DEFINITION and "conversion" in obj["spec"]:
@@ -86,11 +86,11 @@ def objects(scenario: Scenario, now: datetime) -> list[JSON]:
             client_config = {"url": f"https://127.0.0.1:{port}/convert", "caBundle": _b64(authority.cert)}
             obj["spec"]["conversion"]["webhook"]["clientConfig"] = client_config
         elif obj["kind"] == "Deployment":
-            _fit(obj["spec"], port)
+            _fit_deployment(obj["spec"], port)
     return module_objects
 
 
-def _fit(spec: JSON, port: int) -> None:
+def _fit_deployment(spec: JSON, port: int) -> None:
     """Sets the running release's image, whose program has another name, the sandbox's builder, and a free port.
 
     One replica is enough because no node ever goes away.
@@ -153,7 +153,7 @@ def filled(obj: Any, known: Mapping[str, str]) -> Any:
     return obj
 
 
-def _deployed() -> list[JSON]:
+def _manifests_of_deploy() -> list[JSON]:
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / FOLDER, package.parent.parent / "deploy" / FOLDER):
         manifest_files = sorted(folder.glob("*.yaml"))

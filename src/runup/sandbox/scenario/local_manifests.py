@@ -20,7 +20,7 @@ OWN_NODE = "runup-sandbox"
 _LEASE = "--lease=20,15,0.5"
 
 
-def fitted(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
+def fit_files(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
     """Returns the files of a release, with adapted Deployments of its own workloads."""
     return {name: _file(data, cluster, update_service) if _has_one(name) else data for name, data in files.items()}
 

@@ -11,7 +11,7 @@ from typing import Any
 JSON = dict[str, Any]
 
 
-def place() -> Path:
+def report_path() -> Path:
     """Returns the path at which the operator expects the report, and creates its folder."""
     path = Path(os.environ["PREFLIGHT_REPORT"])
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,12 +49,12 @@ def report(**changes: Any) -> JSON:
 
 def write(content: JSON) -> None:
     """Writes the report to its place atomically, as a target should."""
-    path = place()
+    path = report_path()
     part = path.with_suffix(".part")
     part.write_text(json.dumps(content))
     part.replace(path)
 
 
-def stay() -> None:
+def wait_for_sigterm() -> None:
     """Waits until the operator sends SIGTERM."""
     signal.sigwait({signal.SIGTERM})

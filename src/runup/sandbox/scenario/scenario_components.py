@@ -86,7 +86,7 @@ def build(layout: Path, version: str) -> BuiltImage:
 
 def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
     """Returns the components' files of a release by path in its image; raises SandboxError for an unknown behaviour."""
-    _check(spec)
+    _check_components(spec)
     return {
         f"release-manifests/0000_{component.level}_{component.name}_{name}.yaml": kyaml.dump_all(objects).encode()
         for component in COMPONENTS
@@ -99,7 +99,7 @@ def references(image: str) -> dict[str, str]:
     return {component.name: image for component in COMPONENTS}
 
 
-def _check(spec: ReleaseSpec) -> None:
+def _check_components(spec: ReleaseSpec) -> None:
     component_names = {name for component in COMPONENTS for name in component.operators}
     for name, text in spec.components.items():
         problem = (

@@ -71,7 +71,7 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
         built = build_release(
             data / "registry",
             version=spec.version,
-            files=local_manifests.fitted(files, scenario.cluster, update_service),
+            files=local_manifests.fit_files(files, scenario.cluster, update_service),
             image_references=references,
             previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
             metadata=_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
@@ -92,7 +92,7 @@ def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
     for layer in scenario.folders:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]
         for folder in (layer / name for name in names if name):
-            files |= _below(folder)
+            files |= _files_of_release(folder)
     return reads_file.with_reads(files, own_rights())
 
 
@@ -109,15 +109,15 @@ def preflight_is_available(scenario: Scenario, spec: ReleaseSpec) -> bool:
 
 def operator_manifests() -> list[Path]:
     """Returns the managing operator's own manifests: packaged with runup, or in the source tree's deploy/manifests."""
-    return _deployed("manifests")
+    return _manifest_files("manifests")
 
 
 def operand_manifests() -> list[Path]:
     """Returns the update status controller's manifests, which a cluster gets with the capability UpdateStatus."""
-    return _deployed("update-status")
+    return _manifest_files("update-status")
 
 
-def _deployed(name: str) -> list[Path]:
+def _manifest_files(name: str) -> list[Path]:
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / name, package.parent.parent / "deploy" / name):
         manifest_files = sorted(folder.glob("*.yaml"))
@@ -157,7 +157,7 @@ def _edges(known: Graph) -> list[tuple[str, str]]:
     return [*known.edges, *((edge.from_, edge.to) for edge in known.conditional_edges)]
 
 
-def _below(folder: Path) -> dict[str, bytes]:
+def _files_of_release(folder: Path) -> dict[str, bytes]:
     return {
         str(file.relative_to(folder)): file.read_bytes()
         for name in FOLDERS
@@ -167,10 +167,10 @@ def _below(folder: Path) -> dict[str, bytes]:
 
 
 def _operator(scenario: Scenario, spec: ReleaseSpec) -> bytes:
-    return _entry(scenario, spec, spec.entry) if spec.entry else THIN_OPERATOR
+    return _read_entry(scenario, spec, spec.entry) if spec.entry else THIN_OPERATOR
 
 
-def _entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
+def _read_entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
     for layer in reversed(scenario.folders):
         if (layer / "entries" / name).is_file():
             return (layer / "entries" / name).read_bytes()
@@ -180,7 +180,7 @@ def _entry(scenario: Scenario, spec: ReleaseSpec, name: str) -> bytes:
 def _image(scenario: Scenario, spec: ReleaseSpec, name: str, layout: Path, registry: str) -> str:
     """Returns the pull spec of one of the release's own images: thin, so that the node's Python runs its script."""
     program = f"usr/bin/{name}"
-    layer = layer_of({program: _entry(scenario, spec, spec.images[name])}, frozenset({program}))
+    layer = layer_of({program: _read_entry(scenario, spec, spec.images[name])}, frozenset({program}))
     config = Execution(entrypoint=(f"/{program}",), labels={images.THIN_LABEL: "thin"})
     built = build_image(layout, [layer], tag=f"{name}-{spec.version}", config=config)
     return built.pullspec(f"{registry}/runup/{name}")

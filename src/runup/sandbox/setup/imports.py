@@ -43,7 +43,7 @@ def own_node() -> WholeNode:
     return WholeNode(metadata=ObjectMeta(name=OWN_NODE, labels=labels))
 
 
-def marked(obj: JSON) -> JSON:
+def mark_imported(obj: JSON) -> JSON:
     """Returns the object with the label that says that it was imported."""
     if obj["kind"] in _UNMARKED:
         return obj
@@ -52,7 +52,7 @@ def marked(obj: JSON) -> JSON:
     return {**obj, "metadata": {**metadata, "labels": {**(labels if isinstance(labels, dict) else {}), IMPORTED: ""}}}
 
 
-def reduced(obj: JSON) -> Iterator[JSON]:
+def smaller_objects(obj: JSON) -> Iterator[JSON]:
     """Yields the imported object with fewer and fewer parts that a server may refuse: no status, no spec, the name
     only.
     """

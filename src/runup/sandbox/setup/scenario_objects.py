@@ -28,7 +28,7 @@ from runup.dump.documents import JSON, identity
 from runup.dump.plurals import guess_plural
 from runup.release.decide import capabilities
 from runup.release.decide.inclusion import Filters
-from runup.release.decide.payload import FOLDERS, MANIFESTS, included, load_payload
+from runup.release.decide.payload import FOLDERS, MANIFESTS, included_in, load_payload
 from runup.sandbox.scenario import kernelmodules
 from runup.sandbox.scenario.folder import ClusterSpec, Scenario
 from runup.sandbox.scenario.scenario_releases import Release, operator_manifests
@@ -72,7 +72,9 @@ async def set_up(
     # A scenario without components of its own has replacements for some of their workloads.
     deployments_of_release = {identity(obj) for obj in from_payload if obj["kind"] == "Deployment"}
     objects = [obj for obj in with_defaults(scenario, running) if identity(obj) not in deployments_of_release]
-    served_resources = await _served(client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects})
+    served_resources = await _await_served(
+        client, clock, _kinds_of(definitions) & {identity(obj)[:2] for obj in objects}
+    )
     for namespace in sorted(_namespaces([*objects, *from_payload])):
         await _create(client, NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     refused = [await _create_known(client, served_resources, obj) for obj in objects]
@@ -101,12 +103,12 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
         gates=frozenset((*cluster.gates, *cluster.operator_gates)),
         major=Version(cluster.version).major,
         profile=cluster.profile,
-        capabilities=capabilities.enabled(_capabilities_of(scenario), cluster.gates),
+        capabilities=capabilities.enabled_capabilities(_capabilities_of(scenario), cluster.gates),
     )
     own = {f"{MANIFESTS}/{file.name}" for file in operator_manifests()}
     objects = [
         copy.deepcopy(manifest.object)
-        for manifest in included(loaded.manifests, filters)
+        for manifest in included_in(loaded.manifests, filters)
         if cluster.installed or manifest.file in own or manifest.object["kind"] == "CustomResourceDefinition"
     ]
     if cluster.operator == "none":
@@ -138,7 +140,7 @@ def with_defaults(scenario: Scenario, running: Release) -> list[JSON]:
     if not cluster.installed:
         objects = [obj for obj in objects if obj["kind"] not in _OF_THE_RELEASE]
     if cluster.imported:
-        objects = [imports.marked(obj) for obj in objects]
+        objects = [imports.mark_imported(obj) for obj in objects]
     kinds = {identity(obj)[:2] for obj in objects}
     # A dump without a FeatureGate does not say which feature set the cluster had, so none is invented.
     if ("config.openshift.io", "FeatureGate") not in kinds and not cluster.imported:
@@ -224,11 +226,13 @@ def missing_definitions(objects: Iterable[JSON], definitions: list[JSON]) -> lis
         group, kind, namespace, _ = identity(obj)
         if (group, kind) in defined or (group, kind) in crds or "." not in group or group.endswith(".k8s.io"):
             continue
-        crds[group, kind] = _keeping(group, obj["apiVersion"].rpartition("/")[2], kind, namespaced=bool(namespace))
+        crds[group, kind] = _permissive_definition(
+            group, obj["apiVersion"].rpartition("/")[2], kind, namespaced=bool(namespace)
+        )
     return list(crds.values())
 
 
-def _keeping(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
+def _permissive_definition(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
     plural = guess_plural(kind)
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}
@@ -254,7 +258,7 @@ def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
     return {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in definitions}
 
 
-async def _served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Resource]:
+async def _await_served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Resource]:
     """Returns the served resources once they include the wanted kinds, at most after `_SERVED_S` seconds.
 
     A real server takes a moment to serve a new definition.
@@ -262,14 +266,14 @@ async def _served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) ->
     deadline = clock.monotonic() + _SERVED_S
     while True:
         resources = {(r.group, r.kind): r for r in await discovered(client)}
-        if wanted <= resources.keys() and await _answer(client, [resources[kind] for kind in wanted]):
+        if wanted <= resources.keys() and await _can_be_listed(client, [resources[kind] for kind in wanted]):
             return resources
         if clock.monotonic() > deadline:
             return resources  # what is missing is reported object by object
         await clock.sleep(_LOOK_S)
 
 
-async def _answer(client: Client, resources: Iterable[Resource]) -> bool:
+async def _can_be_listed(client: Client, resources: Iterable[Resource]) -> bool:
     try:
         for resource in resources:
             await client.send(calls.list_raw(resource, limit=1))
@@ -296,7 +300,7 @@ async def _create_known(client: Client, known: dict[tuple[str, str], Resource], 
         log.warning("left out", kind=kind, name=name, why=f"the API server does not serve {kind} of group {group!r}")
         return f"{named}: the API server does not serve this kind"
     why = ""
-    for attempt in (obj, *imports.reduced(obj)):
+    for attempt in (obj, *imports.smaller_objects(obj)):
         try:
             await _create(client, resource, {**attempt, "apiVersion": resource.api_version})
         except ApiError as error:

@@ -52,22 +52,22 @@ class Ready(Wire, frozen=True):
 
 def load(data: Path) -> Settings | None:
     """Returns the settings of the sandbox in `data`, or None if there is none; raises SandboxError."""
-    return _read(data / FILE, Settings)
+    return _read_file(data / FILE, Settings)
 
 
 def save(data: Path, settings: Settings) -> None:
     """Writes the settings; raises SandboxError if the folder cannot be written."""
-    _write(data / FILE, settings)
+    _write_file(data / FILE, settings)
 
 
 def ready(data: Path) -> Ready | None:
     """Returns the report of the cluster process, or None while it is not ready."""
-    return _read(data / READY, Ready)
+    return _read_file(data / READY, Ready)
 
 
 def save_ready(data: Path, value: Ready) -> None:
     """Writes the report that everything is in place."""
-    _write(data / READY, value)
+    _write_file(data / READY, value)
 
 
 def free_ports(count: int) -> list[int]:
@@ -107,7 +107,7 @@ def running_pid(data: Path) -> int:
     return pid
 
 
-def _read(file: Path, kind: type[S]) -> S | None:
+def _read_file(file: Path, kind: type[S]) -> S | None:
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except FileNotFoundError:
@@ -117,7 +117,7 @@ def _read(file: Path, kind: type[S]) -> S | None:
         raise SandboxError(text, reason="BadSettings") from error
 
 
-def _write(file: Path, value: msgspec.Struct) -> None:
+def _write_file(file: Path, value: msgspec.Struct) -> None:
     try:
         write(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
     except OSError as error:

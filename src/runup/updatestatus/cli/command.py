@@ -79,17 +79,17 @@ def status(
     if watch and (dump or mock_clusterversion or output):
         raise CommandError("--watch follows a live cluster and prints text; leave out --dump and -o")
     if watch:
-        from runup.updatestatus.cli.watch_command import follow
+        from runup.updatestatus.cli.watch_command import show_until_over
 
         with connection_of(ctx).client("upgrade-status") as client:
-            follow(client, details)
+            show_until_over(client, details)
         return
     whole = details in ("all", "nodes")
-    reading = _found(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, named=output == "html")
+    reading = _read_status(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, named=output == "html")
     _print(reading, details, output)
 
 
-def _found(
+def _read_status(
     connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
 ) -> StatusReading:
     from runup.updatestatus.cli.status_reading import moment, parse_moment
@@ -135,11 +135,11 @@ def as_text(found: StatusReading, details: str) -> str:
     report = found.read or read_status.report(found.obj, pools_before_master=found.pools_before_master)
     if report.is_updating:
         sys.stderr.write(found.alerts_problem)
-    sys.stderr.write(_doubt(report))
+    sys.stderr.write(_doubt_text(report))
     return rendered.render(report, found.now_ns, rendered.details(details))
 
 
-def _doubt(report: Report) -> str:
+def _doubt_text(report: Report) -> str:
     """Returns a warning if it is not known whether the control plane is updating, else an empty string."""
     updating = report.updating
     if not report.is_updating and (updating is None or updating.status != "False"):

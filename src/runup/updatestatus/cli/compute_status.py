@@ -24,13 +24,15 @@ NO_OPERATORS = "no cluster operator information available - you must be connecte
 NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` for more details.\n"
 
 
-def assessed(snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None, written: JSON | None = None) -> JSON:
+def complete_status(
+    snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None, written: JSON | None = None
+) -> JSON:
     """Returns the complete UpdateStatus object for `snapshot`; raises CommandError where `oc` ends with an error.
 
     `written` is an old object of the controller's: since when something is as it is, is taken from it, if it is about
     the same update.
     """
-    refuse(snapshot)
+    refuse_unreadable(snapshot)
     previous = _of_same_update(snapshot, written) if written else None
     status = assess(snapshot, previous, moment(now_ns), node_now=node_now, max_bytes=None, watched=False)
     resource = resource_of(UpdateStatus)
@@ -55,7 +57,7 @@ def _of_same_update(snapshot: Snapshot, written: JSON) -> UpdateStatusStatus | N
     return previous if begun == [started_at(cluster)] else None
 
 
-def refuse(snapshot: Snapshot) -> None:
+def refuse_unreadable(snapshot: Snapshot) -> None:
     """Raises CommandError if the snapshot holds too little for any report."""
     cluster = snapshot.cluster_version
     if isinstance(cluster, Unreadable):

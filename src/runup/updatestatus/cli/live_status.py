@@ -53,7 +53,7 @@ def read(
     tolerated = _REFUSED if following else (*_REFUSED, ServerError)
     written = written_status(client, tolerated)
     if written is None:
-        return _computed(client, clock(), tolerated)
+        return _compute_status(client, clock(), tolerated)
     age = age_of(client, clock, tolerated)
     now = clock()
     report = read_report(written)
@@ -70,9 +70,9 @@ def read(
             doubt=doubt,
         )
     if age.state != OLD:
-        return _computed(client, now, tolerated, written)
+        return _compute_status(client, now, tolerated, written)
     try:
-        computed = _computed(client, now, tolerated, written)
+        computed = _compute_status(client, now, tolerated, written)
     except Forbidden as error:
         doubt = f"{sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
         computed = StatusReading(with_age(written, age, now), nanoseconds(now - EPOCH), read=report)
@@ -86,20 +86,22 @@ def _notes(said: str) -> tuple[str, ...]:
     return (f"warning: {said}\n",) if said else ()
 
 
-def _computed(client: SyncClient, now: datetime, tolerated: Refusals, written: JSON | None = None) -> StatusReading:
+def _compute_status(
+    client: SyncClient, now: datetime, tolerated: Refusals, written: JSON | None = None
+) -> StatusReading:
     """Returns the status computed from the cluster's own objects; raises what reading ClusterVersion raises.
 
     Times that the cluster does not record are taken from `written`, the controller's object.
     """
     # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
-    from runup.updatestatus.cli.compute_status import assessed
+    from runup.updatestatus.cli.compute_status import complete_status
     from runup.updatestatus.cli.read_cluster import observe
 
     snapshot = observe(client, now, tolerated)
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
     now_ns = nanoseconds(now - EPOCH)
-    return StatusReading(assessed(snapshot, now_ns, written=written), now_ns, alerts_problem=problem)
+    return StatusReading(complete_status(snapshot, now_ns, written=written), now_ns, alerts_problem=problem)
 
 
 _OUTDATED = "it is older than ClusterVersion"

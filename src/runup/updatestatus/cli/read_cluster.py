@@ -42,25 +42,27 @@ def observe(client: SyncClient, now: datetime, told: Refusals) -> Snapshot:
     cluster = clusters.read(client, no="no")
     undecodable: dict[str, str] = {}
     partly: dict[str, str] = {}
-    nodes = _try(lambda: _all(client, Node, undecodable, partly), told)
-    pools = _try(lambda: _all(client, MachineConfigPool, undecodable, partly), told)
+    nodes = _try(lambda: _list_objects(client, Node, undecodable, partly), told)
+    pools = _try(lambda: _list_objects(client, MachineConfigPool, undecodable, partly), told)
     draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
     snapshot = Snapshot(
         cluster_version=cluster,
-        cluster_operators=_all(client, ClusterOperator, undecodable, partly),
+        cluster_operators=_list_objects(client, ClusterOperator, undecodable, partly),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
         machine_configs=_try(lambda: _configurations(client, undecodable, partly), told),
         machine_config_operator=_deployment(client),
         alerts=thanos.alerts(client, now) if _asks_for_alerts(cluster) else None,
-        pending_pods=_try(lambda: _all(client, Pod, undecodable, partly, "status.phase=Pending"), told),
+        pending_pods=_try(lambda: _list_objects(client, Pod, undecodable, partly, "status.phase=Pending"), told),
         draining_pods=_try(
             lambda: tuple(
-                pod for name in draining for pod in _all(client, Pod, undecodable, partly, f"spec.nodeName={name}")
+                pod
+                for name in draining
+                for pod in _list_objects(client, Pod, undecodable, partly, f"spec.nodeName={name}")
             ),
             told,
         ),
-        pod_disruption_budgets=_try(lambda: _all(client, PodDisruptionBudget, undecodable, partly), told)
+        pod_disruption_budgets=_try(lambda: _list_objects(client, PodDisruptionBudget, undecodable, partly), told)
         if draining
         else (),
     )
@@ -74,7 +76,7 @@ def _asks_for_alerts(cluster: ClusterVersion) -> bool:
     return bool(cluster.status.history)
 
 
-def _all(
+def _list_objects(
     client: SyncClient, kind: type[K], odd: dict[str, str], partly: dict[str, str], field_selector: str = ""
 ) -> tuple[K, ...]:
     """Returns all objects of `kind`; adds those that cannot be decoded to `odd`, with the reason.
@@ -82,12 +84,12 @@ def _all(
     A kind that the server does not return in full is added to `partly`.
     """
     listing = client.listing(kind, field_selector=field_selector)
-    partly |= _said(kind.__name__, listing.incomplete)
+    partly |= _gap_text(kind.__name__, listing.incomplete)
     odd |= {f"{kind.__name__} {bad.key}": bad.problem for bad in listing.undecoded}
     return tuple(sorted(listing.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
 
 
-def _said(kind: str, incomplete: Iterable[str]) -> dict[str, str]:
+def _gap_text(kind: str, incomplete: Iterable[str]) -> dict[str, str]:
     why = "; ".join(incomplete)
     return {kind: why} if why else {}
 
@@ -95,7 +97,7 @@ def _said(kind: str, incomplete: Iterable[str]) -> dict[str, str]:
 def _configurations(client: SyncClient, odd: dict[str, str], partly: dict[str, str]) -> tuple[MachineConfig, ...]:
     """Returns the names and annotations of all MachineConfigs: their specs are a hundred times as large."""
     listing = client.listing(Object, resource=resource_of(MachineConfig))
-    partly |= _said("MachineConfig", listing.incomplete)
+    partly |= _gap_text("MachineConfig", listing.incomplete)
     odd |= {f"MachineConfig {bad.key}": bad.problem for bad in listing.undecoded}
     return tuple(MachineConfig(metadata=item.metadata) for item in listing.items)
 

@@ -71,18 +71,18 @@ def with_age(obj: JSON, age: Freshness, now: datetime) -> JSON:
     conditions = [each for each in status.get("conditions") or () if isinstance(each, dict)]
     conditions = [each for each in conditions if each.get("type") != "Current"]
     if age.state == OLD:
-        conditions = [_unanswered(each) if each.get("type") == "Available" else each for each in conditions]
-    current = _current(_STATUS[age.state], _REASON[age.state], _message(age, now), age.confirmed_at or now)
+        conditions = [_not_confirmed(each) if each.get("type") == "Available" else each for each in conditions]
+    current = _current_condition(_STATUS[age.state], _REASON[age.state], _message(age, now), age.confirmed_at or now)
     return {**obj, "status": {**status, "conditions": [*conditions, current]}}
 
 
 def read_instead(obj: JSON, said: str, age: Freshness, now: datetime) -> JSON:
     """Returns `obj`, computed just now in place of the controller's report, with condition Current that says so."""
-    current = _current("True", "ReadFromCluster", f"{sentence_case(with_ago(said, age, now))}.", now)
+    current = _current_condition("True", "ReadFromCluster", f"{sentence_case(with_ago(said, age, now))}.", now)
     return {**obj, "status": {**obj["status"], "conditions": [*obj["status"]["conditions"], current]}}
 
 
-def _current(status: str, reason: str, message: str, since: datetime) -> JSON:
+def _current_condition(status: str, reason: str, message: str, since: datetime) -> JSON:
     return {
         "type": "Current",
         "status": status,
@@ -92,7 +92,7 @@ def _current(status: str, reason: str, message: str, since: datetime) -> JSON:
     }
 
 
-def _unanswered(condition: JSON) -> JSON:
+def _not_confirmed(condition: JSON) -> JSON:
     return {**condition, "status": "Unknown", "reason": "NotConfirmed", "message": "See condition Current."}
 
 

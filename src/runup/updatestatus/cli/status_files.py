@@ -25,7 +25,7 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.clusterversion_files import NO_FILE, document
 from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
-from runup.updatestatus.cli.compute_status import assessed
+from runup.updatestatus.cli.compute_status import complete_status
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
 from runup.updatestatus.cli.status_reading import moment as moment_of_ns
 from runup.updatestatus.decide.alerts import read_alerts
@@ -77,19 +77,19 @@ def mock(path: str, real_now: datetime) -> StatusReading:
     if MARK not in path:
         raise CommandError(f"--mock-clusterversion must name a file NAME{MARK}, not {path}: its siblings are read too")
 
-    def part(suffix: str) -> str:
+    def path_of(suffix: str) -> str:
         return path.replace(MARK, suffix, 1)
 
-    clusters = _listed(path, ClusterVersion)
+    clusters = _read_objects(path, ClusterVersion)
     if not clusters:
         raise CommandError(f"{path} holds no ClusterVersion")
-    operators = _listed(part("-co.yaml"), ClusterOperator)
-    pools = _listed(part("-mcp.yaml"), MachineConfigPool)
-    configs = _listed(part("-mc.yaml"), MachineConfig)
-    nodes = _listed(part("-node.yaml"), Node)
-    deployment = part("-mco-deployment.yaml")
-    deployments = _listed(deployment, Deployment) if os.path.exists(deployment) else ()  # noqa: PTH110
-    alerts, problem = _alerts(part("-alerts.json"))
+    operators = _read_objects(path_of("-co.yaml"), ClusterOperator)
+    pools = _read_objects(path_of("-mcp.yaml"), MachineConfigPool)
+    configs = _read_objects(path_of("-mc.yaml"), MachineConfig)
+    nodes = _read_objects(path_of("-node.yaml"), Node)
+    deployment = path_of("-mco-deployment.yaml")
+    deployments = _read_objects(deployment, Deployment) if os.path.exists(deployment) else ()  # noqa: PTH110
+    alerts, problem = _alerts(path_of("-alerts.json"))
     snapshot = Snapshot(
         cluster_version=clusters[0],
         cluster_operators=operators,
@@ -102,7 +102,7 @@ def mock(path: str, real_now: datetime) -> StatusReading:
     now = newest_transition((clusters[0], *operators)) + MOCK_FRACTION_NS
     names = [pool.metadata.name for pool in pools]
     before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
-    status_object = assessed(snapshot, now, node_now=real_now)
+    status_object = complete_status(snapshot, now, node_now=real_now)
     name = cluster_name(InfrastructureStatus(), clusters[0])
     return StatusReading(status_object, now, alerts_problem=problem, pools_before_master=before, cluster=name)
 
@@ -118,18 +118,18 @@ def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> in
     return nanoseconds(max(times, default=EPOCH) - EPOCH)
 
 
-def _listed(path: str, kind: type[K]) -> tuple[K, ...]:
+def _read_objects(path: str, kind: type[K]) -> tuple[K, ...]:
     """Returns the items of the List, or the one object, in the file `path`."""
-    return tuple(_converted(item, kind, path) for item in _items(document(path)))
+    return tuple(_convert_item(item, kind, path) for item in _items_of(document(path)))
 
 
-def _items(document: Any) -> list[Any]:
+def _items_of(document: Any) -> list[Any]:
     if isinstance(document, dict) and isinstance(document.get("items"), list):
         return list(document["items"])
     return [] if document is None else [document]
 
 
-def _converted(item: Any, kind: type[K], path: str) -> K:
+def _convert_item(item: Any, kind: type[K], path: str) -> K:
     try:
         try:
             return codec.convert(kind, item)
@@ -175,17 +175,17 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     from runup.dump import archive, dump_files, load
 
     try:
-        with archive.opened(Path(path)) as folder:
+        with archive.open_dump(Path(path)) as folder:
             location = dump_files.find(folder)
             if location.style == "case":
                 return mock(str(next(file for file in location.files if file.name.endswith(MARK))), real_now)
             dump_content = load.load(location, only=_KINDS)
     except dump_files.BadDump as error:
         raise CommandError(error.message) from error
-    return _told(dump_content, now_ns)
+    return _read_dump_status(dump_content, now_ns)
 
 
-def _told(read: Dump, now_ns: int | None) -> StatusReading:
+def _read_dump_status(read: Dump, now_ns: int | None) -> StatusReading:
     from runup.dump.load import moment_of
 
     notes = [f"warning: {problem}\n" for problem in read.problems]
@@ -205,7 +205,7 @@ def _told(read: Dump, now_ns: int | None) -> StatusReading:
         notes.append(f"warning: {sentence(age)}\n")
         return StatusReading(with_age(written, age, moment_of_ns(now)), now, tuple(notes), cluster=name)
     snapshot = _snapshot(cluster, objects)
-    return StatusReading(assessed(snapshot, now), now, tuple(notes), cluster=name)
+    return StatusReading(complete_status(snapshot, now), now, tuple(notes), cluster=name)
 
 
 class _Objects:
@@ -221,7 +221,7 @@ class _Objects:
             if obj["kind"] != resource.kind or obj["apiVersion"].rpartition("/")[0] != resource.group:
                 continue
             try:
-                objects.append(_converted(obj, kind, obj["metadata"]["name"]))
+                objects.append(_convert_item(obj, kind, obj["metadata"]["name"]))
             except CommandError as error:
                 self._notes.append(f"warning: left out: {error}\n")
         return tuple(objects)
@@ -263,9 +263,9 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
         nodes=_by_name(nodes),
         machine_configs=objects.known(MachineConfig),
         machine_config_operator=_operator_of_machines(operators, deployments, matters=updating),
-        pending_pods=_those(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
-        draining_pods=_those(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
-        pod_disruption_budgets=_those(budgets, lambda _: True, matters=bool(draining)),
+        pending_pods=_select_known(pods, lambda pod: pod.status.phase == "Pending", matters=updating),
+        draining_pods=_select_known(pods, lambda pod: pod.spec.node_name in draining, matters=bool(draining)),
+        pod_disruption_budgets=_select_known(budgets, lambda _: True, matters=bool(draining)),
         incomplete=objects.incomplete(),
     )
 
@@ -275,7 +275,7 @@ def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] |
     return is_progressing(cluster) or any(moving)
 
 
-def _those(
+def _select_known(
     found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool
 ) -> tuple[K, ...] | Unreadable:
     """Returns the objects that `wanted` selects. An Unreadable is kept only where the report depends on the kind."""

@@ -18,7 +18,7 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.errors import Transient
 from kubekit.lang.printable import printable
 from runup.cli.errors import CommandError, message_of
-from runup.cli.output import bare, screen_of
+from runup.cli.output import screen_of, without_printable
 from runup.cli.render.text import sentence_case
 from runup.clusterversion.cli.wait import SERVER_AWAY_LIMIT_S
 from runup.updatestatus.cli import live_status as status_live
@@ -59,7 +59,7 @@ class Poll:
 Show = Callable[[Report | None, Poll], None]
 
 
-def follow(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
+def show_until_over(client: SyncClient, details: str, clock: Clock | None = None, stream: TextIO | None = None) -> None:
     """Shows every change until the update is over.
 
     Raises KubeError as reading does, and CommandError after two minutes without an answer. Ages are computed by the
@@ -68,10 +68,10 @@ def follow(client: SyncClient, details: str, clock: Clock | None = None, stream:
     now = clock.now if clock else client.now
     clock = clock or SystemClock()
     stream = stream or sys.stdout
-    view = _terminal if screen_of(stream).live else _lines
+    view = _shown_on_terminal if screen_of(stream).live else _shown_as_lines
     try:
         with view(stream, details) as show:
-            _follow(looks(client, clock, now), show)
+            _show_polls(poll_status(client, clock, now), show)
     except Transient as error:
         text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
         raise CommandError(f"{text}\n{_LEFT}") from error
@@ -80,7 +80,7 @@ def follow(client: SyncClient, details: str, clock: Clock | None = None, stream:
         raise
 
 
-def _follow(seen: Iterator[Poll], show: Show) -> None:
+def _show_polls(seen: Iterator[Poll], show: Show) -> None:
     updating = False
     for look in seen:
         report = read_status.report(look.found.obj) if look.found else None
@@ -91,7 +91,7 @@ def _follow(seen: Iterator[Poll], show: Show) -> None:
             updating = updating or report.is_updating
 
 
-def looks(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Poll]:
+def poll_status(client: SyncClient, clock: Clock, now: Callable[[], datetime]) -> Iterator[Poll]:
     """Yields the status every two seconds, until the caller stops."""
     answered_at = clock.monotonic()
     while True:
@@ -122,8 +122,8 @@ class Log:
         if report is None:
             lines = [look.trouble] if look.trouble != self.trouble else []
         else:
-            lines = [*([_BACK] if self.trouble else []), *self._doubts(look.found.doubt if look.found else "")]
-            lines += changes(self.report, report) if self.report else [*_first(report)]
+            lines = [*([_BACK] if self.trouble else []), *self._doubt_lines(look.found.doubt if look.found else "")]
+            lines += changes(self.report, report) if self.report else [*_first_lines(report)]
             idle = not report.is_updating and self.report is not None and not self.report.is_updating
             if idle and not lines and look.at - self.said_at >= IDLE_LINE_PERIOD_S:
                 lines = [_STILL]
@@ -131,7 +131,7 @@ class Log:
         self.said_at = look.at if lines else self.said_at
         return lines
 
-    def _doubts(self, doubt: str) -> list[str]:
+    def _doubt_lines(self, doubt: str) -> list[str]:
         """Returns a line if the report's age came into doubt, or out of it."""
         before, self.doubt = self.doubt, doubt
         if doubt == before:
@@ -139,7 +139,7 @@ class Log:
         return [f"Warning: {doubt}" if doubt else _CURRENT]
 
 
-def _first(report: Report) -> Iterator[str]:
+def _first_lines(report: Report) -> Iterator[str]:
     yield summary(report)
     if report.is_updating:
         yield from (f"{row.level}: {row.summary}" for row in report.health)
@@ -148,16 +148,16 @@ def _first(report: Report) -> Iterator[str]:
 
 
 @contextmanager
-def _lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
+def _shown_as_lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
     log, at = Log(), ""
 
-    def show(report: Report | None, look: Poll) -> None:
+    def show_lines(report: Report | None, look: Poll) -> None:
         nonlocal at
         at = rendered.clock_time(look.found.now_ns) if look.found else at
         stream.write("".join(f"{at} {line}".lstrip() + "\n" for line in log.lines(report, look)))
         stream.flush()
 
-    yield show
+    yield show_lines
 
 
 # Numbers of healthy nodes a pool on a terminal, from the number in a pipe to no table: the first that fits is taken.
@@ -177,17 +177,17 @@ _STYLES = (
 
 
 @contextmanager
-def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
+def _shown_on_terminal(stream: TextIO, details: str) -> Iterator[Show]:
     """Yields a function that shows the report on a separate screen; the last report stays below after leaving it."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     wanted = rendered.details(details)
-    console = Console(file=bare(stream), no_color=not screen_of(stream).colour)
+    console = Console(file=without_printable(stream), no_color=not screen_of(stream).colour)
     last, report_text = "", ""
 
-    def drawn(text: str) -> Text:
+    def style_text(text: str) -> Text:
         styled = Text(printable(text), overflow="fold")
         for pattern, style in _STYLES:
             styled.highlight_regex(re.compile(pattern, re.MULTILINE), style)
@@ -196,23 +196,23 @@ def _terminal(stream: TextIO, details: str) -> Iterator[Show]:
     try:
         with Live(console=console, auto_refresh=False, screen=True) as live:
 
-            def show(report: Report | None, look: Poll) -> None:
+            def show_report(report: Report | None, look: Poll) -> None:
                 nonlocal last, report_text
                 if report is not None and look.found is not None:
                     last = rendered.render(report, look.found.now_ns, wanted)
-                    report_text = _fitting(report, look.found.now_ns, wanted, console)
-                live.update(Text.assemble(drawn(report_text), "\n", _foot(report, look)), refresh=True)
+                    report_text = _fit_to_terminal(report, look.found.now_ns, wanted, console)
+                live.update(Text.assemble(style_text(report_text), "\n", _footer(report, look)), refresh=True)
 
-            yield show
+            yield show_report
     finally:
-        console.print(drawn(last), end="")
+        console.print(style_text(last), end="")
 
 
-# Lines reserved below the report: a blank one, and the line of `_foot`, which may wrap.
+# Lines reserved below the report: a blank one, and the line of `_footer`, which may wrap.
 _FOOT = 3
 
 
-def _foot(report: Report | None, look: Poll) -> tuple[str, str]:
+def _footer(report: Report | None, look: Poll) -> tuple[str, str]:
     """Returns the line below the report and its style: the current error or activity, and how to leave."""
     if report is None or look.found is None:
         return printable(look.trouble), "yellow"
@@ -224,7 +224,7 @@ def _foot(report: Report | None, look: Poll) -> tuple[str, str]:
     return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"
 
 
-def _fitting(report: Report, now: int, wanted: rendered.Details, console: Console) -> str:
+def _fit_to_terminal(report: Report, now: int, wanted: rendered.Details, console: Console) -> str:
     """Returns the text with as many nodes as the terminal has lines for, because the problems are at its end."""
     from rich.text import Text
 

@@ -35,13 +35,13 @@ class Alerts:
     async def run(self) -> None:
         """Queries the alerts every `REFRESH_S` seconds until cancelled."""
         while self._server.url:
-            answer = await self._ask()
+            answer = await self._query_alerts()
             if answer != self.state:
                 self.state = answer
                 self._on_change()
             await self._clock.sleep(REFRESH_S)
 
-    async def _ask(self) -> tuple[Alert, ...] | Unreadable:
+    async def _query_alerts(self) -> tuple[Alert, ...] | Unreadable:
         try:
             body = await self._server.get(PATH, within_s=TIMEOUT_S)
             return await in_thread(lambda: read_alerts(body), "read alerts")

@@ -44,7 +44,7 @@ def trim_node(node: Node) -> Node:
             unschedulable=node.spec.unschedulable,
             taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON_TAINT),
         ),
-        status=NodeStatus(conditions=tuple(map(_shared, _counting(node.status.conditions)))),
+        status=NodeStatus(conditions=tuple(map(_with_shared_texts, _used_conditions(node.status.conditions)))),
     )
 
 
@@ -70,7 +70,7 @@ def trim_operator(operator: ClusterOperator) -> ClusterOperator:
     return replace(operator, status=replace(operator.status, related_objects=()))
 
 
-def differ(old: Object | None, new: Object | None) -> bool:
+def differs_beyond_version(old: Object | None, new: Object | None) -> bool:
     """Reports whether two states of an object differ in more than their resource versions."""
     return old is None or new is None or _unversioned(old) != _unversioned(new)
 
@@ -125,12 +125,12 @@ class Caches:
     def on_change(self, listener: Callable[[], None]) -> None:
         """Calls `listener()` after every change that could alter an insight."""
 
-        def changed(_change: Change, old: Object | None, new: Object | None) -> None:
-            if differ(old, new):
+        def call_if_changed(_change: Change, old: Object | None, new: Object | None) -> None:
+            if differs_beyond_version(old, new):
                 listener()
 
         for cache in self.all():
-            cache.add_listener(changed)
+            cache.add_listener(call_if_changed)
             cache.add_state_listener(listener)
 
 
@@ -174,11 +174,11 @@ def _of_machine_config(metadata: ObjectMeta) -> dict[str, str]:
     return {key: value for key, value in metadata.annotations.items() if key.startswith(MACHINE_CONFIG_PREFIX)}
 
 
-def _counting(conditions: Iterable[Condition]) -> Iterable[Condition]:
+def _used_conditions(conditions: Iterable[Condition]) -> Iterable[Condition]:
     return (condition for condition in conditions if condition.type in _NODE_CONDITIONS)
 
 
-def _shared(condition: Condition) -> Condition:
+def _with_shared_texts(condition: Condition) -> Condition:
     return replace(
         condition,
         type=intern(condition.type),

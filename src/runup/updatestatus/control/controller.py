@@ -150,7 +150,7 @@ class UpdateStatusController:
         )
         drained = (node.metadata.name for node in readable(snapshot.nodes) if is_drain_wanted(node))
         drains.follow(drained, at_once=held_up_nodes(previous))
-        status = self._assess(snapshot, previous, keeper.room)
+        status = self._assess_timed(snapshot, previous, keeper.room)
         if status != previous or not keeper.exists:
             await keeper.write(status)
             # Counted from the start of the pass, so that a slow server does not lengthen the interval;
@@ -171,7 +171,7 @@ class UpdateStatusController:
         self._lacking = why
         return bool(why)
 
-    def _assess(self, snapshot: Snapshot, previous: UpdateStatusStatus | None, room: Room) -> UpdateStatusStatus:
+    def _assess_timed(self, snapshot: Snapshot, previous: UpdateStatusStatus | None, room: Room) -> UpdateStatusStatus:
         now, nodes = self._now.insights(), self._now.nodes()
         with self._metrics.assessment.time():
             return assess(snapshot, previous, now, node_now=nodes, max_bytes=room.bytes, others_pools=room.pools)

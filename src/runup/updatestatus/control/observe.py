@@ -30,31 +30,31 @@ def observe(
     `unread_pods` are pods on draining nodes that exist but could not be decoded. `drains_read` are the nodes whose pods
     were listed, None for all that are drained.
     """
-    pools = _all(caches.pools)
+    pools = _objects_of(caches.pools)
     return Snapshot(
         cluster_version=_version(caches.versions),
-        cluster_operators=_all(caches.operators),
+        cluster_operators=_objects_of(caches.operators),
         machine_config_pools=pools if isinstance(pools, Unreadable) else in_report_order(pools),
-        nodes=_all(caches.nodes),
-        machine_configs=_all(caches.configs),
-        machine_config_operator=_unreadable(caches.deployments) or caches.deployments.get(DEPLOYMENT),
+        nodes=_objects_of(caches.nodes),
+        machine_configs=_objects_of(caches.configs),
+        machine_config_operator=_unreadable_cache(caches.deployments) or caches.deployments.get(DEPLOYMENT),
         alerts=alerts,
-        pending_pods=_all(caches.pods),
+        pending_pods=_objects_of(caches.pods),
         draining_pods=draining_pods,
-        pod_disruption_budgets=_all(caches.budgets),
-        undecoded=_undecoded(caches, unread_pods),
-        incomplete=_incomplete(caches),
+        pod_disruption_budgets=_objects_of(caches.budgets),
+        undecoded=_undecoded_objects(caches, unread_pods),
+        incomplete=_incomplete_kinds(caches),
         drains_read=drains_read,
     )
 
 
 def _version(cache: Cache[ClusterVersion]) -> ClusterVersion | Unreadable:
-    version = _unreadable(cache) or cache.get(VERSION)
+    version = _unreadable_cache(cache) or cache.get(VERSION)
     why = next((bad.problem for bad in cache.undecoded), "there is no ClusterVersion of the name version")
     return version or Unreadable(why)
 
 
-def _undecoded(caches: Caches, unread_pods: tuple[Undecodable, ...]) -> tuple[tuple[str, str], ...]:
+def _undecoded_objects(caches: Caches, unread_pods: tuple[Undecodable, ...]) -> tuple[tuple[str, str], ...]:
     """Returns each object that could not be decoded, except ClusterVersion, which insights treat separately."""
     problems = {
         f"{cache.kind.__name__} {bad.key}": bad.problem
@@ -66,17 +66,17 @@ def _undecoded(caches: Caches, unread_pods: tuple[Undecodable, ...]) -> tuple[tu
     return tuple(sorted(problems.items()))
 
 
-def _incomplete(caches: Caches) -> dict[str, str]:
+def _incomplete_kinds(caches: Caches) -> dict[str, str]:
     """Returns the reason for each snapshot field that is known in part; fields of one kind (pods) share it."""
     partly = {cache.kind.__name__: "; ".join(cache.incomplete) for cache in caches.all() if cache.incomplete}
     return {field: partly[kind] for field, kind in LISTED.items() if kind in partly}
 
 
-def _all(cache: Cache[K]) -> tuple[K, ...] | Unreadable:
-    return _unreadable(cache) or tuple(sorted(cache.all(), key=key_of))
+def _objects_of(cache: Cache[K]) -> tuple[K, ...] | Unreadable:
+    return _unreadable_cache(cache) or tuple(sorted(cache.all(), key=key_of))
 
 
-def _unreadable(cache: Cache[Any]) -> Unreadable | None:
+def _unreadable_cache(cache: Cache[Any]) -> Unreadable | None:
     if cache.ready:
         return None
     return Unreadable(cache.error or f"{cache.kind.__name__} is not listed yet")

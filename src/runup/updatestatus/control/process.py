@@ -18,8 +18,8 @@ from kubekit.kube.config import ClusterConfig
 from kubekit.kube.workqueue import WorkQueue
 from runup import __version__
 from runup.process.endpoint import Endpoint
-from runup.process.leader_election import cancel, lead, restart_on_error
-from runup.process.process_server import ProcessOptions, served
+from runup.process.leader_election import cancel, restart_on_error, run_while_leader
+from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.shutdown import run_until_told
 from runup.updatestatus.control.alert_queries import Alerts
 from runup.updatestatus.control.caches import Caches, reflectors
@@ -72,11 +72,11 @@ class Process:
         options, clock = self._options, self._clock
         async with (
             Client(self._config, clock=clock, user_agent=agent) as client,
-            served(self.endpoint, options, client, clock, lacking=self.not_ready, caches=self.caches.all()),
+            serve_until_done(self.endpoint, options, client, clock, lacking=self.not_ready, caches=self.caches.all()),
         ):
-            await self._serve(client)
+            await self._serve_cluster(client)
 
-    async def _serve(self, client: Client) -> None:
+    async def _serve_cluster(self, client: Client) -> None:
         options, clock = self._options, self._clock
         queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=LONGEST_BACKOFF_S)
         controller = UpdateStatusController(
@@ -97,7 +97,7 @@ class Process:
             await controller.run(keeper, drains, alerts)
 
         try:
-            await lead(
+            await run_while_leader(
                 client,
                 work,
                 namespace=options.namespace,

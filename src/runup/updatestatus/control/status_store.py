@@ -25,7 +25,7 @@ from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.updatestatus.decide.informers import OtherInformers, Room, merged, others_of, ours_of, room_beside
+from runup.updatestatus.decide.informers import OtherInformers, Room, merge_informers, others_of, ours_of, room_beside
 
 RESOURCE = resource_of(UpdateStatus)
 FIELD_MANAGER = "update-status-controller"
@@ -90,14 +90,14 @@ class UpdateStatusStore:
             return self.status
         status = status_object.get("status")
         self._others = others_of(status)
-        self._hold(status_object["metadata"]["resourceVersion"], None if status is None else ours_of(status))
+        self._hold_written(status_object["metadata"]["resourceVersion"], None if status is None else ours_of(status))
         return self.status
 
     async def write(self, status: UpdateStatusStatus) -> None:
         """Writes `status` to the object; raises Conflict if it was changed since `read`."""
         if not self._version:
             await self._create()
-        body = {**_empty(), "status": merged(status, self._others)}
+        body = {**_empty_object(), "status": merge_informers(status, self._others)}
         body["metadata"]["resourceVersion"] = self._version
         call = calls.replace(RESOURCE, body, subresource="status", field_manager=FIELD_MANAGER)
         try:
@@ -106,10 +106,10 @@ class UpdateStatusStore:
             self._known.clear()  # the watch's next event counts as another client's write
             self._version = ""
             raise
-        self._hold(written.metadata.resource_version, status)
+        self._hold_written(written.metadata.resource_version, status)
 
     async def _create(self) -> None:
-        call = calls.create(RESOURCE, _empty(), field_manager=FIELD_MANAGER)
+        call = calls.create(RESOURCE, _empty_object(), field_manager=FIELD_MANAGER)
         try:
             created = await self._client.send(Call(call.request, _identity))
         except AlreadyExists as error:
@@ -120,15 +120,15 @@ class UpdateStatusStore:
         untracked: dict[str, Any] = {"metadata": {"managedFields": [{}], "resourceVersion": version}}
         reset = calls.merge_patch(RESOURCE, NAME, untracked, field_manager=FIELD_MANAGER)
         created = await self._client.send(Call(reset.request, _identity))
-        self._hold(created.metadata.resource_version, self.status)
+        self._hold_written(created.metadata.resource_version, self.status)
 
-    def _hold(self, version: str, status: UpdateStatusStatus | None) -> None:
+    def _hold_written(self, version: str, status: UpdateStatusStatus | None) -> None:
         self._known.append(version)
         self._version = version
         self.status = status
 
 
-def _empty() -> dict[str, Any]:
+def _empty_object() -> dict[str, Any]:
     return {"apiVersion": RESOURCE.api_version, "kind": RESOURCE.kind, "metadata": {"name": NAME}, "spec": {}}
 
 

@@ -52,11 +52,11 @@ def read_alerts(body: bytes) -> tuple[Alert, ...]:
     if (number := len(answer.data.alerts)) > MAX_ALERTS:
         raise codec.DecodeError(f"the answer has {number} alerts; the limit is {MAX_ALERTS}")
     return tuple(
-        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=_zoned(each.active_at))
+        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=_with_zone(each.active_at))
         for each in answer.data.alerts
     )
 
 
-def _zoned(moment: datetime | None) -> datetime | None:
+def _with_zone(moment: datetime | None) -> datetime | None:
     """Returns `moment` in UTC if it has no zone: Prometheus always writes one, and times without cannot be compared."""
     return moment.replace(tzinfo=UTC) if moment is not None and moment.utcoffset() is None else moment

@@ -46,7 +46,7 @@ def assess(
     findings = draft(snapshot, memory, now, node_now or now)
     if max_bytes is None:
         return status_of(findings, limits.UNBOUNDED, memory)
-    return _fitted(findings, memory, max_bytes, _pools_left(findings, others_pools))
+    return _fit_draft(findings, memory, max_bytes, _pools_left(findings, others_pools))
 
 
 def _pools_left(found: Draft, others_pools: frozenset[str]) -> int:
@@ -56,7 +56,7 @@ def _pools_left(found: Draft, others_pools: frozenset[str]) -> int:
     return max(0, limits.MAX_POOLS - len(others_pools))
 
 
-def _fitted(found: Draft, memory: PreviousStatus, max_bytes: int, pools: int) -> UpdateStatusStatus:
+def _fit_draft(found: Draft, memory: PreviousStatus, max_bytes: int, pools: int) -> UpdateStatusStatus:
     """Returns the status with as much content as `max_bytes` allow, by the rules of `limits`."""
     sizes = [pool.total for pool in found.pools]
     if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.LARGEST.nodes:

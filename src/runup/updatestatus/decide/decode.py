@@ -48,11 +48,11 @@ def decode(obj: JSON) -> tuple[UpdateStatusStatus, tuple[str, ...]]:
     if not isinstance(status, dict):
         raise codec.DecodeError("Expected `object` - at `$.status`")
     unknown: list[str] = []
-    frame = _framed(status, unknown)
+    frame = _keep_decodable(status, unknown)
     return codec.convert(UpdateStatusStatus, frame), tuple(unknown)
 
 
-def _framed(status: JSON, unknown: list[str]) -> JSON:
+def _keep_decodable(status: JSON, unknown: list[str]) -> JSON:
     """Returns `status` with only the parts that can be decoded; adds the types of other insights to `unknown`."""
     control_plane = status.get("controlPlane")
     framed = {
@@ -75,12 +75,12 @@ _PARTS: dict[str, type[Wire]] = {"resource": ResourceRef, "poolResource": Resour
 
 def _layer(layer: JSON, unknown: list[str]) -> JSON:
     informers = [_informer(each, unknown) for each in _dicts(layer.get("informers"))]
-    decodable = {name: layer[name] for name, kind in _PARTS.items() if _converts(kind, layer.get(name))}
+    decodable = {name: layer[name] for name, kind in _PARTS.items() if _is_decodable(kind, layer.get(name))}
     return {**decodable, "name": layer.get("name", ""), "informers": informers, "conditions": _conditions(layer)}
 
 
 def _conditions(holder: JSON) -> list[JSON]:
-    return [each for each in _dicts(holder.get("conditions")) if _converts(Condition, each)]
+    return [each for each in _dicts(holder.get("conditions")) if _is_decodable(Condition, each)]
 
 
 def _dicts(items: Any) -> list[JSON]:
@@ -88,7 +88,7 @@ def _dicts(items: Any) -> list[JSON]:
     return [each for each in items if isinstance(each, dict)] if isinstance(items, list | tuple) else []
 
 
-def _converts(kind: type[Wire], value: Any) -> bool:
+def _is_decodable(kind: type[Wire], value: Any) -> bool:
     try:
         codec.convert(kind, value)
     except codec.DecodeError:
@@ -99,7 +99,7 @@ def _converts(kind: type[Wire], value: Any) -> bool:
 def _informer(informer: JSON, unknown: list[str]) -> JSON:
     readable_insights = []
     for insight in _dicts(informer.get("insights")):
-        flat = _flat(insight)
+        flat = _flatten_insight(insight)
         if _is_readable(flat):
             readable_insights.append(flat)
         else:
@@ -107,7 +107,7 @@ def _informer(informer: JSON, unknown: list[str]) -> JSON:
     return {"name": str(informer.get("name", "")), "insights": readable_insights}
 
 
-def _flat(insight: JSON) -> JSON:
+def _flatten_insight(insight: JSON) -> JSON:
     """Returns the insight with its union fields beside the uid, where some drafts nest them."""
     inner = insight.get("insight")
     flat = {**insight, **inner} if isinstance(inner, dict) else dict(insight)
@@ -123,7 +123,7 @@ def _is_readable(insight: JSON) -> bool:
     member = _MEMBERS.get(str(insight.get("type")))
     if member is None:
         return False
-    return insight.get(member) is not None and _converts(Insight, insight)
+    return insight.get(member) is not None and _is_decodable(Insight, insight)
 
 
 def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:

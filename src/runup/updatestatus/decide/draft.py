@@ -65,8 +65,8 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     waiting: tuple[AwaitedOperator, ...] = ()
     if cluster is not None and state is not None:
         waiting_since = memory.operators_awaited(uids.of_object("cv", cluster.metadata.name))
-        waiting = waits.awaited(awaited_operators(cluster), state.operators, waiting_since, memory.stamp)
-    unreadable = tuple(_unreadable(snapshot))
+        waiting = waits.awaited_operators(awaited_operators(cluster), state.operators, waiting_since, memory.stamp)
+    unreadable = tuple(_unreadable_inputs(snapshot))
     findings = [
         *health.of_pools(pools, node_now),
         *(_of_cluster(snapshot, cluster, state, waiting, now) if cluster is not None else ()),
@@ -82,7 +82,10 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
             readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now
         ),
         *(_could_not_read(what, why) for what, why in unreadable),
-        *(_not_whole(what, why) for what, why in _incomplete(snapshot, is_updating=_is_updating(cluster, pools))),
+        *(
+            _not_whole(what, why)
+            for what, why in _incomplete_inputs(snapshot, is_updating=_is_updating(cluster, pools))
+        ),
     ]
     alerts = snapshot.alerts
     return Draft(
@@ -91,14 +94,14 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
         waiting=waiting,
         pools=pools,
         rows={pool.name: pool.rows() for pool in pools},
-        findings=tuple(_once(finding for finding in findings if health.is_complete(finding))),
+        findings=tuple(_without_duplicates(finding for finding in findings if health.is_complete(finding))),
         unreadable=unreadable,
         alerts_unreadable=alerts.why if isinstance(alerts, Unreadable) else None,
         alerts_asked=alerts is not None,
     )
 
 
-def _once(findings: Iterator[Finding]) -> Iterator[Finding]:
+def _without_duplicates(findings: Iterator[Finding]) -> Iterator[Finding]:
     """Yields each finding once in a layer, because lists of the API are keyed by uid."""
     keys = set()
     for finding in findings:
@@ -158,7 +161,7 @@ def started_at(cluster: ClusterVersion) -> datetime | None:
     return progressing.last_transition_time if progressing else None
 
 
-def _unreadable(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _unreadable_inputs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for field, what in INPUTS.items():
         value = getattr(snapshot, field)
         if isinstance(value, Unreadable):
@@ -166,7 +169,7 @@ def _unreadable(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     yield from snapshot.undecoded
 
 
-def _incomplete(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tuple[str, str]]:
+def _incomplete_inputs(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tuple[str, str]]:
     """Yields the snapshot fields that are known in part, if the report depends on them now, with the reason."""
     draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
     wanted = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}

@@ -24,7 +24,7 @@ from runup.updatestatus.decide.finding import (
     Finding,
     node_ref,
 )
-from runup.updatestatus.decide.insight_names import listed, qualified
+from runup.updatestatus.decide.insight_names import name_or_number, qualified
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 from runup.updatestatus.decide.pool_insights import layer_of
@@ -67,21 +67,23 @@ def of_drains(
             if node.phase != "Draining":
                 continue
             if read is not None and node.name not in read:
-                yield from (_kept(old, node.name, pool, now) for old in known.get(node.name, ()))
+                yield from (_keep_finding(old, node.name, pool, now) for old in known.get(node.name, ()))
                 continue
             if node.name not in by_node:
                 continue
             blocked = [
                 (pod, budget)
                 for pod in by_node[node.name]
-                for budget in _refusing(pod, by_namespace.get(pod.metadata.namespace, ()))
+                for budget in _refusing_budgets(pod, by_namespace.get(pod.metadata.namespace, ()))
             ]
             if blocked:
-                yield _drain(node.name, pool, blocked, _begun(node, pool, seen.get(node.name), memory), now)
+                yield _drain_finding(
+                    node.name, pool, blocked, _drain_began_at(node, pool, seen.get(node.name), memory), now
+                )
             yield from _never_ending(by_node[node.name], pool, now)
 
 
-def _begun(node: NodeState, pool: PoolState, seen: datetime | None, memory: PreviousStatus) -> datetime | None:
+def _drain_began_at(node: NodeState, pool: PoolState, seen: datetime | None, memory: PreviousStatus) -> datetime | None:
     """Returns when the drain began: the earliest that the cluster, the object's node or its finding says.
 
     Without any of them it is now if the cluster was watched before, and not known at a first look.
@@ -91,7 +93,7 @@ def _begun(node: NodeState, pool: PoolState, seen: datetime | None, memory: Prev
     return min(known, default=memory.stamp if memory.was_watched else None)
 
 
-def _kept(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:
+def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:
     """Returns the finding that `old` was made of; a blocked drain goes on to age."""
     since = old.started_at or old.first_observed_at
     long = old.check == DRAIN_BLOCKED and since is not None and now - since > DRAIN_PATIENCE
@@ -115,7 +117,7 @@ def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
     return frozenset(PreviousStatus(previous, _ANY_TIME).findings_of(_OF_DRAINS))
 
 
-def _refusing(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+def _refusing_budgets(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
     """Returns the budgets that refuse the eviction of `pod` (pkg/registry/core/pod/storage/eviction.go)."""
     covering = [each for each in budgets if each.spec.selector and each.spec.selector.matches(pod.metadata.labels)]
     if pod.status.phase == "Pending" or pod.metadata.deletion_timestamp:
@@ -183,7 +185,7 @@ def _must_be_evicted(pod: Pod) -> bool:
     return not any(owner.controller and owner.kind == "DaemonSet" for owner in pod.metadata.owner_references)
 
 
-def _drain(
+def _drain_finding(
     node: str,
     pool: PoolState,
     held: Sequence[tuple[Pod, PodDisruptionBudget]],
@@ -195,17 +197,18 @@ def _drain(
     pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held}
     described = "; ".join(
         f"pod {qualified(pod.metadata.namespace, pod.metadata.name)} is covered by PodDisruptionBudget "
-        f"{budget.metadata.name} ({_rule(budget)}, {budget.status.current_healthy} of "
-        f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded{_exhausted(budget)})"
+        f"{budget.metadata.name} ({_rule_text(budget)}, {budget.status.current_healthy} of "
+        f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded"
+        f"{_exhausted_clause(budget)})"
         for pod, budget in held[:_MAX_PODS_NAMED]
     )
     return Finding(
         check=DRAIN_BLOCKED,
         level=ERROR if long else WARNING,
         impact=UPDATE_STALLED if long else UPDATE_SPEED,
-        summary=f"Node {node} cannot be drained: {_hindrance(list(budgets.values()), list(budgets), list(pods))}",
-        description=f"The machine-config daemon waits until these pods may be evicted: {described}{_more(held)}. Run "
-        "more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
+        summary=f"Node {node} cannot be drained: {_blocking_clause(list(budgets.values()), list(budgets), list(pods))}",
+        description=f"The machine-config daemon waits until these pods may be evicted: {described}{_more_text(held)}. "
+        "Run more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
         "delete the pods that may be interrupted.",
         reference=DOCS + "drainblocked",
         since=since,
@@ -231,15 +234,15 @@ def _drain(
     )
 
 
-def _hindrance(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pods: Sequence[str]) -> str:
+def _blocking_clause(budgets: Sequence[PodDisruptionBudget], names: Sequence[str], pods: Sequence[str]) -> str:
     """Returns how the budgets block the pods, as a clause."""
-    who, whom = listed("PodDisruptionBudget", names), listed("pod", pods)
+    who, whom = name_or_number("PodDisruptionBudget", names), name_or_number("pod", pods)
     if all(budget.status.disruptions_allowed for budget in budgets):
         return f"{who} cover {whom}, and no pod is evicted that more than one covers"
     return f"{who} {'allows' if len(names) == 1 else 'allow'} no eviction of {whom}"
 
 
-def _exhausted(budget: PodDisruptionBudget) -> str:
+def _exhausted_clause(budget: PodDisruptionBudget) -> str:
     """Returns since when the budget has allowed no disruption, as a clause, or an empty string if it does not say."""
     allowed = find(budget.status.conditions, _DISRUPTION_ALLOWED)
     if allowed is None or allowed.status != "False" or allowed.last_transition_time is None:
@@ -247,11 +250,11 @@ def _exhausted(budget: PodDisruptionBudget) -> str:
     return f", no eviction allowed since {allowed.last_transition_time:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _rule(budget: PodDisruptionBudget) -> str:
+def _rule_text(budget: PodDisruptionBudget) -> str:
     if budget.spec.max_unavailable is not None:
         return f"maxUnavailable {budget.spec.max_unavailable}"
     return f"minAvailable {budget.spec.min_available}"
 
 
-def _more(held: Sequence[object]) -> str:
+def _more_text(held: Sequence[object]) -> str:
     return f", and {len(held) - _MAX_PODS_NAMED} more" if len(held) > _MAX_PODS_NAMED else ""

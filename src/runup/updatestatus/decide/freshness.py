@@ -78,22 +78,22 @@ def freshness(lease: LeaseRecord, now: datetime) -> Freshness:
     renewed = lease.spec.renew_time
     if renewed is None:
         return Freshness(UNKNOWN, None, f"Lease {NAMESPACE}/{LEASE} says no renewTime")
-    confirmed = _confirmed(lease) or renewed
+    confirmed = _confirmed_at(lease) or renewed
     # The server's clock and the controller's may differ; what lies between two times of one clock does not.
-    renewed_at = _written(lease) or renewed
+    renewed_at = _written_at(lease) or renewed
     confirmed_at = renewed_at - max(renewed - confirmed, timedelta(0))
     held = bool(lease.spec.holder_identity)
     promised = timedelta(seconds=lease.spec.lease_duration_seconds)
     patience = max(promised, LEAST_PATIENCE) if held else RELEASED_PATIENCE
     if renewed_at - now > patience:
-        why = f"Lease {NAMESPACE}/{LEASE} was renewed at {_text(renewed_at)}, which is still to come"
+        why = f"Lease {NAMESPACE}/{LEASE} was renewed at {_time_text(renewed_at)}, which is still to come"
         return Freshness(UNKNOWN, None, why)
     if now - confirmed_at <= patience:
         return Freshness(CURRENT, confirmed_at)
     if not held:
-        why = f"its Lease {NAMESPACE}/{LEASE} was given back at {_text(renewed_at)}, and nobody holds it"
+        why = f"its Lease {NAMESPACE}/{LEASE} was given back at {_time_text(renewed_at)}, and nobody holds it"
     elif renewed - confirmed <= CONFIRMED_WITHIN:
-        why = f"its Lease {NAMESPACE}/{LEASE} was last renewed at {_text(renewed_at)}"
+        why = f"its Lease {NAMESPACE}/{LEASE} was last renewed at {_time_text(renewed_at)}"
     elif lease.spec.acquire_time and renewed - lease.spec.acquire_time <= LEAST_PATIENCE:
         why = f"the controller that took its Lease {NAMESPACE}/{LEASE} after that has not confirmed it yet"
     else:
@@ -106,7 +106,7 @@ def no_lease() -> Freshness:
     return Freshness(OLD, None, f"there is no Lease {NAMESPACE}/{LEASE}, so no controller is known to keep it")
 
 
-def _confirmed(lease: LeaseRecord) -> datetime | None:
+def _confirmed_at(lease: LeaseRecord) -> datetime | None:
     text = lease.metadata.annotations.get(CONFIRMED_AT, "")
     try:
         moment = datetime.fromisoformat(text)
@@ -115,7 +115,7 @@ def _confirmed(lease: LeaseRecord) -> datetime | None:
     return moment if moment.tzinfo else None
 
 
-def _written(lease: LeaseRecord) -> datetime | None:
+def _written_at(lease: LeaseRecord) -> datetime | None:
     """Returns when the server took the last renewal, by its own clock, if it keeps managed fields of the Lease."""
     times = [
         entry.time
@@ -125,5 +125,5 @@ def _written(lease: LeaseRecord) -> datetime | None:
     return max(times, default=None)
 
 
-def _text(moment: datetime) -> str:
+def _time_text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

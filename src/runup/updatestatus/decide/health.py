@@ -103,7 +103,7 @@ def of_pools(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
                     NODE_DEGRADED, ERROR, UPDATE_STALLED, f"Node {node.name} is degraded", node.reason, node, pool
                 )
         if pool.excluded and pool.paused:
-            yield _paused(pool)
+            yield _paused_finding(pool)
 
 
 def _scope(pool: PoolState) -> str:
@@ -139,7 +139,7 @@ def _node_finding(
 
 
 def _unavailable_node(node: NodeState, pool: PoolState) -> Finding:
-    summary = " | ".join(_summary(node.name, trouble) for trouble in node.troubles)
+    summary = " | ".join(_summary_text(node.name, trouble) for trouble in node.troubles)
     # As in oc, the description of a node that is also degraded is the machine-config daemon's reason.
     description = node.reason if node.degraded else " | ".join(_description(trouble) for trouble in node.troubles)
     times = [trouble.since for trouble in node.troubles if trouble.since]
@@ -147,7 +147,7 @@ def _unavailable_node(node: NodeState, pool: PoolState) -> Finding:
     return _node_finding(NODE_UNAVAILABLE, WARNING, UPDATE_SPEED, summary, description, node, pool, since)
 
 
-def _summary(name: str, trouble: UnavailableReason) -> str:
+def _summary_text(name: str, trouble: UnavailableReason) -> str:
     end = _NODE_IS.get(trouble.reason)
     return f"Node {name} {end}" if end else trouble.reason
 
@@ -161,7 +161,7 @@ def _description(trouble: UnavailableReason) -> str:
     )
 
 
-def _paused(pool: PoolState) -> Finding:
+def _paused_finding(pool: PoolState) -> Finding:
     return Finding(
         check=POOL_PAUSED,
         level=WARNING,
@@ -193,7 +193,7 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
             level=level,
             impact=UNKNOWN_IMPACT,
             summary=f"Alert is firing: {alert.annotations.get('summary') or name}",
-            description=_when(known=known, during=during) + _alert_text(alert),
+            description=_firing_text(known=known, during=during) + _alert_text(alert),
             reference=alert.annotations.get("runbook_url") or NO_RUNBOOK,
             since=alert.active_at,
             scope=SCOPE_CLUSTER,
@@ -207,7 +207,7 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
         )
 
 
-def _when(*, known: bool, during: bool) -> str:
+def _firing_text(*, known: bool, during: bool) -> str:
     if not known:
         return "Alert started firing during the update."
     how = "started firing during the update" if during else "has been firing since before the update started"

@@ -48,17 +48,17 @@ def others_of(status: JSON | None) -> OtherInformers:
     status = status or {}
     pools = {}
     for pool in _objects(status.get("workerPools")):
-        if (theirs := _theirs(pool)) and isinstance(pool.get("name"), str):
-            pools[pool["name"]] = _kept(pool, theirs)
-    return OtherInformers(_theirs(status.get("controlPlane")), pools)
+        if (theirs := _informers_of_others(pool)) and isinstance(pool.get("name"), str):
+            pools[pool["name"]] = _keep_others(pool, theirs)
+    return OtherInformers(_informers_of_others(status.get("controlPlane")), pools)
 
 
 def ours_of(status: JSON) -> UpdateStatusStatus | None:
     """Returns the status without others' entries; None if it cannot be decoded, so that it is computed anew."""
     control_plane, pools = status.get("controlPlane"), _objects(status.get("workerPools"))
-    own = {**status, "workerPools": [_own(pool) for pool in pools if _is_ours(pool)]}
+    own = {**status, "workerPools": [_with_own_informer(pool) for pool in pools if _is_ours(pool)]}
     if isinstance(control_plane, dict):
-        own["controlPlane"] = _own(control_plane)
+        own["controlPlane"] = _with_own_informer(control_plane)
     try:
         return codec.convert(UpdateStatusStatus, own)
     except codec.DecodeError:
@@ -73,14 +73,17 @@ def room_beside(others: OtherInformers) -> Room:
     return Room(max(limits.LEAST_BYTES, limits.MAX_BYTES - taken), frozenset(others.pools))
 
 
-def merged(ours: UpdateStatusStatus, others: OtherInformers) -> JSON:
+def merge_informers(ours: UpdateStatusStatus, others: OtherInformers) -> JSON:
     """Returns the JSON of `ours` with others' entries after ours, unchanged."""
     status: JSON = codec.to_dict(ours)
     if not others:
         return status
     if others.control_plane:
-        status["controlPlane"] = _with(status.get("controlPlane") or {}, others.control_plane)
-    our_pools = [_with(pool, _theirs(others.pools.get(pool["name"]))) for pool in status.get("workerPools") or ()]
+        status["controlPlane"] = _with_informers(status.get("controlPlane") or {}, others.control_plane)
+    our_pools = [
+        _with_informers(pool, _informers_of_others(others.pools.get(pool["name"])))
+        for pool in status.get("workerPools") or ()
+    ]
     our_names = {pool["name"] for pool in our_pools}
     status["workerPools"] = [*our_pools, *(pool for name, pool in others.pools.items() if name not in our_names)]
     return status
@@ -95,27 +98,27 @@ def _informers(layer: Any) -> list[JSON]:
     return _objects(layer.get("informers")) if isinstance(layer, dict) else []
 
 
-def _theirs(layer: Any) -> tuple[JSON, ...]:
+def _informers_of_others(layer: Any) -> tuple[JSON, ...]:
     return tuple(informer for informer in _informers(layer) if informer.get("name") != INFORMER)
 
 
 def _is_ours(layer: JSON) -> bool:
     """Reports whether the pool is one that we reported, rather than one that only others know."""
-    return not _theirs(layer) or any(informer.get("name") == INFORMER for informer in _informers(layer))
+    return not _informers_of_others(layer) or any(informer.get("name") == INFORMER for informer in _informers(layer))
 
 
-def _own(layer: JSON) -> JSON:
+def _with_own_informer(layer: JSON) -> JSON:
     return {**layer, "informers": [each for each in _informers(layer) if each.get("name") == INFORMER]}
 
 
-def _kept(pool: JSON, theirs: Iterable[JSON]) -> JSON:
+def _keep_others(pool: JSON, theirs: Iterable[JSON]) -> JSON:
     """Returns a pool with others' entries only. Its own fields are ours, unless the whole pool is theirs."""
     if not _is_ours(pool):
         return pool
     return {**{key: pool[key] for key in ("name", "resource") if key in pool}, "informers": list(theirs)}
 
 
-def _with(layer: JSON, theirs: tuple[JSON, ...]) -> JSON:
+def _with_informers(layer: JSON, theirs: tuple[JSON, ...]) -> JSON:
     own = _informers(layer)
     if len(theirs) < MAX_INFORMERS:
         return {**layer, "informers": [*own, *theirs]}

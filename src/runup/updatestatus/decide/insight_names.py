@@ -36,6 +36,6 @@ def qualified(namespace: str, name: str) -> str:
     return f"{namespace}/{name}"
 
 
-def listed(noun: str, names: Sequence[str]) -> str:
+def name_or_number(noun: str, names: Sequence[str]) -> str:
     """Returns the noun with the only name, or the number of names."""
     return f"{noun} {names[0]}" if len(names) == 1 else f"{len(names)} {noun}s"

@@ -148,15 +148,15 @@ def _rank(order: tuple[str, ...], value: str) -> int:
     return order.index(value) if value in order else -1
 
 
-def _order(row: NodeRow) -> tuple[int, int, str]:
+def _row_order(row: NodeRow) -> tuple[int, int, str]:
     return _rank(states.ASSESSMENTS, row.assessment), _rank(states.PHASES, row.phase), row.name
 
 
 def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
     insights = list(insights)
-    rows = tuple(sorted((_node(insight.node) for insight in insights if insight.node), key=_order))
+    rows = tuple(sorted((_node(insight.node) for insight in insights if insight.node), key=_row_order))
     own = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
-    counts = _counts(own, rows) if own else count(rows)
+    counts = _counts_of(own, rows) if own else count(rows)
     if own is None and omitted:
         # Nodes that are omitted and not counted are taken as not updated.
         counts = Counts(**{**_as_dict(counts), "total": counts.total + omitted, "outdated": counts.outdated + omitted})
@@ -167,7 +167,7 @@ def _as_dict(counts: Counts) -> dict[str, int]:
     return {name: getattr(counts, name) for name in Counts.__struct_fields__}
 
 
-def _counts(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:
+def _counts_of(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:
     summaries: Mapping[str, int] = {summary.type: summary.count for summary in insight.summaries}
     total, outdated = summaries.get("Total", len(rows)), summaries.get("Outdated", 0)
     # A node can reach phase Updated a moment before its version changes; only the rows show such nodes.
@@ -221,9 +221,9 @@ def _health(
     of_master = [each for each in own if _is_of_pool(each)]
     of_pools = [*of_workers[:pools_before_master], of_master, *of_workers[pools_before_master:]]
     rows = [
-        *(_row(each) for pool in of_pools for each in pool),
-        *(_row(each) for each in own if not _is_of_pool(each)),
-        *(_row(each) for each in unknown_insights(unknown)),
+        *(_health_row(each) for pool in of_pools for each in pool),
+        *(_health_row(each) for each in own if not _is_of_pool(each)),
+        *(_health_row(each) for each in unknown_insights(unknown)),
     ]
     rows.sort(key=lambda row: row.since or _LONG_AGO, reverse=True)
     rows.sort(key=lambda row: LEVELS.index(row.level) if row.level in LEVELS else len(LEVELS), reverse=True)
@@ -236,7 +236,7 @@ def _is_of_pool(insight: HealthInsight) -> bool:
     return any(ref.resource in ("nodes", "machineconfigpools") for ref in insight.scope.resources[:1])
 
 
-def _row(insight: HealthInsight) -> HealthRow:
+def _health_row(insight: HealthInsight) -> HealthRow:
     alert = insight.check == ALERT_FIRING or any(ref.resource == "alerts" for ref in insight.scope.resources)
     return HealthRow(
         level=insight.impact.level,

@@ -66,7 +66,7 @@ def _control_plane_layer(found: Draft, caps: limits.Limits, memory: PreviousStat
     layer_insights, omitted = _layer(
         head, pool, found, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
     )
-    updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown(found)
+    updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown_update(found)
     return ControlPlane(
         resource=cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
         pool_resource=pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
@@ -76,7 +76,7 @@ def _control_plane_layer(found: Draft, caps: limits.Limits, memory: PreviousStat
     )
 
 
-def _unknown(found: Draft) -> ConditionValues:
+def _unknown_update(found: Draft) -> ConditionValues:
     why = next((why for what, why in found.unreadable if what == INPUTS["cluster_version"]), "")
     return (UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
 
@@ -170,7 +170,7 @@ def _pools_omitted(count: int) -> Finding:
 
 def _own_conditions(found: Draft, missing: Omitted, pools: int, memory: PreviousStatus) -> tuple[Condition, ...]:
     """Returns the conditions of the report itself; conditions that other clients set are kept."""
-    own: list[ConditionValues] = [_available(found), _alerts(found), _complete(missing, pools)]
+    own: list[ConditionValues] = [_available(found), _alerts(found), _completeness(missing, pools)]
     old = memory.conditions_of()
     others = without_condition(old, *(each[0] for each in own))
     return (*memory.conditions(old, *own), *others)
@@ -191,7 +191,7 @@ def _alerts(found: Draft) -> ConditionValues:
     return ("AlertsReachable", "True", "AsExpected", "")
 
 
-def _complete(missing: Omitted, pools: int) -> ConditionValues:
+def _completeness(missing: Omitted, pools: int) -> ConditionValues:
     parts = [f"{missing.nodes} nodes"] if missing.nodes else []
     parts += [f"{missing.health} health insights"] if missing.health else []
     parts += [f"{pools} worker pools"] if pools else []

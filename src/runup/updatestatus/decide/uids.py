@@ -23,11 +23,15 @@ def of_object(kind: str, name: str) -> str:
 
 def of_finding(finding: Finding) -> str:
     """Returns a uid from the rule and the finding's identity, or its objects if it has none; never from its text."""
-    about = [finding.identity] if finding.identity else [part for ref in finding.resources for part in _parts(ref)]
+    about = (
+        [finding.identity]
+        if finding.identity
+        else [part for ref in finding.resources for part in _identifying_parts(ref)]
+    )
     return f"health-{_digest([finding.check, *about])}"
 
 
-def _parts(ref: ResourceRef) -> tuple[str, ...]:
+def _identifying_parts(ref: ResourceRef) -> tuple[str, ...]:
     return ref.group, ref.resource, ref.namespace, ref.name
 
 

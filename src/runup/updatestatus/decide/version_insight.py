@@ -53,7 +53,7 @@ def cluster_version(
     progressing = find(cluster.status.conditions, "Progressing")
     history = cluster.status.history
     started = history[0].started_time if history else progressing.last_transition_time if progressing else None
-    completed = _completed(cluster, state, old, memory.stamp)
+    completed = _completed_at(cluster, state, old, memory.stamp)
     return memory.settled(
         CONTROL_PLANE,
         Insight(
@@ -67,16 +67,16 @@ def cluster_version(
                 versions=_versions(cluster, text),
                 started_at=started,
                 completed_at=completed,
-                estimated_completed_at=_estimated(state, completed, old, memory.stamp),
+                estimated_completed_at=_estimated_end(state, completed, old, memory.stamp),
                 last_observed_progress=state.last_progress if state else None,
-                waiting_for=tuple(_waiting(each, text) for each in waiting[:_MOST_WAITS]),
+                waiting_for=tuple(_cut_texts(each, text) for each in waiting[:_MOST_WAITS]),
                 conditions=memory.conditions(old.conditions if old else (), cluster_version_updating(cluster)),
             ),
         ),
     )
 
 
-def _waiting(wait: AwaitedOperator, text: int) -> AwaitedOperator:
+def _cut_texts(wait: AwaitedOperator, text: int) -> AwaitedOperator:
     reason, message = cut(wait.reason, REASON_LIMIT), cut(wait.message, text)
     return AwaitedOperator(name=wait.name, since=wait.since, reason=reason, message=message)
 
@@ -87,7 +87,7 @@ def _assessment(state: ControlPlaneState | None) -> str:
     return "Completed" if state.is_done else state.estimate.assessment
 
 
-def _completed(
+def _completed_at(
     cluster: ClusterVersion, state: ControlPlaneState | None, old: ClusterVersionInsight | None, stamp: datetime
 ) -> datetime | None:
     """Returns when the update ended by its history, else when all operators were first seen updated, else None."""
@@ -100,7 +100,7 @@ def _completed(
     return old.completed_at if old and same_update and old.completed_at else stamp
 
 
-def _estimated(
+def _estimated_end(
     state: ControlPlaneState | None, completed: datetime | None, old: ClusterVersionInsight | None, stamp: datetime
 ) -> datetime | None:
     if state is None or state.is_done:

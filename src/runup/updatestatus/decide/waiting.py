@@ -46,7 +46,7 @@ _PLATFORM_NAMESPACES = ("openshift-", "kube-")
 _MAX_PODS_NAMED = 12
 
 
-def awaited(
+def awaited_operators(
     names: Sequence[str], operators: Sequence[OperatorState], seen: Mapping[str, datetime], now: datetime
 ) -> tuple[AwaitedOperator, ...]:
     """Returns the operators of `names` that are not updated, with their own messages.
@@ -106,16 +106,16 @@ def of_pending_pods(pods: Sequence[Pod], started: datetime | None, now: datetime
         if pod.status.phase != "Pending" or created is None or not namespace.startswith(_PLATFORM_NAMESPACES):
             continue
         if now - created > POD_PATIENCE and (started is None or created >= started):
-            groups.setdefault((namespace, _owner(pod), _why(pod)[0]), []).append(pod)
+            groups.setdefault((namespace, _owner(pod), _why_waiting(pod)[0]), []).append(pod)
     for (namespace, owner, reason), stuck in sorted(groups.items()):
-        yield _pending(namespace, owner, reason, stuck)
+        yield _pending_finding(namespace, owner, reason, stuck)
 
 
-def _pending(namespace: str, owner: str, reason: str, pods: Sequence[Pod]) -> Finding:
+def _pending_finding(namespace: str, owner: str, reason: str, pods: Sequence[Pod]) -> Finding:
     fatal = reason in _FATAL_WAITS
     since = min(pod.metadata.creation_timestamp for pod in pods if pod.metadata.creation_timestamp)
     one = pods[0]
-    messages = list(dict.fromkeys(text for pod in pods if (text := _why(pod)[1])))
+    messages = list(dict.fromkeys(text for pod in pods if (text := _why_waiting(pod)[1])))
     where = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
     who = (
         f"Pod {qualified(namespace, one.metadata.name)} has" if len(pods) == 1 else f"{len(pods)} pods of {owner} have"
@@ -143,9 +143,9 @@ def _owner(pod: Pod) -> str:
     return f"{owner.kind} {qualified(pod.metadata.namespace, owner.name)}"
 
 
-def _why(pod: Pod) -> tuple[str, str]:
+def _why_waiting(pod: Pod) -> tuple[str, str]:
     """Returns the reason and message of a pod's waiting container, a fatal one first, else why it is not scheduled."""
-    waits = [wait for status in pod.status.container_statuses if (wait := _waiting(status))]
+    waits = [wait for status in pod.status.container_statuses if (wait := _waiting_state(status))]
     worst = next((wait for wait in waits if wait[0] in _FATAL_WAITS), waits[0] if waits else None)
     if worst:
         return worst
@@ -155,7 +155,7 @@ def _why(pod: Pod) -> tuple[str, str]:
     return pod.status.reason, pod.status.message
 
 
-def _waiting(status: ContainerStatus) -> tuple[str, str] | None:
+def _waiting_state(status: ContainerStatus) -> tuple[str, str] | None:
     wait = status.state.waiting
     return (wait.reason, wait.message) if wait and wait.reason else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 
-from runup.advice.cli.graph.drawing import drawn
+from runup.advice.cli.graph.drawing import render_graph
 from runup.advice.decide.update_paths import Step, UpdatePaths
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -13,7 +13,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_what_is_blocked_is_shown_newest_first() -> None:
     """By version, not by name and not as it was found."""
     blocked = {"4.9.0": ("a.yaml",), "4.11.0": ("b.yaml", "c.yaml"), "4.10.0": ("a.yaml",)}
-    text = drawn(UpdatePaths("4.8.0", "4.11.0", (), blocked, (), {}), "stable-4.11", "text")
+    text = render_graph(UpdatePaths("4.8.0", "4.11.0", (), blocked, (), {}), "stable-4.11", "text")
     assert text == (
         "4.8.0 in stable-4.11: 0 updates, 0 with known risks, 3 blocked\n"
         "\nBlocked:\n"
@@ -27,14 +27,14 @@ def test_what_is_blocked_is_shown_newest_first() -> None:
 
 def test_whoever_has_the_newest_release_is_told_so() -> None:
     """There is no way to draw, which is not that none leads there."""
-    text = drawn(UpdatePaths("4.8.0", "4.8.0", (), {}, (), {}), "stable-4.8", "text")
+    text = render_graph(UpdatePaths("4.8.0", "4.8.0", (), {}, (), {}), "stable-4.8", "text")
     assert text.endswith("\n4.8.0 is the newest release there.\n")
 
 
 def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -> None:
     """All of it inside the picture, and a line within a column bends beside it."""
     ways = UpdatePaths("4.8.0", "4.9.0", (Step("4.8.0", "4.8.2"), Step("4.8.0", "4.9.0", ("Slow",))), {}, (), {})
-    picture = ET.fromstring(drawn(ways, "stable-4.9", "svg"))
+    picture = ET.fromstring(render_graph(ways, "stable-4.9", "svg"))
     names = [each.text for each in picture.iter(f"{SVG}text")][1:]
     at = {
         name: (int(each.get("cx") or 0), int(each.get("cy") or 0))
@@ -60,7 +60,7 @@ def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -
 def test_the_text_counts_each_update_once() -> None:
     """With known risks, and blocked; what has none says so."""
     steps = (Step("4.8.0", "4.9.0", ("Slow", "Old")), Step("4.8.0", "4.8.2"), Step("4.8.0", "4.8.1"))
-    text = drawn(UpdatePaths("4.8.0", "4.9.0", steps, {}, steps[:1], {}), "stable-4.9", "text")
+    text = render_graph(UpdatePaths("4.8.0", "4.9.0", steps, {}, steps[:1], {}), "stable-4.9", "text")
     assert text == (
         "4.8.0 in stable-4.9: 3 updates, 1 with known risks, 0 blocked\n"
         "\nUpdates:\n"

@@ -24,8 +24,8 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
 from kubekit.oci.layout import Layout
 from runup.advice.cli.graph import graph_server
-from runup.advice.cli.graph.graph_server import PATHS, Answers, accepted, address, app
-from runup.advice.cli.graph.graph_source import Source, load, near
+from runup.advice.cli.graph.graph_server import PATHS, Answers, accepted, app, parse_listen_address
+from runup.advice.cli.graph.graph_source import Source, load, nearest_hint
 from runup.advice.cli.graph.graph_summary import summary
 from runup.advice.control.update_service import UpdateService
 from runup.advice.decide.graph import advice
@@ -186,10 +186,10 @@ def test_a_graph_that_cannot_be_written_leaves_nothing(run: Run, data: Path) -> 
 def test_what_is_near_is_told() -> None:
     """Three names at most, the nearest first; nothing where nothing is."""
     known = ["stable-4.1", "stable-4.2", "stable-4.3", "stable-4.4", "fast"]
-    hint = near("stable-4.22", known)
+    hint = nearest_hint("stable-4.22", known)
     assert hint.startswith("; nearest: stable-4.2, ")
     assert len(hint.partition(": ")[2].split(", ")) == 3
-    assert near("candidate", ["fast"]) == ""
+    assert nearest_hint("candidate", ["fast"]) == ""
 
 
 def test_a_graph_in_numbers() -> None:
@@ -319,10 +319,10 @@ def test_content_types(name: str) -> None:
 def test_addresses(text: str, found: tuple[str, int] | None) -> None:
     """A host and a port, or an error that has what was typed."""
     if found is not None:
-        assert address(text) == found
+        assert parse_listen_address(text) == found
         return
     with pytest.raises(CommandError) as refused:
-        address(text)
+        parse_listen_address(text)
     assert refused.value.message == f'--listen must be HOST:PORT such as 127.0.0.1:8080, not "{text}"'
 
 

@@ -47,7 +47,7 @@ def _cluster(*updates: JSON, conditions: tuple[JSON, ...] = (), **spec: Any) -> 
 
 
 def _records(*records: Acceptance) -> JSON:
-    data = {record.name: acceptance.encoded(record) for record in records}
+    data = {record.name: acceptance.encode_record(record) for record in records}
     return {"metadata": {"name": acceptance.NAME}, "data": data}
 
 

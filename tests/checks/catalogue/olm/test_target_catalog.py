@@ -17,7 +17,15 @@ from runup.checks.catalogue.olm.olm_target_catalog import CHECK
 from runup.checks.catalogue.olm.shared.olm_catalog_images import Expected, of_source, wanted
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.engine import CheckOutcome, run_check
-from runup.checks.decide.file_based_catalog import MAX_YAML_BYTES, BadCatalog, Entry, Package, folders, parse, slim
+from runup.checks.decide.file_based_catalog import (
+    MAX_YAML_BYTES,
+    BadCatalog,
+    Entry,
+    Package,
+    folders,
+    keep_used_schemas,
+    parse,
+)
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.snapshots import snapshot_of
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
@@ -339,16 +347,16 @@ def test_bundles_are_left_out_and_nothing_else() -> None:
     bundle = {"schema": "olm.bundle", "package": "cluster-logging", "properties": ["x" * 9999]}
     parts = (PACKAGE, bundle, channel("stable-6", HERE), deprecations(package="old"), {"schema": 7})
     data = "\n".join(json.dumps(part) for part in parts).encode()
-    slimmed = slim("configs/a/catalog.json", data)
+    slimmed = keep_used_schemas("configs/a/catalog.json", data)
     assert len(slimmed) < 999
     assert parse({"a.json": slimmed}) == parse({"a.json": data})
-    assert parse({"a.json": slim("a.yaml", YAML)}) == parse({"a.yaml": YAML})
+    assert parse({"a.json": keep_used_schemas("a.yaml", YAML)}) == parse({"a.yaml": YAML})
 
 
 def test_a_large_catalog_of_yaml_is_not_parsed_for_minutes() -> None:
     """Those are JSON; the error says so."""
     with pytest.raises(BadCatalog, match=r"configs/x/catalog\.yaml: of YAML"):
-        slim("configs/x/catalog.yaml", b" " * (MAX_YAML_BYTES + 1))
+        keep_used_schemas("configs/x/catalog.yaml", b" " * (MAX_YAML_BYTES + 1))
 
 
 YAML = b"""---

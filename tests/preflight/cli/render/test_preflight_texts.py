@@ -14,7 +14,7 @@ from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ClusterVersionSpec, Update
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
-from runup.cli.render.table import drawn, plain
+from runup.cli.render.table import draw_table, plain_table
 from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.explain import Explanation, explanation, explanation_data, of_reports
 from runup.preflight.cli.render.finding_texts import (
@@ -24,9 +24,9 @@ from runup.preflight.cli.render.finding_texts import (
     as_data,
     brief_table,
     by_severity,
-    cleared,
-    counted,
-    ended,
+    cleared_text,
+    counted_risks,
+    ended_lines,
     resource,
     result,
     risk_data,
@@ -37,7 +37,7 @@ from runup.preflight.cli.render.finding_texts import (
     verdict,
     verdict_on,
 )
-from runup.preflight.decide.causes import grouped
+from runup.preflight.decide.causes import group_by_cause
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.report import FORMAT, Report, ReportedResource, ReportedRisk
 from runup.preflight.decide.stored_reports import History
@@ -74,8 +74,8 @@ OVER = replace(A, name="O", applies="False")
 )
 def test_risks_are_counted(risks: tuple[Risk, ...], said: str) -> None:
     """What does not apply is none; what is said aside stands after those that apply."""
-    assert counted(risks) == said
-    aside = counted(risks, " (x)")
+    assert counted_risks(risks) == said
+    aside = counted_risks(risks, " (x)")
     assert aside.replace(" (x)", "") == said
     assert (" (x)" in aside) is ("appl" in said)
     assert " (x), 1 could" in aside or "applies, 1 could" not in said
@@ -157,7 +157,7 @@ def test_ended_preflights() -> None:
     """Each with what it found then, and how old it is."""
     old = replace(A, reason=OUTDATED)
     one = found(old, UNSURE, replace(old, name="B"), observed=WHEN - timedelta(minutes=5))
-    text = "".join(part for _, part in ended((one,), now=WHEN))
+    text = "".join(part for _, part in ended_lines((one,), now=WHEN))
     assert text == (
         "\nEnded preflights; what they found may have changed since and holds no update up:\n"
         "\n  TARGET   FOUND THEN   AGE         OBSERVED\n"
@@ -175,7 +175,7 @@ def nodes(count: int) -> tuple[ReportedResource, ...]:
 def test_ten_objects_are_named_in_a_wide_table(count: int, more: str) -> None:
     """The others are counted; what else is known has a column each."""
     one = replace(A, resources=nodes(count), fix=" Mend it.\n", url="https://docs.example/A")
-    head, row = plain(risk_table([one], wide=True)).splitlines()
+    head, row = plain_table(risk_table([one], wide=True)).splitlines()
     assert head.split() == ["SEVERITY", "STATE", "RISK", "MESSAGE", "FIX", "OBJECTS", "REASON", "SINCE", "URL"]
     named = ", ".join(f"Node n{place}" for place in range(10))
     assert f"   Mend it.   {named}{more}   PreflightValidation   2026-11-21T07:30:00Z   https://docs.example/A" in row
@@ -186,12 +186,15 @@ def test_remedies_stand_below_their_risk() -> None:
     one = replace(A, fix="\nDo this.\n\nThen that.\n")
     assert risk_table([one]).rows[0].notes == ("Fix: Do this.", "     Then that.")
     assert risk_table([one], remedies=False).rows[0].notes == ()
-    assert plain(brief_table(grouped([one]), indent=1)) == " STATE     RISK   MESSAGE\n applies   A      It is so.\n"
+    assert (
+        plain_table(brief_table(group_by_cause([one]), indent=1))
+        == " STATE     RISK   MESSAGE\n applies   A      It is so.\n"
+    )
 
 
 def test_a_long_name_is_folded_on_a_narrow_terminal() -> None:
     """It stays beside its state: by it a risk is accepted."""
-    head, row, rest, *_ = drawn(risk_table([replace(A, name="N" * 40)]), Screen(45, 24)).splitlines()
+    head, row, rest, *_ = draw_table(risk_table([replace(A, name="N" * 40)]), Screen(45, 24)).splitlines()
     assert head.split() == ["SEVERITY", "STATE", "RISK"]
     assert (row, rest) == (f"warning   applies  {'N' * 26}", f"{' ' * 19}{'N' * 14}")
 
@@ -231,10 +234,10 @@ def test_what_ending_a_preflight_prints() -> None:
         return ClusterVersion(spec=ClusterVersionSpec(desired_update=Update(**wish)))
 
     names = (AcceptRisk(name="A"), AcceptRisk(name="B"))
-    assert cleared(None) == "info: No preflight is requested\n"
-    assert cleared(before(version="5.2.0", image="i")) == "Ended the preflight of 5.2.0\n"
+    assert cleared_text(None) == "info: No preflight is requested\n"
+    assert cleared_text(before(version="5.2.0", image="i")) == "Ended the preflight of 5.2.0\n"
     kept = "Ended the preflight of i; accepted risks are kept: A, B\n"
-    assert cleared(before(image="i", accept_risks=names)) == kept
+    assert cleared_text(before(image="i", accept_risks=names)) == kept
 
 
 def test_the_machine_form_of_a_risk_and_of_a_preflight() -> None:

@@ -83,7 +83,7 @@ def serve(source: str, releases: str | None, images: tuple[str, ...], arch: str,
     from runup.advice.cli.graph import graph_server
     from runup.advice.cli.graph import graph_source as sources
 
-    host, port = graph_server.address(listen)
+    host, port = graph_server.parse_listen_address(listen)
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
     _say_notes(loaded)
     graph_server.serve(loaded, host, port, arch)
@@ -122,22 +122,24 @@ def show(
     _check(loaded, part, channel, origin, goal)
     paths = ways(part, loaded.removed, origin, goal)
     assert paths is not None
-    sys.stdout.write(drawing.drawn(paths, channel, output))
+    sys.stdout.write(drawing.render_graph(paths, channel, output))
     _say_notes(loaded)
 
 
 def _check(found: Source, part: dict[str, object], channel: str, origin: str, goal: str) -> None:
     """Rejects a channel or a release that is not in the graph, with the nearest names."""
-    from runup.advice.cli.graph.graph_source import channels, near
+    from runup.advice.cli.graph.graph_source import channels, nearest_hint
 
     nodes = part["nodes"]
     assert isinstance(nodes, list)
     if not nodes:
-        raise CommandError(f"there is no channel {channel} in this graph{near(channel, channels(found.document))}")
+        raise CommandError(
+            f"there is no channel {channel} in this graph{nearest_hint(channel, channels(found.document))}"
+        )
     versions = [node["version"] for node in nodes]
     for version in filter(None, (origin, goal)):
         if version not in versions:
-            raise CommandError(f"channel {channel} has no release {version}{near(version, versions)}")
+            raise CommandError(f"channel {channel} has no release {version}{nearest_hint(version, versions)}")
 
 
 def _say_notes(found: Source) -> None:

@@ -13,20 +13,20 @@ from typing import Any
 from kubekit.lang.printable import one_line
 from kubekit.lang.version import Version
 from runup.advice.decide.update_paths import Step, UpdatePaths
-from runup.cli.render.text import columns, indented, machine
+from runup.cli.render.text import columns, indent_lines, machine
 
 _WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
 
 
-def drawn(found: UpdatePaths, channel: str, form: str) -> str:
+def render_graph(found: UpdatePaths, channel: str, form: str) -> str:
     """Returns `found` in one of the forms text, dot, svg, json, yaml."""
     if form in ("json", "yaml"):
-        return machine(_data(found, channel), form)
-    draw = {"text": _text, "dot": _dot, "svg": _svg}[form]
+        return machine(_as_data(found, channel), form)
+    draw = {"text": _text_lines, "dot": _dot, "svg": _svg}[form]
     return "\n".join(one_line(line) for line in draw(found, channel)) + "\n"
 
 
-def _data(found: UpdatePaths, channel: str) -> dict[str, Any]:
+def _as_data(found: UpdatePaths, channel: str) -> dict[str, Any]:
     return {
         "channel": channel,
         "from": found.origin,
@@ -42,7 +42,7 @@ def _step(step: Step) -> dict[str, Any]:
     return {"from": step.origin, "to": step.to, "risks": list(step.risks)}
 
 
-def _text(found: UpdatePaths, channel: str) -> Iterator[str]:
+def _text_lines(found: UpdatePaths, channel: str) -> Iterator[str]:
     risky = sum(1 for step in found.updates if step.risks)
     counts = f"{len(found.updates)} updates, {risky} with known risks, {len(found.blocked)} blocked"
     yield f"{found.origin} in {channel}: {counts}"
@@ -53,20 +53,20 @@ def _text(found: UpdatePaths, channel: str) -> Iterator[str]:
         rows = [("  VERSION", "BLOCKED BY"), *((f"  {to}", ", ".join(found.blocked[to])) for to in _newest(found))]
         yield from ("", "Blocked:", *columns(rows).splitlines())
     yield ""
-    yield from _way(found)
+    yield from _way_lines(found)
     if found.risks:
         yield from ("", "Risks:")
     for name, risk in found.risks.items():
-        yield from (f"  {name}: {indented(risk['message'])}".replace("\n", "\n    ").split("\n"))
+        yield from (f"  {name}: {indent_lines(risk['message'])}".replace("\n", "\n    ").split("\n"))
         yield f"    {risk['url']}"
-        yield from (f"    {line}" for rule in risk["matchingRules"] for line in _rule(rule))
+        yield from (f"    {line}" for rule in risk["matchingRules"] for line in _rule_lines(rule))
 
 
 def _newest(found: UpdatePaths) -> list[str]:
     return sorted(found.blocked, key=Version, reverse=True)
 
 
-def _way(found: UpdatePaths) -> Iterator[str]:
+def _way_lines(found: UpdatePaths) -> Iterator[str]:
     if found.origin == found.goal:
         yield f"{found.goal} is the newest release there."
     elif not found.way:
@@ -78,7 +78,7 @@ def _way(found: UpdatePaths) -> Iterator[str]:
             yield f"  {step.origin} -> {step.to}{risks}"
 
 
-def _rule(rule: dict[str, Any]) -> list[str]:
+def _rule_lines(rule: dict[str, Any]) -> list[str]:
     query = str((rule.get("promql") or {}).get("promql", "")).strip().splitlines()
     return [f"applies: {rule['type']}", *(f"  {line}" for line in query)]
 

@@ -31,7 +31,7 @@ _MAX_KEPT = 1000
 JSON = dict[str, Any]
 
 
-def address(text: str) -> tuple[str, int]:
+def parse_listen_address(text: str) -> tuple[str, int]:
     """Returns host and port. Raises CommandError if `text` is not HOST:PORT."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
@@ -82,15 +82,15 @@ def app(found: Source, architecture: str) -> web.Application:
     """Returns the web application that serves the graph."""
     answers = Answers(found.document, architecture)
 
-    async def answer(request: web.Request) -> web.Response:
+    async def answer_request(request: web.Request) -> web.Response:
         content_type = accepted(request.headers.getall("Accept", []))
         if not content_type:
-            return _refused(406, "invalid_content_type", "invalid Content-Type requested")
+            return _error_response(406, "invalid_content_type", "invalid Content-Type requested")
         channel = request.query.get("channel", "")
         if not channel:
-            return _refused(400, "missing_params", "mandatory client parameters missing: channel")
+            return _error_response(400, "missing_params", "mandatory client parameters missing: channel")
         if not _CHANNEL.fullmatch(channel):
-            return _refused(400, "invalid_params", "client parameters are not valid: channel")
+            return _error_response(400, "invalid_params", "client parameters are not valid: channel")
         requested_architecture = request.query.get("arch") or architecture
         body, tag = answers.of(channel, _ARCHITECTURES.get(requested_architecture, requested_architecture))
         headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept"}
@@ -100,7 +100,7 @@ def app(found: Source, architecture: str) -> web.Application:
         return web.Response(body=body, content_type=content_type, headers=headers)
 
     served = web.Application()
-    served.add_routes([web.get(path, answer) for path in PATHS])
+    served.add_routes([web.get(path, answer_request) for path in PATHS])
     served.add_routes([web.get("/healthz", _healthy)])
     return served
 
@@ -109,16 +109,16 @@ async def _healthy(_: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-def _refused(status: int, kind: str, value: str) -> web.Response:
+def _error_response(status: int, kind: str, value: str) -> web.Response:
     return web.json_response({"kind": kind, "value": value}, status=status)
 
 
 def serve(found: Source, host: str, port: int, architecture: str) -> None:
     """Serves until interrupted; prints the address once it listens."""
-    asyncio.run(_serve(found, host, port, architecture))
+    asyncio.run(_serve_forever(found, host, port, architecture))
 
 
-async def _serve(found: Source, host: str, port: int, architecture: str) -> None:
+async def _serve_forever(found: Source, host: str, port: int, architecture: str) -> None:
     runner = web.AppRunner(app(found, architecture), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -52,12 +52,12 @@ def load(
     if path.is_file():
         if releases or images:
             raise CommandError("a graph that was built has its releases; --releases and --image are for graph data")
-        return _built(path)
+        return _read_built_graph(path)
     if not path.is_dir():
         raise CommandError(f"there is no {source}; give a folder of graph data, or a graph that was built")
-    known_releases = [*_listed(releases), *_of_images(images, access)] if releases or images else None
+    known_releases = [*_read_release_list(releases), *_of_images(images, access)] if releases or images else None
     try:
-        built = build_graph.build(_data(path), known_releases, architecture)
+        built = build_graph.build(_read_graph_data(path), known_releases, architecture)
     except Terminal as error:
         raise CommandError(f"{source}: {error.message}") from error
     notes = (*built.notes, _ASSUMED) if built.assumed else built.notes
@@ -82,7 +82,7 @@ def channels(document: JSON) -> list[str]:
     return sorted({channel for node in document["nodes"] for channel in channels_of(node)})
 
 
-def near(name: str, known: Iterable[str]) -> str:
+def nearest_hint(name: str, known: Iterable[str]) -> str:
     """Returns a hint with the names that were probably meant, or an empty string."""
     from difflib import get_close_matches
 
@@ -90,7 +90,7 @@ def near(name: str, known: Iterable[str]) -> str:
     return f"; nearest: {', '.join(matches)}" if matches else ""
 
 
-def _built(path: Path) -> Source:
+def _read_built_graph(path: Path) -> Source:
     """Returns the graph in a file that `write` made. Raises CommandError if it is not a graph."""
     body = contents(path)
     try:
@@ -124,7 +124,7 @@ class _Ours(msgspec.Struct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def _data(folder: Path) -> graph_data.GraphData:
+def _read_graph_data(folder: Path) -> graph_data.GraphData:
     schema = folder / "version"
     if not schema.is_file():
         raise CommandError(f"{folder} has no file `version`, so it is no folder of graph data")
@@ -133,26 +133,26 @@ def _data(folder: Path) -> graph_data.GraphData:
         schema.read_text(),
         _documents(folder / "channels"),
         _documents(folder / "blocked-edges"),
-        _parsed(raw) if raw.is_file() else {},
+        _parse_yaml_file(raw) if raw.is_file() else {},
     )
 
 
 def _documents(folder: Path) -> dict[str, Any]:
-    return {f"{folder.name}/{file.name}": _parsed(file) for file in sorted(folder.glob("*.y*ml"))}
+    return {f"{folder.name}/{file.name}": _parse_yaml_file(file) for file in sorted(folder.glob("*.y*ml"))}
 
 
-def _parsed(file: Path) -> Any:
+def _parse_yaml_file(file: Path) -> Any:
     try:
         return kyaml.load(contents(file), name=str(file))
     except kyaml.YamlError as error:
         raise CommandError(str(error)) from error
 
 
-def _listed(file: str | None) -> tuple[KnownRelease, ...]:
+def _read_release_list(file: str | None) -> tuple[KnownRelease, ...]:
     if file is None:
         return ()
     try:
-        return build_graph.read_releases(_parsed(Path(file)))
+        return build_graph.read_releases(_parse_yaml_file(Path(file)))
     except Terminal as error:
         raise CommandError(f"{file}: {error.message}") from error
 
@@ -171,7 +171,7 @@ def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[
         raise CommandError(str(error)) from error
     for image in images:
         try:
-            where = read_releases.place(image)
+            where = read_releases.place_of_release(image)
             payload, digest = read_releases.load(image, registry_access, keep_going=True)
         except (OciError, PayloadError) as error:
             raise CommandError(f"{image}: {error}") from error

@@ -6,18 +6,23 @@ from typing import Any
 
 from runup.advice.cli.graph.graph_source import Source, channels
 from runup.advice.decide.build_graph import of_channel
-from runup.cli.render.text import aligned
+from runup.cli.render.text import align_columns
 
 JSON = dict[str, Any]
 
 
 def summary(found: Source) -> JSON:
     """Returns the numbers of the whole graph, and of each channel's part."""
-    parts = {name: _counted(of_channel(found.document, name)) for name in channels(found.document)}
-    return {**_counted(found.document), "blockedEdges": len(found.removed), "channels": parts, "notes": [*found.notes]}
+    parts = {name: _count_parts(of_channel(found.document, name)) for name in channels(found.document)}
+    return {
+        **_count_parts(found.document),
+        "blockedEdges": len(found.removed),
+        "channels": parts,
+        "notes": [*found.notes],
+    }
 
 
-def _counted(document: JSON) -> JSON:
+def _count_parts(document: JSON) -> JSON:
     groups = document["conditionalEdges"]
     return {
         "nodes": len(document["nodes"]),
@@ -30,11 +35,11 @@ def _counted(document: JSON) -> JSON:
 def as_text(told: JSON) -> str:
     """Returns one line per channel, the whole graph last."""
     rows: list[tuple[str, ...]] = [("CHANNEL", "RELEASES", "UPDATES", "WITH RISKS", "RISKS")]
-    rows += [_row(name, part) for name, part in told["channels"].items()]
-    whole = _row("all", told)
-    return f"{aligned([*rows, whole])}\n{told['blockedEdges']} updates are blocked altogether.\n"
+    rows += [_table_row(name, part) for name, part in told["channels"].items()]
+    whole = _table_row("all", told)
+    return f"{align_columns([*rows, whole])}\n{told['blockedEdges']} updates are blocked altogether.\n"
 
 
-def _row(name: str, part: JSON) -> tuple[str, ...]:
+def _table_row(name: str, part: JSON) -> tuple[str, ...]:
     counts = (part["nodes"], part["edges"], part["conditionalEdges"], len(part["risks"]))
     return name, *map(str, counts)

@@ -8,7 +8,7 @@ from datetime import datetime
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance, stamp
 from runup.cli.facts import JSON, mapping, mappings, text, texts
-from runup.cli.render.text import Output, aligned, err, out
+from runup.cli.render.text import Output, align_columns, err, out
 
 
 def of(
@@ -18,11 +18,11 @@ def of(
     records = acceptance.read(texts(config_map, "data"))
     as_of = now or _newest_transition(cluster)
     known = risk_names(cluster)
-    nearest = acceptance.unused(names, known)
-    rows = [_row(name, records.get(name), nearest, as_of) for name in names]
+    nearest = acceptance.unused_names(names, known)
+    rows = [_as_row(name, records.get(name), nearest, as_of) for name in names]
     lines: list[Output] = []
     if any(name in records for name in names):
-        lines.append(out(_table(rows)))
+        lines.append(out(_render_table(rows)))
     lines.extend(_warnings(rows))
     return lines, rows
 
@@ -36,7 +36,7 @@ def risk_names(cluster: JSON) -> list[str]:
     return sorted(named | {text(risk, "name") for risk in risks})
 
 
-def _row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
+def _as_row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
     effective = record or Acceptance(name)
     return {
         "name": name,
@@ -51,13 +51,13 @@ def _row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: 
     }
 
 
-def _table(rows: list[JSON]) -> str:
+def _render_table(rows: list[JSON]) -> str:
     head = ("RISK", "COUNTS", "UNTIL", "BY", "REASON")
-    lines = [(row["name"], _counts(row), row["until"] or "", row["by"] or "", row["reason"] or "") for row in rows]
-    return f"\nAccepted risks:\n\n{aligned([head, *lines])}"
+    lines = [(row["name"], _counts_text(row), row["until"] or "", row["by"] or "", row["reason"] or "") for row in rows]
+    return f"\nAccepted risks:\n\n{align_columns([head, *lines])}"
 
 
-def _counts(row: JSON) -> str:
+def _counts_text(row: JSON) -> str:
     if not row["counts"]:
         return "no, ended"
     return "yes" if row["carried"] else "yes, unused"

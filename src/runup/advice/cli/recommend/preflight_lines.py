@@ -17,7 +17,7 @@ from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, texts
-from runup.cli.render.text import Output, aligned, out, shortened, timestamp
+from runup.cli.render.text import Output, align_columns, out, shorten, timestamp
 from runup.preflight.cli.render import finding_texts as rendered
 from runup.preflight.decide import findings
 from runup.preflight.decide import stored_reports as histories
@@ -49,20 +49,20 @@ def of(
         raise CommandError(f"what preflights found cannot be read: {error}") from error
     accepted_names = findings.accepted(cluster, texts(accepted, "data"), now)
     results = [result for result in _results(cluster, stored, accepted_names) if version in ("", result.found.target)]
-    return list(_lines(results, at_length=bool(version))), [_data(result) for result in results]
+    return list(_table_lines(results, at_length=bool(version))), [_as_data(result) for result in results]
 
 
 def _results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
-    requested = findings.current(cluster, past, accepted)
+    requested = findings.current_findings(cluster, past, accepted)
     if requested is not None:
-        yield Result(requested, _state(requested), ended=False)
+        yield Result(requested, _state_text(requested), ended=False)
     for earlier in findings.ended_findings(cluster, past, accepted):
         report = findings.report_of(past, earlier.source, earlier.target, earlier.image)
         complete = report is not None and report.execution_status == "completed"
         yield Result(earlier, "complete" if complete else "partial", ended=True)
 
 
-def _state(found: Findings) -> str:
+def _state_text(found: Findings) -> str:
     if found.failed:
         return f"could not run ({found.failed.reason})"
     if found.completed:
@@ -70,42 +70,42 @@ def _state(found: Findings) -> str:
     return "running" if found.running and found.running.status == "True" else "not started"
 
 
-def _lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
+def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
     if not results:
         return
-    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_row, results)]
-    yield out(f"\nPreflights:\n\n{aligned(rows)}")
+    rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_table_row, results)]
+    yield out(f"\nPreflights:\n\n{align_columns(rows)}")
     if any(result.ended for result in results):
         yield out("\nWhat an ended preflight found may have changed since, and holds no update up.\n")
     if at_length:
         for result in results:
             risks = [risk for risk in result.found.risks if risk.from_preflight and risk.applies != "False"]
-            yield from (out(f"\n  {risk.name}: {shortened(risk.message, _LONGEST)}\n") for risk in risks)
+            yield from (out(f"\n  {risk.name}: {shorten(risk.message, _LONGEST)}\n") for risk in risks)
 
 
-def _row(result: Result) -> tuple[str, ...]:
+def _table_row(result: Result) -> tuple[str, ...]:
     findings_of_target = result.found
-    state = f"{result.state}{_told(findings_of_target)}{', ended' if result.ended else ''}"
-    names = [risk.name for risk in findings_of_target.risks if _counts(risk.reason, risk.applies, ended=result.ended)]
+    state = f"{result.state}{_checks_text(findings_of_target)}{', ended' if result.ended else ''}"
+    names = [risk.name for risk in findings_of_target.risks if _holds_up(risk.reason, risk.applies, ended=result.ended)]
     observed = timestamp(findings_of_target.observed) or "not yet"
     return (
         f"  {findings_of_target.target}",
         findings_of_target.source,
         observed,
         state,
-        shortened(", ".join(names) or "none", _LONGEST),
+        shorten(", ".join(names) or "none", _LONGEST),
     )
 
 
-def _counts(reason: str, applies: str, *, ended: bool) -> bool:
+def _holds_up(reason: str, applies: str, *, ended: bool) -> bool:
     return reason == OUTDATED if ended else applies != "False"
 
 
-def _told(found: Findings) -> str:
+def _checks_text(found: Findings) -> str:
     total = sum(1 for check in found.checks if check.result != "Skipped")
     unknown = sum(1 for check in found.checks if check.result == "Unknown")
     return f" ({total - unknown} of {total} checks told)" if total else ""
 
 
-def _data(result: Result) -> JSON:
+def _as_data(result: Result) -> JSON:
     return {**rendered.as_data(result.found), "state": result.state, "ended": result.ended}

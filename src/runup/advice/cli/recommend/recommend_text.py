@@ -13,7 +13,7 @@ from runup.advice.cli.recommend.alert_conditions import Check
 from runup.advice.cli.recommend.updates_by_minor import Buckets, buckets, issue, minor_of
 from runup.cli.facts import Condition, Facts, Update
 from runup.cli.render.overview import NO_INFO, NO_UPDATES, channel_line
-from runup.cli.render.text import Output, columns, err, indented, out, reason_and_message
+from runup.cli.render.text import Output, columns, err, indent_lines, out, reason_and_message
 
 _UMBRELLA = "ConditionalUpdateRisk"
 _FINE = "no known issues relevant to this cluster"
@@ -41,18 +41,18 @@ def advise(facts: Facts, checks: Sequence[Check], problem: str, asked: Recommend
     """Returns the whole answer. `problem` is the reason why the prechecks could not be made, if so."""
     issues: set[str] = set()
     lines = [
-        *_state(facts, asked.accept, issues),
+        *_cluster_state(facts, asked.accept, issues),
         *_prechecks(checks, problem, asked.accept, issues),
         *_service(facts, issues),
     ]
     offered = buckets(facts)
     lines.extend(offered.said)
     if not asked.version:
-        return Advice((*lines, *_listed(offered, outdated=asked.outdated)), frozenset(issues))
+        return Advice((*lines, *_updates_by_minor(offered, outdated=asked.outdated)), frozenset(issues))
     update = _find(offered, asked.version)
     if isinstance(update, str):
         return Advice(tuple(lines), frozenset(issues), update)
-    lines.extend(_one(update, asked, issues))
+    lines.extend(_one_update(update, asked, issues))
     unaccepted, names = sorted(issues - asked.accept), ",".join(sorted(issues))
     if unaccepted:
         text = "issues that apply to this cluster but which were not included in --accept"
@@ -62,7 +62,7 @@ def advise(facts: Facts, checks: Sequence[Check], problem: str, asked: Recommend
     return Advice(tuple(lines), frozenset(issues))
 
 
-def _state(facts: Facts, accept: Collection[str], issues: set[str]) -> Iterator[Output]:
+def _cluster_state(facts: Facts, accept: Collection[str], issues: set[str]) -> Iterator[Output]:
     failing = facts.condition("Failing")
     prefix = "accepted " if "Failing" in accept else ""
     if failing is None:
@@ -76,7 +76,7 @@ def _state(facts: Facts, accept: Collection[str], issues: set[str]) -> Iterator[
         issues.add("Progressing")
         prefix = "accepted " if "Progressing" in accept else ""
         text = "An update is in progress.  You may wish to let this update complete before requesting a new update."
-        yield out(f"{prefix}info: {text}\n  {indented(progressing.message)}\n\n")
+        yield out(f"{prefix}info: {text}\n  {indent_lines(progressing.message)}\n\n")
 
 
 def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], issues: set[str]) -> Iterator[Output]:
@@ -115,13 +115,13 @@ def _service(facts: Facts, issues: set[str]) -> Iterator[Output]:
     yield out(channel_line(facts))
 
 
-def _listed(found: Buckets, *, outdated: bool) -> Iterator[Output]:
+def _updates_by_minor(found: Buckets, *, outdated: bool) -> Iterator[Output]:
     if not found.by_minor:
         yield out(NO_UPDATES)
     for (major, minor), updates in found.by_minor.items():
         name = f"{major}.{minor}"
         yield out(f"\nUpdates to {name}:\n")
-        yield from [out(_table([_HEADER, *map(_row, updates)]))] if outdated else _newest(name, updates)
+        yield from [out(_render_table([_HEADER, *map(_table_row, updates)]))] if outdated else _newest(name, updates)
 
 
 def _newest(name: str, updates: Sequence[Update]) -> Iterator[Output]:
@@ -144,13 +144,13 @@ def _newest(name: str, updates: Sequence[Update]) -> Iterator[Output]:
             yield out(f"{more} '--show-outdated-releases' or '--version VERSION'.\n")
             return
         if verdict is None:
-            yield out(_table([*queue, _row(update)]))
+            yield out(_render_table([*queue, _table_row(update)]))
             queue, header_printed = [], True
             continue
         release = update.release
         yield out(
             f"  Version: {release.version}\n  Image: {release.image}\n  Reason: {verdict.reason}\n"
-            f"  Message: {indented(verdict.message.strip())}\n"
+            f"  Message: {indent_lines(verdict.message.strip())}\n"
         )
         after_long = True
 
@@ -158,12 +158,12 @@ def _newest(name: str, updates: Sequence[Update]) -> Iterator[Output]:
 _HEADER = ("  VERSION", "ISSUES")
 
 
-def _row(update: Update) -> tuple[str, str]:
+def _table_row(update: Update) -> tuple[str, str]:
     verdict = issue(update)
     return f"  {update.release.version}", verdict.reason if verdict is not None else _FINE
 
 
-def _table(rows: Sequence[tuple[str, str]]) -> str:
+def _render_table(rows: Sequence[tuple[str, str]]) -> str:
     return columns(rows, minwidth=14, padding=1)
 
 
@@ -182,7 +182,7 @@ def _find(found: Buckets, version: str) -> Update | str:
     return next((update for update in updates if update.release.version == version), missing)
 
 
-def _one(update: Update, asked: RecommendFlags, issues: set[str]) -> Iterator[Output]:
+def _one_update(update: Update, asked: RecommendFlags, issues: set[str]) -> Iterator[Output]:
     """Yields the text about one update, and adds its risks as an issue."""
     release, verdict = update.release, issue(update)
     where = f"Image: {release.image}\nRelease URL: {release.url}\n"
@@ -192,7 +192,7 @@ def _one(update: Update, asked: RecommendFlags, issues: set[str]) -> Iterator[Ou
     issues.add(_UMBRELLA)
     reason = f"accepted {verdict.reason} via {_UMBRELLA}" if _UMBRELLA in asked.accept else verdict.reason
     head = f"\nUpdate to {release.version} Recommended={verdict.status}:\n{where}"
-    yield out(f"{head}Reason: {reason}\nMessage: {indented(verdict.message)}\n")
+    yield out(f"{head}Reason: {reason}\nMessage: {indent_lines(verdict.message)}\n")
 
 
 def _detail(condition: Condition) -> str:

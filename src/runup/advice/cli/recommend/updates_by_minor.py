@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from runup.cli.facts import Condition, Facts, Risk, Update
-from runup.cli.render.text import Output, err, indented
+from runup.cli.render.text import Output, err, indent_lines
 from runup.cli.versions import check_version, newest_first, numbers
 
 Minor = tuple[int, int]
@@ -62,15 +62,15 @@ def _count_in(upgradeable: Condition, current: str, found: dict[Minor, list[Upda
         here = minor_of(current)
     except ValueError as error:
         text = "warning: Cannot inject Upgradeable=False as a conditional update risk: cannot parse SemVer version"
-        detail = f"Reason: {upgradeable.reason}\n  Message: {indented(upgradeable.message)}\n\n"
+        detail = f"Reason: {upgradeable.reason}\n  Message: {indent_lines(upgradeable.message)}\n\n"
         yield err(f'{text} "{current}": {error}\n\n{detail}')
         return
     for minor in found:
         if minor > here:
-            found[minor] = [_with(upgradeable, update) for update in found[minor]]
+            found[minor] = [_with_upgradeable_risk(upgradeable, update) for update in found[minor]]
 
 
-def _with(upgradeable: Condition, update: Update) -> Update:
+def _with_upgradeable_risk(upgradeable: Condition, update: Update) -> Update:
     """Returns `update` with Upgradeable=False as a risk, unless it carries the same reason already."""
     # The update may carry the same reason as a risk already.
     if any(upgradeable.message in risk.message for risk in update.risks):

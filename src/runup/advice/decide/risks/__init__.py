@@ -21,7 +21,7 @@ def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple
     return tuple(sorted((risk for source in sources for risk in source(cluster)), key=lambda risk: risk.name))
 
 
-def owns(risk: ConditionalUpdateRisk) -> bool:
+def is_from_source(risk: ConditionalUpdateRisk) -> bool:
     """Returns whether a risk comes from a source of this package, as opposed to the update service."""
     if any(condition.reason.startswith(alert_risks.REASON) for condition in risk.conditions):
         return True

@@ -27,7 +27,7 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
     """Yields one risk for each gate that is not acknowledged, or one if the ConfigMaps could not be read."""
     version = cluster.version.status.desired.version
     url = docs_url(version, _PAGE)
-    if why := _missing(cluster):
+    if why := _unreadable_gates(cluster):
         text = f"Whether the update needs an administrator's acknowledgement is not known. {why}"
         yield SourceRisk(UNKNOWN, text, url, unknown=why)
         return
@@ -38,7 +38,7 @@ def risks(cluster: Cluster) -> Iterable[SourceRisk]:
             yield SourceRisk(f"{PREFIX}{key}", message, _link(text) or url)
 
 
-def _missing(cluster: Cluster) -> str:
+def _unreadable_gates(cluster: Cluster) -> str:
     """Returns why the gates are not known, or an empty string.
 
     A cluster with neither ConfigMap has no gates, because nothing has installed the mechanism.

@@ -78,7 +78,7 @@ def _impact(name: str, labels: Mapping[str, str]) -> str:
 
 def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
     first = alerts[0]
-    text = _summary(name, first)
+    text = _summary_text(name, first)
     url = first.annotations.get("runbook_url") or _NO_RUNBOOK
     if gone:
         why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {gone}"
@@ -89,14 +89,14 @@ def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
     return SourceRisk(name, text, url, everywhere=True, found=applies)
 
 
-def _summary(name: str, alert: Alert) -> str:
+def _summary_text(name: str, alert: Alert) -> str:
     text = cut(alert.annotations.get("summary") or name, _MAX_MESSAGE)
     return text if text.endswith(".") else f"{text}."
 
 
 def _message(name: str, alert: Alert) -> str:
     labels, annotations = alert.labels, alert.annotations
-    details = _summary(name, alert)
+    details = _summary_text(name, alert)
     if name.startswith("PodDisruptionBudget"):
         budget = f"PodDisruptionBudget={labels.get('poddisruptionbudget', '')}"
         details = f"Namespace={labels.get('namespace', '')}, {budget}. {details}"

@@ -79,9 +79,9 @@ class FromPod:
             except (KubeError, OciError, Terminal) as error:
                 text = f"Unable to download and prepare the update: {error.message}"
                 raise NotLoaded(text, reason="RetrievePayload") from error
-            return await in_thread(lambda: self._read(folder, release), f"load {folder}")
+            return await in_thread(lambda: self._read_payload(folder, release), f"load {folder}")
 
-    def _read(self, folder: Path, release: Release) -> Payload:
+    def _read_payload(self, folder: Path, release: Release) -> Payload:
         try:
             return payload_of(files_in(folder, _FOLDERS), release, self._profile)
         except OciError as error:
@@ -115,7 +115,7 @@ class FromPod:
             log.info("release: a pod fetches it", image=release.image, pod=name)
             await self._until_ended(name)
             if not await in_thread(lambda: _is_whole(folder), f"look into {folder}"):
-                raise Terminal(await in_thread(lambda: _lacking(folder), "look"), reason="RetrievePayload")
+                raise Terminal(await in_thread(lambda: _missing_parts(folder), "look"), reason="RetrievePayload")
         except asyncio.CancelledError:
             # The release is no longer wanted, so its Pod goes, too. If the process ends first, the next one prunes it.
             await asyncio.shield(self._delete(PODS, name))
@@ -135,23 +135,23 @@ class FromPod:
                 last_seen = error.message
                 await self._clock.sleep(POLL_S)
                 continue
-            end = retrieval_pod.ended(pod)
+            end = retrieval_pod.pod_end(pod)
             if end is not None:
                 if end.error:
                     raise Terminal(end.error, reason="RetrievePayload")
                 return
-            last_seen = retrieval_pod.waiting(pod)
+            last_seen = retrieval_pod.waiting_text(pod)
             await self._clock.sleep(POLL_S)
         raise Terminal(f"pod {name} did not end within {self._within_s:g} s: {last_seen}", reason="RetrievePayload")
 
 
 def _is_whole(folder: Path) -> bool:
-    return not _lacking(folder)
+    return not _missing_parts(folder)
 
 
-def _lacking(folder: Path) -> str:
+def _missing_parts(folder: Path) -> str:
     """Returns which parts of a release `folder` lacks, in words; "" if it is complete."""
     if not folder.is_dir():
         return f"the pod ended and {folder} is not there; does this operator see the node's {retrieval_pod.PAYLOADS}?"
     paths = (path.relative_to(folder).as_posix() for name in _FOLDERS for path in (folder / name).rglob("*"))
-    return "; ".join(likely_mistakes.missing(paths))
+    return "; ".join(likely_mistakes.missing_parts(paths))

@@ -40,7 +40,7 @@ from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
-from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, live
+from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Status, loading_modules
 
 NAME = "KernelModulesNotReady"
 FIX = "Build, sign and push it for the target's kernel; `runup kmod check --to-image IMAGE` shows what is looked for."
@@ -73,7 +73,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    modules = live(all_or_none(snapshot, Module))
+    modules = loading_modules(all_or_none(snapshot, Module))
     if not modules:
         return
     snapshot.all(Node)  # which kernels count is known from the nodes alone: without them the answer is Unknown

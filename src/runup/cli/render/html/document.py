@@ -6,7 +6,7 @@ from datetime import datetime
 
 from runup import __version__
 from runup.cli.render.html.markup import Child, Markup, el
-from runup.cli.render.html.parts import moment
+from runup.cli.render.html.parts import minute_text
 from runup.cli.render.html.style import STYLE
 
 # Reports contain other people's text: even if some of it were taken for markup, no script runs and nothing is loaded.
@@ -26,6 +26,6 @@ def document(title: str, *body: Child, now: datetime, cluster: str = "") -> str:
         el("style", Markup(STYLE)),
     )
     whose = (el("span", "Cluster ", el("strong", cluster)),) if cluster else ()
-    top = el("header", *whose, el("span", "As of ", el("strong", moment(now))), class_="top")
+    top = el("header", *whose, el("span", "As of ", el("strong", minute_text(now))), class_="top")
     foot = el("footer", f"All times are UTC. Made by runup {__version__}.")
     return f"<!DOCTYPE html>\n{el('html', head, el('body', el('main', top, *body, foot)), lang='en')}\n"

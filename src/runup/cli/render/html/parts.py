@@ -37,7 +37,7 @@ def grid(caption: str, heads: Sequence[str], lines: Iterable[Child]) -> Markup:
     return el("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def moment(when: datetime) -> str:
+def minute_text(when: datetime) -> str:
     """Returns a time to the minute."""
     return f"{in_utc(when):%Y-%m-%d %H:%M} UTC"
 

@@ -30,9 +30,9 @@ def check(ctx: click.Context, output: str | None) -> int:
     from runup.cli.render.text import machine
     from runup.clusterversion.cli.check.judge import exit_code, rows
     from runup.clusterversion.cli.check.lines import text
-    from runup.clusterversion.cli.check.probe import ask
+    from runup.clusterversion.cli.check.probe import collect_facts
 
-    checked_rows = rows(ask(connection_of(ctx)))
+    checked_rows = rows(collect_facts(connection_of(ctx)))
     if output:
         data = [
             {"name": row.name, "result": row.result.value, "message": row.says, "wayOut": row.way_out}

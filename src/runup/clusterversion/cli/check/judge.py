@@ -21,7 +21,7 @@ def rows(facts: Facts) -> tuple[Row, ...]:
         why = facts.errors.get("server", "no answer")
         return (Row("server", PROBLEM, f"{facts.server}: {why}", "choose another with --kubeconfig or --context"),)
     checked_rows = [Row("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}")]
-    checked_rows += [_plain(facts) if facts.is_plain else _cluster(facts)]
+    checked_rows += [_plain_cluster_row(facts) if facts.is_plain else _cluster(facts)]
     if facts.cluster is not None:
         checked_rows += [_operator(facts), _mode(facts), *_gates(facts), _update_service(facts), *_places(facts)]
     if facts.cluster is not None or facts.is_plain:
@@ -46,7 +46,7 @@ def _cluster(facts: Facts) -> Row:
     return Row("cluster", PROBLEM, why, way_out)
 
 
-def _plain(facts: Facts) -> Row:
+def _plain_cluster_row(facts: Facts) -> Row:
     says = f"it has no ClusterVersion: a cluster of Kubernetes {facts.kubernetes} itself, for `runup preflight run`"
     return Row("cluster", OK, says)
 

@@ -18,4 +18,4 @@ def text(rows: Sequence[Row], screen: Screen = PIPE) -> Drawn:
     lines = [
         table.Row((row.result.value, f"{row.name}: {row.says}"), (row.way_out,) if row.way_out else ()) for row in rows
     ]
-    return table.drawn(table.Table(columns, lines, gap=2), screen)
+    return table.draw_table(table.Table(columns, lines, gap=2), screen)

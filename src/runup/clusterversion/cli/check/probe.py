@@ -49,7 +49,7 @@ _RIGHTS: tuple[tuple[str, type[Object], str, bool], ...] = (
 T = TypeVar("T")
 
 
-def ask(connection: Connection) -> Facts:
+def collect_facts(connection: Connection) -> Facts:
     """Returns all facts. Raises ConfigError if no cluster is named."""
     config = connection.config()
     with SyncClient(config, timeouts=Timeouts(LIMIT_S, LIMIT_S)) as client:
@@ -68,7 +68,7 @@ class _Asker:
         kubernetes = str(codec.decode(dict, version).get("gitVersion", "of an unknown version"))
         cluster = self._try("ClusterVersion", self._cluster_version)
         if cluster is None and "ClusterVersion" not in self._errors:
-            allowed = {right: self._may(right, kind) for right, kind in plain_rights()}
+            allowed = {right: self._may_do(right, kind) for right, kind in plain_rights()}
             components = self._try("components", lambda: installed(self._client))
             return Facts(
                 server=server,
@@ -79,7 +79,7 @@ class _Asker:
                 components=components,
             )
         gates = self._try("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
-        allowed = {right: self._may(right, kind) for right, kind in rights()}
+        allowed = {right: self._may_do(right, kind) for right, kind in rights()}
         if cluster is None:
             return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
         stores = self._stores(cluster)
@@ -91,7 +91,7 @@ class _Asker:
             mode=self._mode(cluster),
             rights=allowed,
             stores=stores,
-            reached=_reached((*_registries(cluster), *stores)),
+            reached=_try_urls((*_registries(cluster), *stores)),
             components=self._try("components", lambda: installed(self._client)),
             errors=self._errors,
         )
@@ -109,7 +109,7 @@ class _Asker:
         except NotFound:
             return None
 
-    def _may(self, right: Right, kind: type[Object]) -> bool | None:
+    def _may_do(self, right: Right, kind: type[Object]) -> bool | None:
         # Only ConfigMaps are read from one namespace, the operator's: all other rights are needed cluster-wide.
         namespace = clusters.namespace() if kind is ConfigMap else ""
         review = self._try(
@@ -167,15 +167,15 @@ def _registries(cluster: ClusterVersion) -> tuple[str, ...]:
     return tuple(f"{'http' if is_loopback(host) else 'https'}://{host}/v2/" for host in hosts)
 
 
-def _reached(urls: tuple[str, ...]) -> dict[str, str]:
+def _try_urls(urls: tuple[str, ...]) -> dict[str, str]:
     """Returns "" for each URL that answered at all, else the error; asked at once, none for longer than LIMIT_S."""
     if not urls:
         return {}
     with ThreadPoolExecutor(max_workers=min(8, len(urls))) as pool:
-        return dict(zip(urls, pool.map(_answer, urls), strict=True))
+        return dict(zip(urls, pool.map(_try_url, urls), strict=True))
 
 
-def _answer(url: str) -> str:
+def _try_url(url: str) -> str:
     try:
         context = ssl.create_default_context() if url.startswith("https:") else None
         deadline = Deadline.after(LIMIT_S, LIMIT_S)

@@ -13,7 +13,7 @@ from runup.fleet.cli.render.fleet_text import headline
 from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
 from runup.preflight.cli.render import finding_texts
 from runup.preflight.cli.render.cluster_result import ClusterResult
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, counts
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, count_risks
 
 # More columns than this could not be compared by eye.
 _COLUMNS = 30
@@ -115,7 +115,7 @@ def _clusters(results: Sequence[ClusterResult]) -> Markup:
     lines = []
     for one in results:
         found, code = one.found, one.found.exit_code
-        numbers = counts(found.risks) if code != COULD_NOT_RUN else ()
+        numbers = count_risks(found.risks) if code != COULD_NOT_RUN else ()
         lines.append(
             el(
                 "tr",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubekit.lang.printable import one_line
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import Column, Row, Table, cells, drawn, wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, cells, draw_table, wrap_text
 from runup.fleet.decide.matrix import RESULTS, Group, Matrix, RiskRow
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
 
@@ -33,23 +33,23 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
     width = screen.width or _WIDTH
     # Also in a pipe, of which most end in a log or a mail.
     screen = screen if screen.width else Screen(width)
-    yield joined(wrapped(headline(table), screen))
+    yield join_parts(wrap_text(headline(table), screen))
     rows = [row for row in table.rows if whole or row.applies or row.unknown]
     if rows:
         yield from _risks(rows if whole else rows[:_ROWS], table, screen, width, whole=whole)
     if not whole and len(rows) > _ROWS:
-        yield joined(f"  and {len(rows) - _ROWS} more risks: -v\n")
+        yield join_parts(f"  and {len(rows) - _ROWS} more risks: -v\n")
     shared = [group for group in table.groups if whole or len(group.clusters) > 1]
     if shared and len(table.groups) > 1 and len(table.clusters) > 2:
-        yield joined("\nClusters with the same result:\n")
+        yield join_parts("\nClusters with the same result:\n")
         for group in shared if whole else shared[:_GROUPS]:
-            yield joined(*_group(group, screen, width, whole=whole))
+            yield join_parts(*_group(group, screen, width, whole=whole))
         if not whole and len(shared) > _GROUPS:
-            yield joined(f"  and {len(shared) - _GROUPS} more groups: -v\n")
+            yield join_parts(f"  and {len(shared) - _GROUPS} more groups: -v\n")
     if table.failed:
-        yield joined("\nCould not be judged, so nothing is known of them:\n")
+        yield join_parts("\nCould not be judged, so nothing is known of them:\n")
         for name, why in table.failed:
-            yield wrapped(f"{one_line(name)}: {why.strip()}", screen, first="  ", indent=4)
+            yield wrap_text(f"{one_line(name)}: {why.strip()}", screen, first="  ", indent=4)
 
 
 def headline(table: Matrix) -> str:
@@ -71,12 +71,12 @@ def _risks(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *
             *(Column(one_line(name)) for name in judged),
         )
         lines = [Row((row.name, row.severity, *(_MARKS[row.mark(name)] for name in judged))) for row in rows]
-        yield joined("\n", drawn(Table(columns, lines, _INDENT, gap=2), screen), f"  {_LEGEND}\n")
+        yield join_parts("\n", draw_table(Table(columns, lines, _INDENT, gap=2), screen), f"  {_LEGEND}\n")
         return
     for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
         shown = [row for row in rows if getattr(row, state)]
         if shown:
-            yield joined(f"\n{title}\n", *(_line(row, state, table, screen, width, whole=whole) for row in shown))
+            yield join_parts(f"\n{title}\n", *(_line(row, state, table, screen, width, whole=whole) for row in shown))
 
 
 def _line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: int, *, whole: bool) -> Drawn:
@@ -84,9 +84,9 @@ def _line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: int, *
     severity = f" ({row.severity})" if row.severity and state == "applies" else ""
     head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}: "
     if whole:
-        return wrapped(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
+        return wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
     room = width - _INDENT - cells(head)
-    return joined(f"  {head}{some(clusters, room)}\n")
+    return join_parts(f"  {head}{some(clusters, room)}\n")
 
 
 def some(names: Sequence[str], room: int) -> str:
@@ -102,8 +102,8 @@ def some(names: Sequence[str], room: int) -> str:
 
 def _group(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
     names = ", ".join(map(one_line, group.clusters)) if whole else some(group.clusters, width - 10)
-    yield wrapped(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
-    yield wrapped(_shared(group, whole=whole), screen, first="    ", indent=6)
+    yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
+    yield wrap_text(_shared(group, whole=whole), screen, first="    ", indent=6)
 
 
 def _shared(group: Group, *, whole: bool) -> str:

@@ -51,18 +51,18 @@ class CollectedKind:
         return row | {key: value for key in ("message", "namespaces") if (value := getattr(self, key))}
 
 
-def collect(
+def collect_kinds(
     kinds: Sequence[WantedKind], lister: Lister, progress: Callable[[int, WantedKind], None]
 ) -> tuple[CollectedKind, ...]:
     """Lists every kind, and returns what became of each."""
     done: dict[str, CollectedKind] = {}
     for number, kind in enumerate(kinds):
         progress(number, kind)
-        done[kind.name] = _looked_up(kind, lister, done) if kind.lookup else _listed(kind, lister)
+        done[kind.name] = _looked_up(kind, lister, done) if kind.lookup else _list_kind(kind, lister)
     return tuple(done.values())
 
 
-def _listed(kind: WantedKind, lister: Lister) -> CollectedKind:
+def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
     for resource in kind.versions:
         try:
             return _of_version(kind, resource, lister)

@@ -67,17 +67,17 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
         raise click.UsageError(f"{name!r} cannot be the name of a new folder")
     folder = Path(name)
     collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
-    wanted = kinds.wanted((*CHECKS, *python_checks()), operator_namespace())
+    wanted = kinds.kinds_read_by((*CHECKS, *python_checks()), operator_namespace())
     told = _Progress(len(wanted))
     connection = connection_of(ctx)
     if program:
         lister = ProgramLister(program, _words(connection))
-        found, kubernetes = collection.collect(wanted, lister, told), lister.server_version()
+        found, kubernetes = collection.collect_kinds(wanted, lister, told), lister.server_version()
         now = SystemClock().now()
     else:
         with connection.client("dump") as client:
             found, kubernetes = (
-                collection.collect(wanted, ClientLister(client), told),
+                collection.collect_kinds(wanted, ClientLister(client), told),
                 ClientLister(client).server_version(),
             )
             now = client.now()
@@ -89,7 +89,7 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
         raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {why}")
     redaction = collection.Redaction(redact)
     path = collection.write(found, folder, now, redaction, archive=archive, kubernetes=kubernetes)
-    click.echo(_summary(found, path))
+    click.echo(_summary_text(found, path))
 
 
 def _words(connection: Connection) -> tuple[str, ...]:
@@ -121,7 +121,7 @@ class _Progress:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _summary(found: tuple[CollectedKind, ...], path: Path) -> str:
+def _summary_text(found: tuple[CollectedKind, ...], path: Path) -> str:
     from runup.preflight.cli.collecting.collection import ABSENT, COMPLETE
 
     by_state: dict[str, list[CollectedKind]] = {}

@@ -35,27 +35,29 @@ class WantedKind:
         return self.versions[0].name
 
 
-def wanted(checks: Iterable[Check], operator_namespace: str) -> tuple[WantedKind, ...]:
+def kinds_read_by(checks: Iterable[Check], operator_namespace: str) -> tuple[WantedKind, ...]:
     """Returns the kinds that `checks` read, by name, and those that every check needs.
 
     The ConfigMaps of `operator_namespace` say which risks are accepted.
     """
     reads: dict[tuple[str, str], list[tuple[Resource, str]]] = {}
-    for resource, namespace in (*_always(operator_namespace), *_of(checks)):
+    for resource, namespace in (*_kinds_always_read(operator_namespace), *_reads_of(checks)):
         if resource.plural not in NEVER:
             reads.setdefault((resource.group, resource.plural), []).append((resource, namespace))
     # What is looked up by name comes after what names it.
-    kinds = sorted((_joined(rows) for rows in reads.values()), key=lambda kind: (kind.lookup is not None, kind.name))
+    kinds = sorted(
+        (_merge_reads(rows) for rows in reads.values()), key=lambda kind: (kind.lookup is not None, kind.name)
+    )
     return tuple(kinds)
 
 
-def _always(operator_namespace: str) -> Iterator[tuple[Resource, str]]:
+def _kinds_always_read(operator_namespace: str) -> Iterator[tuple[Resource, str]]:
     yield resource_of(ClusterVersion), ""
     yield resource_of(FeatureGate), ""
     yield resource_of(ConfigMap), operator_namespace
 
 
-def _of(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
+def _reads_of(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
     for check in checks:
         for read in check.reads:
             yield read, namespace_of(read)
@@ -63,8 +65,8 @@ def _of(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
                 yield read.of, ""
 
 
-def _joined(rows: list[tuple[Resource, str]]) -> WantedKind:
-    versions = {read.version: _plain(read) for read, _ in rows}
+def _merge_reads(rows: list[tuple[Resource, str]]) -> WantedKind:
+    versions = {read.version: _without_selection(read) for read, _ in rows}
     namespaces = {namespace for _, namespace in rows}
     selectors = {read.label_selector if isinstance(read, Slim) else "" for read, _ in rows}
     lookups = [read for read, _ in rows if isinstance(read, Lookup)]
@@ -77,5 +79,5 @@ def _joined(rows: list[tuple[Resource, str]]) -> WantedKind:
     )
 
 
-def _plain(read: Resource) -> Resource:
+def _without_selection(read: Resource) -> Resource:
     return Resource(read.group, read.version, read.kind, read.plural, read.namespaced)

@@ -63,7 +63,7 @@ class ClientLister:
         try:
             return self._client.listing_raw(resource, namespace, label_selector=selector)
         except ApiError as error:
-            raise _refused(error) from error
+            raise _refusal_from(error) from error
 
     def named(self, resource: Resource, namespace: str, name: str) -> JSON | None:
         """Returns one object, or None if there is none. Raises Refused."""
@@ -72,7 +72,7 @@ class ClientLister:
         except NotFound:
             return None
         except ApiError as error:
-            raise _refused(error) from error
+            raise _refusal_from(error) from error
 
     def server_version(self) -> str:
         """Returns the server's version of Kubernetes, or an empty string if it does not say it."""
@@ -82,7 +82,7 @@ class ClientLister:
             return ""
 
 
-def _refused(error: ApiError) -> Refused:
+def _refusal_from(error: ApiError) -> Refused:
     if isinstance(error, Forbidden | Unauthorized):
         return Refused("forbidden", error.message)
     return Refused("absent" if isinstance(error, NotFound) else "failed", error.message)

@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 
 from kubekit.lang.printable import printable
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import wrap_text
 from runup.cli.render.text import age, sentence_case
 from runup.preflight.decide import causes
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import Findings, Risk
-from runup.preflight.decide.missing import Missing, missing
+from runup.preflight.decide.missing import Missing, missing_objects
 
 # How many of the missing kinds a text names; data, and the detailed text, have all of them.
 _NAMED = 2
@@ -56,9 +56,9 @@ class CauseReport(msgspec.Struct, frozen=True):
 def by_cause(found: Findings) -> CauseReport:
     """Returns the risks by cause, without those that are known not to apply."""
     standing = [risk for risk in found.risks if risk.applies != "False"]
-    lacking = missing(risk for risk in standing if not risk.accepted)
+    lacking = missing_objects(risk for risk in standing if not risk.accepted)
     absent = {risk.name for risk in lacking.risks}
-    grouped = causes.grouped(risk for risk in standing if risk.name not in absent)
+    grouped = causes.group_by_cause(risk for risk in standing if risk.name not in absent)
     settled = tuple(cause for cause in grouped if all(risk.accepted for risk in cause.risks))
     others = [cause for cause in grouped if cause not in settled]
     applying = tuple(cause for cause in others if any(risk.applies == "True" for risk in cause.risks))
@@ -78,14 +78,14 @@ def listing(
         parts.append(_cause(number, cause, screen, now, fixes))
     if report.accepted:
         accepted = ", ".join(_with_why(risk) for cause in report.accepted for risk in cause.risks)
-        parts.append(wrapped(f"Accepted: {accepted}", screen))
-    unknown = [*_missing(report.missing, screen, of_dump=of_dump, collect=collect)]
+        parts.append(wrap_text(f"Accepted: {accepted}", screen))
+    unknown = [*_missing_lines(report.missing, screen, of_dump=of_dump, collect=collect)]
     for cause in report.unsure:
-        line = wrapped(unsure_text(cause, of_dump=of_dump), screen)
-        unknown.append(_coloured(line, screen, (_NOT_KNOWN, _STYLES["unknown"])))
+        line = wrap_text(unsure_text(cause, of_dump=of_dump), screen)
+        unknown.append(_colour_words(line, screen, (_NOT_KNOWN, _STYLES["unknown"])))
         if not of_dump:
             unknown += _remedy(cause.lead.fix, screen, fixes, 0)
-    return joined(*parts, *(["\n"] if parts and unknown else []), *unknown)
+    return join_parts(*parts, *(["\n"] if parts and unknown else []), *unknown)
 
 
 def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None, fixes: dict[str, int]) -> Drawn:
@@ -93,22 +93,22 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
     text = for_people(_own_words(cause), now)
     # A node that is the cause has no risk whose name could stand first.
     first = f"{number}. {label}: " if label else f"{number}. "
-    head = wrapped(text if cause.node else f"{cause.name}: {text}", screen, first=first, indent=3)
+    head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=first, indent=3)
     lines = [
-        _coloured(head, screen, (f"{label}:", _STYLES.get(label, "")), (f"{printable(cause.name)}:", "1")),
+        _colour_words(head, screen, (f"{label}:", _STYLES.get(label, "")), (f"{printable(cause.name)}:", "1")),
         *_remedy(fix_of(cause), screen, fixes, number),
     ]
     for risk in cause.beside:
-        lines.append(wrapped(f"{risk.name}: {for_people(risk.message, now)}", screen, first="   ", indent=3))
+        lines.append(wrap_text(f"{risk.name}: {for_people(risk.message, now)}", screen, first="   ", indent=3))
         lines += _remedy(risk.fix, screen, fixes, number)
     others = [*([cause.lead] if cause.node else []), *cause.follows]
     if others:
         label = "Risks" if cause.node else "Also"
-        lines.append(wrapped(f"{label}: {names_in_short(others)}", screen, first="   ", indent=3))
+        lines.append(wrap_text(f"{label}: {names_in_short(others)}", screen, first="   ", indent=3))
     lines += [
-        wrapped(sentence_case(risk.grown.text), screen, first="   ", indent=3) for risk in cause.risks if risk.grown
+        wrap_text(sentence_case(risk.grown.text), screen, first="   ", indent=3) for risk in cause.risks if risk.grown
     ]
-    return joined(*lines)
+    return join_parts(*lines)
 
 
 def _own_words(cause: Cause[Risk]) -> str:
@@ -141,8 +141,8 @@ def _remedy(fix: str, screen: Screen, fixes: dict[str, int], number: int) -> Ite
         return
     if before != number:
         text = [f"as for {before}." if before else "as above."]
-    yield wrapped(text[0], screen, first="   Fix: ", indent=3)
-    yield from (wrapped(line, screen, first="   ", indent=3) for line in text[1:])
+    yield wrap_text(text[0], screen, first="   Fix: ", indent=3)
+    yield from (wrap_text(line, screen, first="   ", indent=3) for line in text[1:])
 
 
 def for_people(message: str, now: datetime | None) -> str:
@@ -174,25 +174,25 @@ def _with_why(risk: Risk) -> str:
     return f"{risk.name} ({risk.because})" if risk.because else risk.name
 
 
-def _missing(found: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
+def _missing_lines(found: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
     if not found.risks:
         return
     all_of = " (-v names all)" if of_dump and len(found.kinds) > _NAMED else ""
     how = f" Collect them{all_of}:" if of_dump and collect else all_of
-    yield wrapped(missing_text(found, of_dump=of_dump) + how, screen)
+    yield wrap_text(missing_text(found, of_dump=of_dump) + how, screen)
     if of_dump and collect:
-        yield joined(f"  {collect}\n")
+        yield join_parts(f"  {collect}\n")
     if of_dump:
         return
     # On a cluster the first reason stands for the others: it has the right, the API or the answer that is missing.
     first = found.risks[0]
-    yield wrapped(f"{first.name}: {first.message}", screen, first="   ", indent=3)
+    yield wrap_text(f"{first.name}: {first.message}", screen, first="   ", indent=3)
     if len(found.risks) > 1:
         others = [risk.name for risk in found.risks[1:]]
         more = f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
-        yield wrapped(f"Also: {', '.join(others[:_LISTED])}{more}", screen, first="   ", indent=3)
+        yield wrap_text(f"Also: {', '.join(others[:_LISTED])}{more}", screen, first="   ", indent=3)
     if first.fix:
-        yield wrapped(first.fix.strip(), screen, first="   Fix: ", indent=3)
+        yield wrap_text(first.fix.strip(), screen, first="   Fix: ", indent=3)
 
 
 def missing_text(found: Missing[Risk], *, of_dump: bool, named: int = _NAMED) -> str:
@@ -232,7 +232,7 @@ def objects_in_short(cause: Cause[Risk]) -> str:
     return ", ".join(f"{number} {kind}s" for kind, number in kinds.items())
 
 
-def _coloured(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Drawn:
+def _colour_words(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Drawn:
     """Returns the text with the first of each word in its style, which is a terminal's number for it."""
     if not screen.colour:
         return text

@@ -11,8 +11,8 @@ import msgspec
 from kubekit.lang.gotext import quoted
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import wrap_text
 from runup.cli.render.text import timestamp
 from runup.preflight.cli.render.finding_texts import resource, risk_data
 from runup.preflight.decide.findings import Accepted, Risk, known_risk_names, of_report, of_target
@@ -32,7 +32,7 @@ class Explanation(msgspec.Struct, frozen=True):
     not_asked: str = ""
 
 
-def explain(
+def explain_risk(
     cluster: ClusterVersion,
     history: History,
     name: str,
@@ -52,7 +52,7 @@ def explain(
         if risk.name == name
     )
     if not by_target and not page:
-        raise CommandError(_nothing(cluster, name, documented))
+        raise CommandError(_unknown_risk_text(cluster, name, documented))
     return Explanation(name, by_target, page)
 
 
@@ -73,7 +73,7 @@ def of_reports(history: History, name: str, page: str, documented: Sequence[str]
     return Explanation(name, by_target, page)
 
 
-def _nothing(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
+def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
     """Returns the error message for a risk that no update has, with the most similar name."""
     known = known_risk_names(cluster)
     if near := get_close_matches(name, known, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
@@ -87,13 +87,13 @@ def explanation(known: Explanation, screen: Screen = PIPE) -> Drawn:
     parts = [f"{known.name}\n"]
     if known.not_asked:
         text = f"Whether an update has this risk is not known, no cluster was asked: {known.not_asked}"
-        parts += ["\n", wrapped(text, screen)]
+        parts += ["\n", wrap_text(text, screen)]
     elif not known.by_target:
         parts.append("\nNo update of this cluster has this risk now.\n")
     parts += [_target(target, risk, screen) for target, risk in known.by_target]
     if known.page:
-        parts += ["\nAbout this risk:\n\n", *(wrapped(line, screen) for line in known.page.strip().split("\n"))]
-    return joined(*parts)
+        parts += ["\nAbout this risk:\n\n", *(wrap_text(line, screen) for line in known.page.strip().split("\n"))]
+    return join_parts(*parts)
 
 
 def _target(target: str, risk: Risk, screen: Screen) -> str:
@@ -108,7 +108,7 @@ def _target(target: str, risk: Risk, screen: Screen) -> str:
         ("Since", timestamp(risk.since)),
         ("More", risk.url),
     )
-    lines = (wrapped(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
+    lines = (wrap_text(text, screen, first=f"  {name + ':':<10}", indent=12) for name, text in fields if text)
     return f"\nFor {target}:\n" + "".join(lines)
 
 

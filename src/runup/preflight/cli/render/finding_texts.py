@@ -10,12 +10,12 @@ from typing import Any
 from kubekit.api import codec
 from runup.advice.decide.preflight_reasons import OUTDATED
 from runup.api.config_v1 import ClusterVersion
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import Output, age, err, out, timestamp
 from runup.preflight.cli.render import cause_texts
 from runup.preflight.decide.causes import Cause
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, counts
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
 from runup.preflight.decide.report import ReportedCheck, ReportedResource, ReportedStep
 from runup.preflight.decide.unsupported import why_unsupported
 
@@ -35,31 +35,31 @@ RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOW
 
 def section(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
     """Yields what `runup upgrade` prints after oc's own output if a preflight is requested."""
-    yield out(joined("\n", wrapped(f"Preflight of {found.target} from {found.source}: {summary(found)}", screen)))
-    shown = standing(found)
+    yield out(join_parts("\n", wrap_text(f"Preflight of {found.target} from {found.source}: {summary(found)}", screen)))
+    shown = risks_shown(found)
     if shown and wide:
-        yield out(joined("\n", drawn(risk_table(shown, wide=True, indent=2), screen)))
+        yield out(join_parts("\n", draw_table(risk_table(shown, wide=True, indent=2), screen)))
     elif shown:
         listed = cause_texts.listing(cause_texts.by_cause(found), screen, now=found.observed, of_dump=found.of_dump)
-        yield out(joined("\n", listed))
-    yield out(joined("\n", wrapped(_hint(found), screen)))
+        yield out(join_parts("\n", listed))
+    yield out(join_parts("\n", wrap_text(_hint_text(found), screen)))
 
 
-def ended(found: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
+def ended_lines(found: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
     """Yields the findings of ended preflights, with their age and how to check again; they block no update."""
     text = "Ended preflights; what they found may have changed since and holds no update up:"
-    yield out(joined("\n", wrapped(text, screen)))
+    yield out(join_parts("\n", wrap_text(text, screen)))
     columns = (Column("TARGET"), Column("FOUND THEN", flows=True), Column("AGE"), Column("OBSERVED"))
-    rows = [Row((one.target, _outdated(one), age(one.observed, now), timestamp(one.observed))) for one in found]
-    yield out(joined("\n", drawn(Table(columns, rows, indent=2), screen)))
+    rows = [Row((one.target, _outdated_names(one), age(one.observed, now), timestamp(one.observed))) for one in found]
+    yield out(join_parts("\n", draw_table(Table(columns, rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
 
 
-def _outdated(one: Findings) -> str:
+def _outdated_names(one: Findings) -> str:
     return ", ".join(risk.name for risk in one.risks if risk.reason == OUTDATED)
 
 
-def _hint(found: Findings) -> str:
+def _hint_text(found: Findings) -> str:
     if any(risk.applies != "False" for risk in found.risks):
         return (
             "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
@@ -74,7 +74,7 @@ def summary(found: Findings) -> str:
         return f"could not run ({found.failed.reason}): {found.failed.message}"
     if not found.completed:
         return found.running.message if found.running else "requested"
-    return f"completed; {counted(found.risks)}"
+    return f"completed; {counted_risks(found.risks)}"
 
 
 def result(
@@ -85,17 +85,17 @@ def result(
     `wide` is the table of risks with all that is known of each instead; `whole` adds that of every risk and check.
     `collect` is the command that collects what a dump lacks.
     """
-    shown, report = standing(found), cause_texts.by_cause(found)
-    parts = [_told(found, report)]
+    shown, report = risks_shown(found), cause_texts.by_cause(found)
+    parts = [_result_text(found, report)]
     parts += [f"{len(found.checks)} {'check' if len(found.checks) == 1 else 'checks'} done"] if found.checks else []
     parts += [f"as of {timestamp(found.observed)}"] if found.observed else []
     listed = cause_texts.listing(report, screen, now=found.observed, of_dump=found.of_dump, collect=collect)
-    tables: list[str] = [drawn(risk_table(shown, wide=wide), screen)] if shown and (wide or whole) else []
-    tables += [drawn(check_table(found.checks), screen)] if found.checks and whole else []
-    return joined(
+    tables: list[str] = [draw_table(risk_table(shown, wide=wide), screen)] if shown and (wide or whole) else []
+    tables += [draw_table(check_table(found.checks), screen)] if found.checks and whole else []
+    return join_parts(
         "\n",
-        wrapped(f"Preflight of {found.target}{_from(found)}: {'; '.join(parts)}", screen),
-        *(("\n", wrapped(STEPS, screen), planned) if (planned := steps_on(found, screen)) else ()),
+        wrap_text(f"Preflight of {found.target}{_from_source(found)}: {'; '.join(parts)}", screen),
+        *(("\n", wrap_text(STEPS, screen), planned) if (planned := steps_on(found, screen)) else ()),
         *(("\n", listed) if listed and not wide else ()),
         *(part for table in tables for part in ("\n", table)),
         "\n",
@@ -103,7 +103,7 @@ def result(
     )
 
 
-def _from(found: Findings) -> str:
+def _from_source(found: Findings) -> str:
     """Returns ` from 1.34.2`; an empty string for manifests, which no version runs yet."""
     return f" from {found.source}" if found.source else ""
 
@@ -117,7 +117,7 @@ def steps_on(found: Findings, screen: Screen = PIPE) -> str:
         Row((str(number), step.part, step.version, open_risks(found, step)))
         for number, step in enumerate(found.steps, 1)
     ]
-    return drawn(Table(columns, rows, indent=2), screen)
+    return draw_table(Table(columns, rows, indent=2), screen)
 
 
 def open_risks(found: Findings, step: ReportedStep) -> str:
@@ -126,14 +126,14 @@ def open_risks(found: Findings, step: ReportedStep) -> str:
     return ", ".join(name for name in step.risks if name in still_open) or "nothing"
 
 
-def _told(found: Findings, report: cause_texts.CauseReport) -> str:
+def _result_text(found: Findings, report: cause_texts.CauseReport) -> str:
     if not (found.completed or found.ended):
         return f"could not run ({found.failed.reason})" if found.failed else "no result yet"
     applying = sum(risk.open and risk.applies == "True" for risk in found.risks)
     number = len([cause for cause in report.applying if any(risk.open for risk in cause.risks)])
     of_causes = f" for {number} {'cause' if number == 1 else 'causes'}" if 0 < number < applying else ""
     graver = tuple(risk for risk in found.risks if risk.applies == "True")
-    text = counted(found.risks, f"{by_severity(graver)}{of_causes}")
+    text = counted_risks(found.risks, f"{by_severity(graver)}{of_causes}")
     return f"{text}{', then' if found.ended else ''}"
 
 
@@ -148,7 +148,7 @@ def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
                  rows, indent)  # fmt: skip
 
 
-def standing(found: Findings) -> list[Risk]:
+def risks_shown(found: Findings) -> list[Risk]:
     """Returns the risks that are shown: all but those that are known not to apply."""
     return [risk for risk in found.risks if risk.applies != "False"]
 
@@ -164,9 +164,9 @@ def verdict_on(found: Findings, screen: Screen) -> Drawn:
     Without a known width it stays on one line.
     """
     if screen.width is None:
-        return joined(verdict(found), "\n")
+        return join_parts(verdict(found), "\n")
     text, *command = verdict_parts(found)
-    return joined(wrapped(text, screen), *(f"  {line}\n" for line in command))
+    return join_parts(wrap_text(text, screen), *(f"  {line}\n" for line in command))
 
 
 def verdict_parts(found: Findings) -> tuple[str, ...]:
@@ -181,19 +181,19 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
         why = f"{found.failed.reason}: {_sentence(found.failed.message)}"
         return (f"Verdict: the preflight could not run. {why} {_advice(found)}",)
     if code == 0:
-        accepted = counts(found.risks)[2]
+        accepted = count_risks(found.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
-        return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.{_asides(found)}",)
+        return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.{_asides_text(found)}",)
     if not any(risk.open for risk in found.risks):
-        return _guarded(found)
+        return _guarded_verdict(found)
     # A risk that is Unknown only because the dump lacks objects is not one to accept.
     named = [risk for risk in found.risks if risk.open and (risk.applies == "True" or not found.of_dump)]
     report = cause_texts.by_cause(found)
-    refused = _refused(report)
+    refused = _causes_not_acceptable(report)
     held = {risk.name for cause in refused for risk in cause.risks}
     # What nobody supports, and what stands under a refusal, is not offered: it has to be fixed.
     names = [risk.name for risk in named if risk.name not in held and not why_unsupported(risk.name)]
-    start = f"Verdict: {_refusals(found, report, named)}{_asides(found)}"
+    start = f"Verdict: {_refusals(found, report, named)}{_asides_text(found)}"
     if not names:
         return (start,)
     if all(risk.suppressed_only for risk in named):
@@ -208,29 +208,29 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
     return f"{start} Fix {others}, or accept them by name{where}:", f"runup upgrade accept {','.join(names)}"
 
 
-def _refused(report: cause_texts.CauseReport) -> list[Cause[Risk]]:
+def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]:
     """Returns the causes for which the operator refuses the update whatever is accepted."""
     every = (*report.applying, *report.unsure)
     return [cause for cause in every if any(risk.open and not risk.acceptable for risk in cause.risks)]
 
 
-def _guarded(found: Findings) -> tuple[str, ...]:
+def _guarded_verdict(found: Findings) -> tuple[str, ...]:
     """Returns the verdict if only the state of the cluster keeps `--to` from asking for the update."""
     why = ", ".join(f"{guard.type}=True" for guard in found.guards)
-    text = f"Verdict: {counted(found.risks)}, but `--to` refuses while {why} (`runup upgrade` says why)."
+    text = f"Verdict: {counted_risks(found.risks)}, but `--to` refuses while {why} (`runup upgrade` says why)."
     command = f"runup upgrade --to={found.target} --allow-upgrade-with-warnings"
     # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
     repairs = any(risk.informs for risk in found.risks)
     advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
-    return f"{text}{_asides(found)} {advice}", command
+    return f"{text}{_asides_text(found)} {advice}", command
 
 
 def _refusals(found: Findings, report: cause_texts.CauseReport, named: Sequence[Risk]) -> str:
     """Returns sentences on what acceptance does not lift, on what nobody supports, and on when `--to` refuses."""
-    refused = _refused(report)
-    text = f"{counted(found.risks)}."
+    refused = _causes_not_acceptable(report)
+    text = f"{counted_risks(found.risks)}."
     if refused:
-        numbers, verb = _numbered(refused, report)
+        numbers, verb = _numbers_or_names(refused, report)
         text = f"the update is refused while {numbers} {verb}, accepted or not."
     held = {risk.name for cause in refused for risk in cause.risks}
     unsupported = [risk.name for risk in named if risk.name not in held and why_unsupported(risk.name)]
@@ -243,7 +243,7 @@ def _refusals(found: Findings, report: cause_texts.CauseReport, named: Sequence[
     return text
 
 
-def _numbered(refused: Sequence[Cause[Risk]], report: cause_texts.CauseReport) -> tuple[str, str]:
+def _numbers_or_names(refused: Sequence[Cause[Risk]], report: cause_texts.CauseReport) -> tuple[str, str]:
     """Returns the causes by their numbers, or the risks by name if they are few, with the verb for them."""
     numbers = [report.number(cause.name) for cause in refused]
     names = [risk.name for cause in refused for risk in cause.risks if not risk.acceptable]
@@ -260,7 +260,7 @@ def enumeration(items: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
 
 
-def _asides(found: Findings) -> str:
+def _asides_text(found: Findings) -> str:
     """Returns what the reader must know besides: a waived signature, and what accepted risks cover by now."""
     waived = " Its signature was waived (force): nobody vouches for the image that checked." if found.waived else ""
     grown = [f"{risk.name} was {risk.grown.text}" for risk in found.risks if risk.grown]
@@ -279,9 +279,9 @@ def _sentence(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else f"{text}."
 
 
-def counted(risks: tuple[Risk, ...], aside: str = "") -> str:
+def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:
     """Returns how many risks apply (`aside` is appended to these), are unknown and are accepted."""
-    applying, unknown, accepted = counts(risks)
+    applying, unknown, accepted = count_risks(risks)
     parts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}{aside}"] if applying else []
     parts += [f"{unknown} could not be told"] if unknown else []
     parts += [f"{accepted} accepted"] if accepted else []
@@ -337,7 +337,7 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
         rows = [Row(_cells(risk), _remedy(risk) if remedies and shown else ()) for risk, shown in _first_time(risks)]
         return Table(columns, rows, indent)
     more = (Column("FIX", flows=True), Column("OBJECTS", flows=True), Column("REASON"), Column("SINCE"), Column("URL"))
-    return Table((*columns, *more), [Row((*_cells(risk), *_more(risk))) for risk in risks], indent=indent)
+    return Table((*columns, *more), [Row((*_cells(risk), *_detail_lines(risk))) for risk in risks], indent=indent)
 
 
 def _first_time(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
@@ -355,14 +355,14 @@ def _cells(risk: Risk) -> tuple[str, ...]:
 def _remedy(risk: Risk) -> tuple[str, ...]:
     lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
     fix = tuple(f"{'     ' if place else 'Fix: '}{line}" for place, line in enumerate(lines))
-    return (*fix, *(["Accepting it does not lift it."] if not risk.acceptable else []), *_grown(risk))
+    return (*fix, *(["Accepting it does not lift it."] if not risk.acceptable else []), *_grown_text(risk))
 
 
-def _grown(risk: Risk) -> tuple[str, ...]:
+def _grown_text(risk: Risk) -> tuple[str, ...]:
     return (f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}",) if risk.grown else ()
 
 
-def _more(risk: Risk) -> tuple[str, ...]:
+def _detail_lines(risk: Risk) -> tuple[str, ...]:
     objects = ", ".join(map(resource, risk.resources[:_MAX_OBJECTS]))
     remaining = len(risk.resources) - _MAX_OBJECTS
     objects += f" and {remaining} more" if remaining > 0 else ""
@@ -374,14 +374,14 @@ def resource(item: ReportedResource) -> str:
     return item.text
 
 
-def grown(found: Findings) -> Iterator[Output]:
+def grown_warnings(found: Findings) -> Iterator[Output]:
     """Yields a warning for each accepted risk that covers more than when it was accepted."""
     for risk in found.risks:
         if risk.grown:
             yield err(f"warning: {risk.name} was {risk.grown.text}\n")
 
 
-def cleared(before: ClusterVersion | None) -> str:
+def cleared_text(before: ClusterVersion | None) -> str:
     """Returns what `--clear-preflight` prints; `before` is the ClusterVersion before, None if nothing was requested."""
     desired = before.spec.desired_update if before else None
     if desired is None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from runup.cli.errors import CommandError
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import age, timestamp
 from runup.preflight.cli.render.finding_texts import risk_table
 from runup.preflight.decide.findings import Risk, weight
@@ -31,13 +31,13 @@ def history(found: History, screen: Screen = PIPE, *, wide: bool = False, none: 
     Accepted is what was when the report was stored.
     """
     if not found.reports:
-        return joined(wrapped(none, screen))
+        return join_parts(wrap_text(none, screen))
     columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
     columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
-    return drawn(Table(columns, [_row(report, wide=wide) for report in found.reports]), screen)
+    return draw_table(Table(columns, [_table_row(report, wide=wide) for report in found.reports]), screen)
 
 
-def _row(report: Report, *, wide: bool) -> Row:
+def _table_row(report: Report, *, wide: bool) -> Row:
     still_open = [risk for risk in report.risks if risk.name not in report.accepted]
     applying = sum(1 for risk in still_open if risk.applies == "True")
     return Row(
@@ -125,11 +125,15 @@ def comparison(
         for name, report in zip(names, (before, after), strict=True)
         if report.execution_status != "completed"
     ]
-    return joined(
-        *(wrapped(line, screen) for line in (head, *(_ages(compared, now) if now else ()), *aside)),
-        _part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
-        _part(f"Only for {names[0]}", [(risk, _doubt(compared, risk)) for risk in compared.gone], screen, wide=wide),
-        _part("For both", [(new, _changed(old, new, compared)) for old, new in compared.both], screen, wide=wide),
+    return join_parts(
+        *(wrap_text(line, screen) for line in (head, *(_ages(compared, now) if now else ()), *aside)),
+        _table_part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
+        _table_part(
+            f"Only for {names[0]}", [(risk, _doubt(compared, risk)) for risk in compared.gone], screen, wide=wide
+        ),
+        _table_part(
+            "For both", [(new, _change_text(old, new, compared)) for old, new in compared.both], screen, wide=wide
+        ),
     )
 
 
@@ -147,7 +151,7 @@ def _ages(compared: Comparison, now: datetime) -> list[str]:
     return [f"{name} was checked {age(report.observed_time, now)}" for name, report in reports]
 
 
-def _changed(left: ReportedRisk, right: ReportedRisk, compared: Comparison) -> str:
+def _change_text(left: ReportedRisk, right: ReportedRisk, compared: Comparison) -> str:
     applies = f"was {left.applies}; " if left.applies != right.applies else ""
     # Between two targets on one cluster the objects are the same; of two times they are what changed.
     return applies + (_objects(left, right) if compared.names else "")
@@ -171,11 +175,11 @@ def _some(items: list[str]) -> str:
     return ", ".join(items[:_OBJECTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
+def _table_part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
-        return joined(f"\n{title}: none\n")
+        return join_parts(f"\n{title}: none\n")
     rows = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=weight)
-    return joined(f"\n{title}:\n", drawn(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
+    return join_parts(f"\n{title}:\n", draw_table(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
 
 
 def _risk(risk: ReportedRisk) -> Risk:

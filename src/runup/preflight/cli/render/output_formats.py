@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from runup.cli.render.screen import PIPE, Drawn, Screen, joined
-from runup.cli.render.table import Column, Row, Table, drawn, wrapped
+from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
+from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import timestamp
 from runup.preflight.cli.render import cause_texts, finding_texts, preflight_page
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.cli.render.sarif import sarif
 from runup.preflight.decide.causes import Cause
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
 
 _GRAVITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 # As many missing kinds as a checklist names.
@@ -36,7 +36,7 @@ def exit_code(found: Findings, fail_on: str) -> int:
     return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else EXIT_CLEAR
 
 
-def worst(codes: Iterable[int]) -> int:
+def worst_code(codes: Iterable[int]) -> int:
     """Returns the worst exit code of several clusters: could not run, then risks apply, then something unknown."""
     distinct = set(codes)
     return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), EXIT_CLEAR)
@@ -53,7 +53,7 @@ def text(one: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> D
     if not one.lacking or (told_above and not whole):
         return result
     words, *command = _to_collect(one, whole=whole)
-    return joined(result, "\n", wrapped(words, screen), *(f"  {line}\n" for line in command))
+    return join_parts(result, "\n", wrap_text(words, screen), *(f"  {line}\n" for line in command))
 
 
 def _to_collect(one: ClusterResult, *, whole: bool) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ def table_of(found: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[
         Column("ACCEPTED"),
         Column("GRAVEST", flows=True),
     )
-    yield drawn(Table(columns, [Row(_line(one)) for one in found]), screen)
+    yield draw_table(Table(columns, [Row(_line(one)) for one in found]), screen)
 
 
 def _line(one: ClusterResult) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def _line(one: ClusterResult) -> tuple[str, ...]:
     if findings.exit_code == COULD_NOT_RUN:
         why = findings.failed.message if findings.failed else ""
         return one.where, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
-    numbers = tuple(map(str, counts(findings.risks)))
+    numbers = tuple(map(str, count_risks(findings.risks)))
     gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
     return one.where, findings.source, findings.target, result, *numbers, ", ".join(gravest)
 
@@ -114,7 +114,7 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
         return
     yield f"# {plain(one.where)}: {findings.source} to {findings.target}\n"
     report = cause_texts.by_cause(findings)
-    yield f"{plain(finding_texts.counted(findings.risks))}, as of {timestamp(findings.observed)}.\n"
+    yield f"{plain(finding_texts.counted_risks(findings.risks))}, as of {timestamp(findings.observed)}.\n"
     if finding_texts.steps_on(findings):
         yield f"{finding_texts.STEPS}\n"
         for number, step in enumerate(findings.steps, 1):

@@ -13,7 +13,7 @@ from runup.checks import pages
 from runup.checks.decide.kubernetes_words import page_for_kubernetes
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
-from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, moment
+from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, minute_text
 from runup.cli.render.html.prose import markdown, prose
 from runup.preflight.cli.render.cause_texts import CauseReport, by_cause, fix_of, missing_text, short_kinds
 from runup.preflight.cli.render.finding_texts import (
@@ -26,7 +26,7 @@ from runup.preflight.cli.render.finding_texts import (
     verdict_parts,
 )
 from runup.preflight.decide.causes import Cause
-from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, counts
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
 from runup.preflight.decide.report import ReportedCheck
 from runup.preflight.decide.unsupported import why_unsupported
 from runup.release.decide import documentation
@@ -51,28 +51,28 @@ def page(
     `more` is a section that a command adds at the end.
     """
     told = (lambda name: page_for_kubernetes(explain(name))) if found.kind == "Kubernetes" else explain
-    return document(f"Preflight of {found.target}", join(_body(found, told), more), now=now, cluster=cluster)
+    return document(f"Preflight of {found.target}", join(_page_body(found, told), more), now=now, cluster=cluster)
 
 
-def _body(found: Findings, explain: Callable[[str], str]) -> Markup:
+def _page_body(found: Findings, explain: Callable[[str], str]) -> Markup:
     report = by_cause(found)
     return join(
         _head(found),
         _steps(found) if steps_on(found) else None,
         _section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
-        _unknown(report, explain, of_dump=found.of_dump),
+        _unknown_section(report, explain, of_dump=found.of_dump),
         _section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
         _checks(found.checks) if found.checks else None,
     )
 
 
-def _unknown(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
+def _unknown_section(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
     """Returns what could not be told: what is missing once for all risks, then the risks that lacked no objects."""
-    cards = [_missing(report, of_dump=of_dump)] if report.missing.risks else []
+    cards = [_missing_card(report, of_dump=of_dump)] if report.missing.risks else []
     return _section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unsure)])
 
 
-def _missing(report: CauseReport, *, of_dump: bool) -> Markup:
+def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
     absent = report.missing
     lines = (
         el("tr", el("th", risk.name, scope="row"), el("td", ", ".join(short_kinds(risk.lacking)), class_="wide"))
@@ -132,13 +132,13 @@ def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
         yield "Signature", "waived (force): nobody vouches for the image that checked"
     if any(risk.open for risk in found.risks):
         applying = tuple(risk for risk in found.risks if risk.applies == "True")
-        unknown = counts(found.risks)[1]
+        unknown = count_risks(found.risks)[1]
         parts = (by_severity(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
         yield "In the way", "; ".join(part for part in parts if part)
     done = sum(check.result != "Skipped" for check in found.checks)
     skipped = len(found.checks) - done
     yield "Checks", (f"{done} done" + (f", {skipped} not for this update" if skipped else "")) if found.checks else ""
-    yield "Checked", moment(found.observed) if found.observed else ""
+    yield "Checked", minute_text(found.observed) if found.observed else ""
 
 
 def _section(title: str, cards: Sequence[Markup]) -> Markup | None:
@@ -151,14 +151,18 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
     tone = IDLE if settled else _TONES.get(cause.severity, WARN)
     grave = badge(cause.severity, _TONES[cause.severity]) if cause.severity in _TONES and cause.severity else None
     title = f"Node {cause.node}" if cause.node else cause.name
-    lead = el("dl", *_row("Remedy", prose(fix_of(cause))), class_="rows") if cause.node else facts_of(cause.lead)
+    lead = (
+        el("dl", *_definition_row("Remedy", prose(fix_of(cause))), class_="rows")
+        if cause.node
+        else facts_of(cause.lead)
+    )
     return el(
         "article",
         el("div", el("h3", f"{number}. {title}" if number else title), _badges(cause.lead, tone, grave), class_="head"),
         el("p", prose(cause.words), class_="body"),
         lead,
-        *(_beside(risk) for risk in cause.beside),
-        _follows(cause),
+        *(_risk_beside(risk) for risk in cause.beside),
+        _risks_that_follow(cause),
         _explanation(cause.lead.name, explain),
         # In print, a long card may break across pages rather than leave half a page empty.
         class_=f"card issue {tone}{' long' if len(cause.lead.resources) > _LONG or len(cause.risks) > 1 else ''}",
@@ -169,11 +173,11 @@ def _badges(risk: Risk, tone: str, grave: Markup | None) -> Markup:
     return el("span", badge(state(risk), tone), grave)
 
 
-def _beside(risk: Risk) -> Markup:
+def _risk_beside(risk: Risk) -> Markup:
     return join(el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
 
 
-def _follows(cause: Cause[Risk]) -> Markup | None:
+def _risks_that_follow(cause: Cause[Risk]) -> Markup | None:
     """Returns the risks that go away with the cause, folded: each with its message, and how it is accepted."""
     others = (*([cause.lead] if cause.node else []), *cause.follows)
     if not others:
@@ -193,7 +197,7 @@ def _explanation(name: str, explain: Callable[[str], str]) -> Markup | None:
     return el("details", el("summary", "What this risk means"), markdown(words), class_="about") if words else None
 
 
-def _row(name: str, value: Child) -> tuple[Markup, Markup]:
+def _definition_row(name: str, value: Child) -> tuple[Markup, Markup]:
     return el("dt", name), el("dd", value)
 
 
@@ -219,12 +223,14 @@ def facts_of(risk: Risk) -> Markup:
         rows.append(("Let it stay", el("code", "runup preflight run --suppressions FILE")))
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
-    return el("dl", *(part for name, value in rows if value for part in _row(name, value)), class_="rows")
+    return el("dl", *(part for name, value in rows if value for part in _definition_row(name, value)), class_="rows")
 
 
 def _found_by(risk: Risk) -> str:
     who = "the preflight" if risk.from_preflight else "the update service or the cluster"
-    return ", ".join(part for part in (who, risk.reason, f"since {moment(risk.since)}" if risk.since else "") if part)
+    return ", ".join(
+        part for part in (who, risk.reason, f"since {minute_text(risk.since)}" if risk.since else "") if part
+    )
 
 
 def _objects(risk: Risk) -> Markup | None:

@@ -30,7 +30,7 @@ def sarif(found: Sequence[ClusterResult]) -> str:
     """Returns one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause."""
     rules: dict[str, Risk] = {}
     for one in found:
-        for risk in finding_texts.standing(one.found):
+        for risk in finding_texts.risks_shown(one.found):
             rules.setdefault(risk.name, risk)
     places = {name: place for place, name in enumerate(rules)}
     run = {
@@ -38,7 +38,7 @@ def sarif(found: Sequence[ClusterResult]) -> str:
             "driver": {
                 "name": "runup",
                 "version": __version__,
-                "rules": [_rule(risk) for risk in rules.values()],
+                "rules": [_rule_of(risk) for risk in rules.values()],
             }
         },
         # Uploads of the same category replace each other.
@@ -58,7 +58,7 @@ def _invocation(one: ClusterResult) -> dict[str, Any]:
     return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
 
 
-def _rule(risk: Risk) -> dict[str, Any]:
+def _rule_of(risk: Risk) -> dict[str, Any]:
     level = _LEVELS.get(risk.severity, "warning")
     linked = risk.url and not risk.url.startswith(documentation.BUILT_IN)
     return {

@@ -62,16 +62,16 @@ def _pool(old: PoolReport | None, new: PoolReport) -> Iterator[str]:
         yield f"Pool {new.name} has appeared: {_progress(new)}"
         return
     before = {row.name: row for row in old.rows}
-    moved = [(was, row) for row in new.rows if (was := before.get(row.name)) and _state(was) != _state(row)]
+    moved = [(was, row) for row in new.rows if (was := before.get(row.name)) and _state_of(was) != _state_of(row)]
     for was, row in moved[:_NAMED]:
-        yield f"Node {row.name}: {_state(was)} -> {_state(row)}{f' ({row.message})' if row.message else ''}"
+        yield f"Node {row.name}: {_state_of(was)} -> {_state_of(row)}{f' ({row.message})' if row.message else ''}"
     if len(moved) > _NAMED:
         yield f"Pool {new.name}: {len(moved) - _NAMED} more nodes changed"
     if old.done != new.done:
         yield f"Pool {new.name}: {new.done} of {new.counts.total} nodes are updated"
 
 
-def _state(row: NodeRow) -> str:
+def _state_of(row: NodeRow) -> str:
     return row.phase if not row.needs_attention else f"{row.assessment} ({row.phase})"
 
 

@@ -63,7 +63,7 @@ def render(report: Report, now: int, wanted: Details = _PLAIN, *, rows: int = RO
     `rows` is the number of rows of a pool that are printed by default; nodes that need attention are always printed.
     """
     if not report.is_updating:
-        return NOT_UPDATING + _unasked(report, now, wanted)
+        return NOT_UPDATING + _rows_while_idle(report, now, wanted)
     return "".join(
         [
             _control_plane(report, now, wanted),
@@ -74,7 +74,7 @@ def render(report: Report, now: int, wanted: Details = _PLAIN, *, rows: int = RO
     )
 
 
-def _unasked(report: Report, now: int, wanted: Details) -> str:
+def _rows_while_idle(report: Report, now: int, wanted: Details) -> str:
     """Returns the health rows that are printed while nothing is updating: a refused update, and what is not known."""
     rows = [row for row in report.health if row.check == "ReleaseNotLoaded" or row.level == UNKNOWN]
     return _health(rows, 0, now, wanted) if rows else ""
@@ -191,12 +191,12 @@ def _operators(report: Report, now: int) -> str:
         since = progressing.last_transition_time if progressing else None
         first, *further = (progressing.message if progressing else "").split("\n")
         age = short_duration(now - to_ns(since)) if since else "-"
-        rows.append([operator.name, age, _reason(progressing.reason if progressing else ""), first])
+        rows.append([operator.name, age, _reason_text(progressing.reason if progressing else ""), first])
         rows += [["", "", "", line] for line in further]
     return "\nUpdating Cluster Operators\n" + _table(rows)
 
 
-def _reason(reason: str) -> str:
+def _reason_text(reason: str) -> str:
     if not reason:
         return "-"
     return reason if len(reason) <= _REASON_WIDTH else reason[: _REASON_WIDTH - 3] + "..."
@@ -212,7 +212,7 @@ def _control_plane_nodes(report: Report, wanted: Details, rows: int) -> str:
     if pool.is_complete:
         version = pool.rows[0].version if pool.rows else report.target
         return f"\nAll control plane nodes successfully updated to {version}\n"
-    return _titled("Control Plane Nodes", pool, wanted, rows)
+    return _titled_table("Control Plane Nodes", pool, wanted, rows)
 
 
 def _workers(report: Report, wanted: Details, limit: int) -> str:
@@ -223,10 +223,10 @@ def _workers(report: Report, wanted: Details, limit: int) -> str:
     if report.omitted_worker_pools:
         text += f"...\nOmitted {report.omitted_worker_pools} more worker pools: the report holds no more.\n"
     tables = (pool for pool in report.worker_pools if pool.counts.total)
-    return text + "".join(_titled(f"Worker Pool Nodes: {pool.name}", pool, wanted, limit) for pool in tables)
+    return text + "".join(_titled_table(f"Worker Pool Nodes: {pool.name}", pool, wanted, limit) for pool in tables)
 
 
-def _titled(title: str, pool: PoolReport, wanted: Details, limit: int) -> str:
+def _titled_table(title: str, pool: PoolReport, wanted: Details, limit: int) -> str:
     if limit == NO_TABLES and not any(row.needs_attention for row in pool.rows):
         # Pools of workers have a row in the table of pools already.
         return f"\n{title}: {pool.done} of {pool.counts.total} updated\n" if title.startswith("Control") else ""
@@ -247,7 +247,7 @@ def _pool(pool: PoolReport) -> list[str]:
 def _nodes(pool: PoolReport, wanted: Details, limit: int) -> str:
     shown = [row for i, row in enumerate(pool.rows) if wanted.nodes or i < limit or row.needs_attention]
     rows = [["NAME", "ASSESSMENT", "PHASE", "VERSION", "EST", "MESSAGE"], *(_node(row) for row in shown)]
-    return "\n" + _table(rows) + _omitted(pool, shown, wanted)
+    return "\n" + _table(rows) + _omitted_text(pool, shown, wanted)
 
 
 def _node(row: NodeRow) -> list[str]:
@@ -262,7 +262,7 @@ def _estimate(estimate: int | None) -> str:
     return f"+{short_duration(estimate)}" if estimate else "-"
 
 
-def _omitted(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -> str:
+def _omitted_text(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -> str:
     omitted = pool.counts.without(count(shown))
     if not omitted.total:
         return ""
@@ -287,12 +287,12 @@ def _health(rows: Sequence[HealthRow], updating_for: int, now: int, wanted: Deta
     if wanted.health:
         return head + "\n".join(_block(row, now) for row in rows)
     table = [["SINCE", "LEVEL", "IMPACT", "MESSAGE"]]
-    table += [[_since(row, now), row.level, row.impact, row.summary] for row in rows]
+    table += [[_since_text(row, now), row.level, row.impact, row.summary] for row in rows]
     more = "Run with --details=health for additional description and links to related online documentation"
     return f"{head}{_table(table)}\n{more}\n"
 
 
-def _since(row: HealthRow, now: int) -> str:
+def _since_text(row: HealthRow, now: int) -> str:
     """Returns the row's age, by the first observation if the cluster records no beginning; `-` if it was just now."""
     if row.since:
         return short_duration(truncated(now - to_ns(row.since), SECOND))
@@ -305,7 +305,7 @@ def _block(row: HealthRow, now: int) -> str:
     return "".join(
         [
             f"Message: {row.summary}\n",
-            f"  Since:       {_since(row, now)}\n",
+            f"  Since:       {_since_text(row, now)}\n",
             f"  Level:       {row.level}\n",
             f"  Impact:      {row.impact}\n",
             f"  Reference:   {row.reference}\n",

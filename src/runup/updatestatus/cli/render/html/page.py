@@ -22,7 +22,7 @@ from runup.api.update_v1alpha1 import (
 )
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link, text
-from runup.cli.render.html.parts import BUSY, GOOD, IDLE, WARN, age, badge, bar, facts, moment
+from runup.cli.render.html.parts import BUSY, GOOD, IDLE, WARN, age, badge, bar, facts, minute_text
 from runup.updatestatus.cli.render.html.pool_card import pool_card
 from runup.updatestatus.cli.render.html.timeline import timeline
 from runup.updatestatus.cli.render.html.words import (
@@ -39,11 +39,11 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 def page(status: UpdateStatusStatus | None, now: datetime, *, cluster: str = "") -> str:
     """Returns the page of `cluster` as of `now`; a status of None gives a page that says that none was written."""
-    body = _nothing() if status is None else _body(status, now)
+    body = _empty_page() if status is None else _page_body(status, now)
     return document("Cluster update", body, now=now, cluster=cluster)
 
 
-def _nothing() -> Markup:
+def _empty_page() -> Markup:
     return el(
         "section",
         el("h1", "No status yet"),
@@ -52,16 +52,16 @@ def _nothing() -> Markup:
     )
 
 
-def _body(status: UpdateStatusStatus, now: datetime) -> Markup:
+def _page_body(status: UpdateStatusStatus, now: datetime) -> Markup:
     control_plane = status.control_plane or ControlPlane()
     return join(
         _head(status, control_plane, now),
-        _doubts(status),
-        _attention(status, now),
+        _doubts_section(status),
+        _attention_section(status, now),
         _timeline(status, now),
         _control_plane_nodes(control_plane),
         _workers(status),
-        _unknown(status),
+        _unknown_types(status),
     )
 
 
@@ -93,7 +93,7 @@ def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime
 
 
 def _age(status: UpdateStatusStatus) -> Markup | None:
-    """Returns how old a report is that is current; where it is not, `_doubts` says so."""
+    """Returns how old a report is that is current; where it is not, `_doubts_section` says so."""
     current = find(status.conditions, "Current")
     return el("p", current.message, class_="faint") if current and current.status == "True" else None
 
@@ -126,7 +126,9 @@ def _subtitle(found: ClusterVersionInsight) -> str:
 
 
 def _control_plane_bar(found: ClusterVersionInsight, control_plane: ControlPlane) -> Markup:
-    reasons = [_reason(i.cluster_operator.conditions) for i in insights_of(control_plane) if i.cluster_operator]
+    reasons = [
+        _updating_reason(i.cluster_operator.conditions) for i in insights_of(control_plane) if i.cluster_operator
+    ]
     done, busy = reasons.count("Updated"), reasons.count("Progressing")
     waiting, total = reasons.count("Pending"), len(reasons)
     parts: list[tuple[str, int]] = [(GOOD, done), (BUSY, busy), (IDLE, waiting)]
@@ -144,35 +146,35 @@ def _facts(found: ClusterVersionInsight, control_plane: ControlPlane, now: datet
     good = sum(each is not None and each.status == "True" for each in health)
     pairs: list[tuple[str, Child]] = [("Control plane", f"{found.completion} %")]
     if found.started_at:
-        pairs.append(("Started", moment(found.started_at)))
+        pairs.append(("Started", minute_text(found.started_at)))
         pairs.append(("Duration", age((found.completed_at or now) - found.started_at)))
     if found.completed_at:
-        pairs.append(("Completed", moment(found.completed_at)))
+        pairs.append(("Completed", minute_text(found.completed_at)))
     elif found.estimated_completed_at:
-        pairs.append(("Expected to be done", _expected(found.estimated_completed_at, now)))
+        pairs.append(("Expected to be done", _relative_time(found.estimated_completed_at, now)))
     pairs.append(("Healthy operators", f"{good} of {len(health)}"))
     if found.waiting_for:
         pairs.append(("Waits for", ", ".join(each.name for each in found.waiting_for)))
     return facts(pairs)
 
 
-def _expected(when: datetime, now: datetime) -> str:
+def _relative_time(when: datetime, now: datetime) -> str:
     if when < now:
         return f"{age(now - when)} ago, by its estimate"
     return f"in {age(when - now)}"
 
 
-def _doubts(status: UpdateStatusStatus) -> Markup | None:
+def _doubts_section(status: UpdateStatusStatus) -> Markup | None:
     """Returns a section with the conditions that say what is not known, or None if everything was read."""
-    doubtful = _doubtful(status)
+    doubtful = _doubtful_conditions(status)
     if not doubtful:
         return None
-    items = (el("li", el("strong", f"{each.type}: {_what(each)}"), *_said(each)) for each in doubtful)
+    items = (el("li", el("strong", f"{each.type}: {_doubt_label(each)}"), *_message_part(each)) for each in doubtful)
     card = el("div", el("ul", *items, class_="refs"), class_="card issue warn")
     return el("section", el("h2", "Not everything is known"), card)
 
 
-def _doubtful(status: UpdateStatusStatus) -> list[Condition]:
+def _doubtful_conditions(status: UpdateStatusStatus) -> list[Condition]:
     """Returns the conditions that say that something is not known.
 
     Leaves out that alerts were not queried (reason NotAsked) and that nodes were omitted (type Complete): omitted nodes
@@ -182,11 +184,11 @@ def _doubtful(status: UpdateStatusStatus) -> list[Condition]:
     return [each for each in not_true if each.reason != "NotAsked" and each.type != "Complete"]
 
 
-def _what(condition: Condition) -> str:
+def _doubt_label(condition: Condition) -> str:
     return condition.reason or condition.status
 
 
-def _said(condition: Condition) -> Sequence[Child]:
+def _message_part(condition: Condition) -> Sequence[Child]:
     return (f". {condition.message}",) if condition.message else ()
 
 
@@ -198,14 +200,14 @@ def health_of(status: UpdateStatusStatus) -> list[HealthInsight]:
     return health_insights
 
 
-def _attention(status: UpdateStatusStatus, now: datetime) -> Markup:
+def _attention_section(status: UpdateStatusStatus, now: datetime) -> Markup:
     health_insights = health_of(status)
     omitted = sum(part.omitted.health for part in parts_of(status))
     cards = [_issue(each, now) for each in health_insights]
     if omitted:
         cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
     if not cards:
-        all_known = status_of(status.conditions, "Available") == "True" and not _doubtful(status)
+        all_known = status_of(status.conditions, "Available") == "True" and not _doubtful_conditions(status)
         message = "Nothing needs attention." if all_known else "Nothing was found, but not everything could be read."
         cards = [el("p", message, class_="card")]
     return el(
@@ -219,10 +221,12 @@ def _issue(found: HealthInsight, now: datetime) -> Markup:
     tone = tone_of_level(found.impact.level)
     since = found.started_at or found.first_observed_at
     label = "since" if found.started_at else "first seen"
-    about = f"{found.impact.type} · {label} {moment(since)} ({age(now - since)})" if since else found.impact.type
+    about = f"{found.impact.type} · {label} {minute_text(since)} ({age(now - since)})" if since else found.impact.type
     references: list[Child] = []
     if found.scope.resources:
-        names = join(*(join(", " if place else "", _named(ref)) for place, ref in enumerate(found.scope.resources)))
+        names = join(
+            *(join(", " if place else "", _resource_name(ref)) for place, ref in enumerate(found.scope.resources))
+        )
         references.append(el("li", "Concerns ", names))
     if found.remediation.reference:
         references.append(el("li", "Read on: ", link(found.remediation.reference, found.remediation.reference)))
@@ -236,7 +240,7 @@ def _issue(found: HealthInsight, now: datetime) -> Markup:
     )
 
 
-def _named(ref: ResourceRef) -> Markup:
+def _resource_name(ref: ResourceRef) -> Markup:
     kind = f"{ref.resource}.{ref.group}" if ref.group else ref.resource
     name = f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name
     return join(text(f"{kind} "), el("strong", name))
@@ -259,7 +263,7 @@ def _workers(status: UpdateStatusStatus) -> Markup | None:
     return el("section", el("h2", "Worker pools"), *cards) if cards else None
 
 
-def _unknown(status: UpdateStatusStatus) -> Markup | None:
+def _unknown_types(status: UpdateStatusStatus) -> Markup | None:
     """Returns a warning that names the insight types that only a newer runup can read, or None if there are none."""
     unread = sorted({insight.type for insight in all_insights(status) if not _has_member(insight)})
     if not unread:
@@ -273,6 +277,6 @@ def _has_member(insight: Insight) -> bool:
     return any(member is not None for member in (*members, insight.health))
 
 
-def _reason(conditions: Iterable[Condition]) -> str:
+def _updating_reason(conditions: Iterable[Condition]) -> str:
     updating = find(conditions, "Updating")
     return updating.reason if updating else ""

@@ -73,13 +73,13 @@ def pool_card(part: ControlPlane | WorkerPool, title: str) -> Markup | None:
         return None
     return el(
         "div",
-        join(_summary(pool, title) if pool else el("h3", title)),
+        join(_summary_head(pool, title) if pool else el("h3", title)),
         _tables(rows, part.omitted.nodes, "the control plane" if isinstance(part, ControlPlane) else f"pool {title}"),
         class_="card long",
     )
 
 
-def _summary(pool: MachineConfigPoolInsight, title: str) -> Markup:
+def _summary_head(pool: MachineConfigPoolInsight, title: str) -> Markup:
     counts = {summary.type: summary.count for summary in pool.summaries}
     total = counts.get("Total", 0)
     if total == 0:

@@ -87,9 +87,9 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
         return None
     since = Since(now, version.started_at, _first_look(status) or now)
     groups = list(_groups(status, since))
-    end = max(_end(groups, version.completed_at, now), version.started_at + timedelta(minutes=1))
+    end = max(_end_of_drawing(groups, version.completed_at, now), version.started_at + timedelta(minutes=1))
     span = Span(version.started_at, end)
-    rows = [_drawn(span, title, lanes) for title, lanes in groups if lanes]
+    rows = [_draw_group(span, title, lanes) for title, lanes in groups if lanes]
     return el("div", _axis(span), *rows, class_="time") if rows else None
 
 
@@ -100,7 +100,7 @@ def _first_look(status: UpdateStatusStatus) -> datetime | None:
     return min((each.last_transition_time for each in updating if each and each.last_transition_time), default=None)
 
 
-def _end(groups: Sequence[tuple[str, list[Lane]]], completed: datetime | None, now: datetime) -> datetime:
+def _end_of_drawing(groups: Sequence[tuple[str, list[Lane]]], completed: datetime | None, now: datetime) -> datetime:
     """Returns the end of the drawing: now while anything is updating, else the time of the last change.
 
     Idle time after the update says nothing, so it is not drawn.
@@ -177,14 +177,14 @@ def _troubled_since(found: NodeInsight) -> datetime | None:
     return None
 
 
-def _drawn(span: Span, title: str, lanes: list[Lane]) -> Markup:
+def _draw_group(span: Span, title: str, lanes: list[Lane]) -> Markup:
     lanes = _with_short_names(lanes)
     drawable = [lane for lane in lanes if lane.since is not None]
     others = [lane for lane in lanes if lane.since is None]
     lines = [_lane(span, lane) for lane in drawable[:LANES]]
     if len(drawable) > LANES:
         lines.append(el("div", f"{len(drawable) - LANES} more", class_="more"))
-    lines += [_listed(state, others) for state in dict.fromkeys(lane.state for lane in others)]
+    lines += [_list_names(state, others) for state in dict.fromkeys(lane.state for lane in others)]
     return join(el("div", title, class_="group"), *lines)
 
 
@@ -196,7 +196,7 @@ def _with_short_names(lanes: list[Lane]) -> list[Lane]:
     return [replace(lane, name=lane.name.partition(".")[0]) for lane in lanes]
 
 
-def _listed(state: str, lanes: list[Lane]) -> Markup:
+def _list_names(state: str, lanes: list[Lane]) -> Markup:
     names = [lane.name for lane in lanes if lane.state == state]
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     return el("div", f"{len(names)} {state}: {', '.join(names[:NAMES])}{more}", class_="more")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Names a risk as no risk may be named."""
 
-from runup.sandbox.scenario.misbehaviour import report, risk, stay, write
+from runup.sandbox.scenario.misbehaviour import report, risk, wait_for_sigterm, write
 
 write(report(risks=[risk(name="some risk; with spaces")]))
-stay()
+wait_for_sigterm()

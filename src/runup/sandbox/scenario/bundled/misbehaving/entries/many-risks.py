@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes 501 risks, more than the API takes in all."""
 
-from runup.sandbox.scenario.misbehaviour import report, risk, stay, write
+from runup.sandbox.scenario.misbehaviour import report, risk, wait_for_sigterm, write
 
 write(report(risks=[risk(name=f"Risk{number}") for number in range(501)]))
-stay()
+wait_for_sigterm()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Puts a symbolic link where the report should be."""
 
-from runup.sandbox.scenario.misbehaviour import place, stay
+from runup.sandbox.scenario.misbehaviour import report_path, wait_for_sigterm
 
-path = place()
+path = report_path()
 path.unlink(missing_ok=True)
 path.symlink_to("/etc/passwd")
-stay()
+wait_for_sigterm()

@@ -3,8 +3,8 @@
 
 import json
 
-from runup.sandbox.scenario.misbehaviour import place, report, stay
+from runup.sandbox.scenario.misbehaviour import report, report_path, wait_for_sigterm
 
 text = json.dumps(report())
-place().write_text(text[: len(text) // 2])
-stay()
+report_path().write_text(text[: len(text) // 2])
+wait_for_sigterm()

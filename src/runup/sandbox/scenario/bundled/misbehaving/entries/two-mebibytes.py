@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a report of 2 MiB, twice what is read."""
 
-from runup.sandbox.scenario.misbehaviour import report, stay, write
+from runup.sandbox.scenario.misbehaviour import report, wait_for_sigterm, write
 
 write(report(message="x" * (2 << 20)))
-stay()
+wait_for_sigterm()

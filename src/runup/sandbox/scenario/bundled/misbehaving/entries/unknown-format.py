@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes a format of tomorrow."""
 
-from runup.sandbox.scenario.misbehaviour import report, stay, write
+from runup.sandbox.scenario.misbehaviour import report, wait_for_sigterm, write
 
 write(report(format="preflight-v9-json"))
-stay()
+wait_for_sigterm()
