@@ -27,7 +27,7 @@ import msgspec
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A process that has taken more than this, MiB, ends after its cluster. With two of them, and what both share, a fleet
+# A process that has grown by more than this, MiB, ends after its cluster. With two of them, and what both share, a fleet
 # of usual dumps stays below 1 GiB.
 _LARGE_MIB = 320
 _TRIES = 2
@@ -180,12 +180,13 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
     for each in inherited:
         # Else the pipe of another process, or this one's own, would never come to its end.
         each.close()
+    at_fork_mib = _peak_mib()
     while True:
         try:
             item = pipe.recv()
         except (EOFError, OSError):
             break
-        answer = _done(work, item)
+        answer = _done(work, item, at_fork_mib)
         try:
             pipe.send(answer)
         except OSError:
@@ -195,7 +196,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
     os._exit(0)
 
 
-def _done(work: Callable[[T], R], item: T) -> _Answer:
+def _done(work: Callable[[T], R], item: T, at_fork_mib: int) -> _Answer:
     try:
         result = work(item)
     except MemoryError:
@@ -204,6 +205,10 @@ def _done(work: Callable[[T], R], item: T) -> _Answer:
         import traceback
 
         return _Answer(None, Lost(f"runup itself failed: {type(error).__name__}: {error}", traceback.format_exc()))
+    return _Answer(result, ends=_peak_mib() - at_fork_mib > _LARGE_MIB)
+
+
+def _peak_mib() -> int:
+    """Returns the most memory that this process has had; a forked one begins with what its parent had then."""
     # Linux counts in KiB, others in bytes.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "linux" else 1024 * 1024)
-    return _Answer(result, ends=peak > _LARGE_MIB)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // (1024 if sys.platform == "linux" else 1024 * 1024)

@@ -11,6 +11,7 @@ import click
 
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError
+from runup.cli.lazy import Command
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -22,7 +23,7 @@ CLEAR, FOUND, UNKNOWN = 0, 2, 3
 _WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
 
 
-@click.command("drain")
+@click.command("drain", cls=Command)
 @click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump; else the cluster, read only.")
 @click.option("--max-unavailable", type=click.IntRange(1), metavar="N", help="As if each pool had this many at once.")
 @click.option("--surge", type=click.IntRange(0), default=0, metavar="N", help="New nodes that come before old ones go.")
