@@ -29,13 +29,18 @@ MAX_XZ_BYTES = 128 * 1024**2
 _PIECE = 64 * 1024
 # must-gather records its start and end in the one, which gives the dump's time, and in the other whose image it was.
 _KEPT = frozenset({"timestamp", "version"})
+# Names of a file at the top of an archive: it may have one folder around all, and `./` counts for nothing.
+_TOP = 2
 
 _CONFIG_MAPS = "config/configmaps/"
 
 
 @contextmanager
-def open_dump(path: Path) -> Iterator[Path]:
-    """Yields the folder of the dump at `path`, unpacked if it is an archive; raises BadDump."""
+def open_dump(path: Path, also: tuple[str, ...] = ()) -> Iterator[Path]:
+    """Yields the folder of the dump at `path`, unpacked if it is an archive; raises BadDump.
+
+    Of an archive of dumps, files whose names end in one of `also` are unpacked, too, if they are at its top.
+    """
     if not path.is_file() or path.suffix in SUFFIXES:
         if path.is_dir():
             check_folder(path)
@@ -43,7 +48,7 @@ def open_dump(path: Path) -> Iterator[Path]:
         return
     folder = Path(tempfile.mkdtemp(prefix="runup-dump-"))
     try:
-        yield _unpack(path, folder / _name(path))
+        yield _unpack(path, folder / _name(path), also)
     finally:
         remove_tree(folder)
 
@@ -56,7 +61,9 @@ def _name(path: Path) -> str:
     return name or "dump"
 
 
-def _is_kept(name: PurePosixPath) -> bool:
+def _is_kept(name: PurePosixPath, also: tuple[str, ...]) -> bool:
+    if name.name.endswith(also) and len(name.parts) <= _TOP:
+        return True
     # An Insights archive has a file for each key of a ConfigMap.
     return name.suffix in SUFFIXES or name.name in _KEPT or _CONFIG_MAPS in "/".join(name.parts[:-1]) + "/"
 
@@ -68,7 +75,7 @@ def _relative_path(name: PurePosixPath) -> PurePosixPath:
     return name.relative_to(name.anchor)
 
 
-def _unpack(path: Path, into: Path) -> Path:
+def _unpack(path: Path, into: Path, also: tuple[str, ...] = ()) -> Path:
     into.mkdir()
     bytes_left, entries_left = MAX_BYTES, MAX_ENTRIES
     try:
@@ -80,7 +87,7 @@ def _unpack(path: Path, into: Path) -> Path:
                     text = f"{path} has more than {MAX_ENTRIES} entries; give the archive of one dump"
                     raise BadDump(text, reason="DumpTooLarge")
                 name = PurePosixPath(entry.name)
-                if not entry.isreg() or not _is_kept(name):
+                if not entry.isreg() or not _is_kept(name, also):
                     continue
                 bytes_left -= entry.size
                 if bytes_left < 0:

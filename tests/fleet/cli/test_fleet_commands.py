@@ -78,6 +78,27 @@ def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) 
         assert re.search(r"nothing is known of them:\n +ruin: ", ran.out)
 
 
+def test_an_archive_of_archives_loses_no_cluster(run: Run, folder: Path) -> None:
+    """Packed dumps in a packed folder are as many clusters as in the folder, also beside dumps that are not packed."""
+    shutil.copytree(folder / "examples" / "plain-kubernetes", folder / "dumps" / "orchard")
+    with tarfile.open(folder / "dumps" / "meadow.tar.gz", "w:gz") as tar:
+        tar.add(folder / "examples" / "plain-kubernetes", "meadow")
+    for around, name in (("dumps", "wrapped.tar"), (".", "bare.tar")):
+        with tarfile.open(folder / name, "w") as tar:
+            tar.add(folder / "dumps", around)
+        ran = run("fleet", "preflight", "--dumps", name, "-o", "json")
+        assert [each["cluster"] for each in json.loads(ran.out)["clusters"]] == ["meadow", "orchard"]
+
+
+def test_the_files_of_a_case_are_not_left_out(run: Run, folder: Path) -> None:
+    """Those before its mark, by name, neither."""
+    (folder / "cases").mkdir()
+    for name in ("a-co.yaml", "a-cv.yaml", "a-node.yaml", "notes.txt"):
+        (folder / "cases" / name).write_text("kind: List\nitems: []\n")
+    told = run("fleet", "preflight", "--dumps", "cases").err
+    assert "left out: notes.txt\n" in told
+
+
 @pytest.mark.parametrize(
     ("typed", "says"),
     [

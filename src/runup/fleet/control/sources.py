@@ -110,7 +110,7 @@ def of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
     """
     if path.is_file() and path.suffix not in SUFFIXES:
         try:
-            with archive.open_dump(path) as unpacked:
+            with archive.open_dump(path, also=_PACKED) as unpacked:
                 yield _in_folder(_top(unpacked), str(path))
         except BadDump as error:
             raise BadFleet(f"--dumps {error.message}") from error
@@ -139,13 +139,14 @@ def _in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]:
         raise BadFleet(
             f"--dumps {typed}: is one dump; give the folder that it is in, or `preflight run --dump {typed}`"
         )
+    cases = [entry.name.removesuffix(_CASE) for entry in entries if entry.name.endswith(_CASE)]
     for entry in entries:
         if entry.name.endswith(_CASE):
             prefix = entry.name.removesuffix(_CASE)
             members.append(Member(prefix, dump=str(entry.with_name(prefix))))
         elif entry.is_dir() or entry.name.endswith(_PACKED):
             members.append(Member(_name(entry), dump=str(entry)))
-        elif not any(entry.name.startswith(f"{member.name}-") for member in members):
+        elif not any(entry.name.startswith(f"{case}-") for case in cases):
             skipped.append(entry.name)
     if not members:
         hint = "; if it is itself a dump: " + f"runup preflight run --dump {typed}" if skipped else ""
