@@ -58,7 +58,9 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
     judged = _judged(connection, flags, access(), paths, now)
     if flags.store:
-        stored(Path(flags.store), [(one.where, one.report, flags.to, one.problem) for one in judged], now)
+        names = [one.where for one in judged] if flags.dumps else [_name_of(connection)]
+        kept = [(name, one.report, flags.to, one.problem) for name, one in zip(names, judged, strict=True)]
+        stored(Path(flags.store), kept, now)
     clusters, notes = results_of(judged, rules, known, now)
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
@@ -139,6 +141,12 @@ def baseline_in(path: str) -> Baseline | None:
         raise CommandError(f"--baseline {path}: is not JSON ({error}); {hint}") from error
     except Terminal as error:
         raise CommandError(f"--baseline {error.message}") from error
+
+
+def _name_of(connection: Connection) -> str:
+    """Returns the name under which a live cluster's reports are kept, as `runup fleet` has it: that of the context."""
+    config = connection.config()
+    return config.context or config.address
 
 
 def stored(folder: Path, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> None:

@@ -1,0 +1,114 @@
+"""Several outputs, kept reports and comparisons as typed, and what is wrong with them before anything is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from tests.cli.commands import Run, Server
+from tests.preflight.cli.test_run_command import CLUSTER, OPERATOR, conditions, dump
+
+from kubekit.kube import config
+from runup.preflight.control import report_store
+
+
+@pytest.fixture
+def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Dumps of a cluster as it was, and without its fault."""
+    monkeypatch.chdir(tmp_path)
+    dump(tmp_path / "before", CLUSTER, OPERATOR)
+    well = {**OPERATOR, "status": {"conditions": conditions(Available="True", Degraded="False")}}
+    dump(tmp_path / "after", CLUSTER, well)
+    return tmp_path
+
+
+def test_three_forms_cost_one_run(two: Path, run: Run) -> None:
+    """Each in its file; without one for the terminal, the text stays there."""
+    ran = run("preflight", "run", "--dump", "before", "-o", "json=a.json,junit=a.xml", "-o", "markdown=a.md")
+    assert ran.out.startswith("Preflight of 4.16.0 from 4.15.3: ")
+    names = {risk["name"] for risk in json.loads((two / "a.json").read_text())["risks"]}
+    cases = {case.get("name") for case in ElementTree.parse(two / "a.xml").getroot().iter("testcase")}
+    assert "ClusterOperatorDegraded-dns" in names & cases
+    assert "**ClusterOperatorDegraded-dns**" in (two / "a.md").read_text()
+    alone = run("preflight", "run", "--dump", "before", "-o", "json").out
+    assert json.loads(alone) == json.loads((two / "a.json").read_text())
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "two for the terminal": (("-o", "json,yaml"), "json and yaml cannot both go to the terminal"),
+    "two for one file": (("-o", "json=x", "-o", "junit=x"), "json and junit cannot both go to x"),
+    "no file": (("-o", "json="), "'json=' has no file"),
+    "no such form": (("-o", "pdf=x"), "'pdf' is not one of"),
+    "no such folder": (("-o", "json=no/x"), "there is no folder no for no/x; make it first"),
+    "a folder": (("-o", "json=before"), "before is a folder; name a file in it"),
+    "a baseline that is not there": (("--baseline", "no.json"), "--baseline no.json: cannot be read"),
+    "a baseline that is none": (("--baseline", "before/0.json"), "before/0.json is not a baseline"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), WRONG.values(), ids=list(WRONG))
+def test_what_cannot_be_written_or_read(two: Path, run: Run, words: tuple[str, ...], said: str) -> None:
+    """One error, and no file."""
+    ran = run("preflight", "run", "--dump", "before", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert {entry.name for entry in two.iterdir()} == {"before", "after"}
+
+
+def test_a_baseline_of_a_dump_under_another_name(two: Path, run: Run) -> None:
+    """What it has is known; without it everything counts."""
+    run("preflight", "run", "--dump", "before", "-o", "json=last.json")
+    assert run("preflight", "run", "--dump", "before").code == 2
+    shutil.copytree(two / "before", two / "must-gather.2")
+    assert run("preflight", "run", "--dump", "must-gather.2", "--baseline", "last.json").code == 0
+    run("preflight", "run", "--dump", "after", "-o", "json=well.json")
+    assert run("preflight", "run", "--dump", "must-gather.2", "--baseline", "well.json").code == 2
+
+
+@pytest.mark.parametrize("form", ["dumps", "outputs", "kept", "days"])
+def test_a_risk_that_went(two: Path, run: Run, form: str) -> None:
+    """In whatever form the two results are."""
+    run("preflight", "run", "--dump", "before", "--dump", "after", "--store", "kept")
+    words: tuple[str | Path, ...] = ("before", "after")
+    if form == "outputs":
+        for name in words:
+            run("preflight", "run", "--dump", name, "-o", f"json={name}.json")
+        words = ("before.json", "after.json")
+    elif form == "kept":
+        words = tuple(report_store.reports_of(two / "kept", str(name))[0].path for name in words)
+    elif form == "days":
+        words = ("before@2026-01-14", "after@2026-01-14", "--store", "kept")
+    told = json.loads(run("preflight", "compare", *words, "-o", "json").out)
+    assert [risk["name"] for risk in told["gone"]] == ["ClusterOperatorDegraded-dns"]
+    assert told["new"] == []
+
+
+STORED: dict[str, tuple[tuple[str, ...], str]] = {
+    "a day before all": (
+        ("before@2020-01-01", "after"),
+        "before@2020-01-01: the store kept has no report of before until the end of that day",
+    ),
+    "a day of nobody": (("yesterday", "today"), "yesterday: which cluster is meant is not said (--cluster NAME)"),
+    "no such cluster": (("x", "after"), "x: is not in the store kept, which has reports of after, before"),
+    "no such day": (("before@2026-02-30", "after"), "2026-02-30: is not a day such as 2026-11-22"),
+    "no report of that target": (("before", "after", "--to", "4.19.0"), "has no report of 4.19.0 of before"),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), STORED.values(), ids=list(STORED))
+def test_what_the_store_does_not_have(two: Path, run: Run, words: tuple[str, ...], said: str) -> None:
+    """The word that was typed, and what there is."""
+    run("preflight", "run", "--dump", "before", "--dump", "after", "--store", "kept")
+    ran = run("preflight", "compare", *words, "--store", "kept")
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+
+
+def test_a_live_cluster_is_kept_by_the_name_of_its_context(server: Server, run: Run, tmp_path: Path) -> None:
+    """As a fleet has it: reports of two clusters in one folder are not those of one."""
+    server.set_cluster_version(status={"desired": {"version": "5.0.0", "image": "quay.io/x@sha256:1"}})
+    run("preflight", "run", "--kubeconfig", server.kubeconfig, "--to", "5.1.0", "--store", tmp_path / "kept")
+    assert report_store.clusters_in(tmp_path / "kept") == (config.load(str(server.kubeconfig)).context,)
