@@ -271,7 +271,11 @@ def test_nothing_reaches_the_terminal(command: str, run: Run, hostile: Server) -
         ran = run(*command.split(), *words, *connected)
         assert not is_hazardous(ran.out), (words, ran.out)
         assert not is_hazardous(ran.err), (words, ran.err)
-        if words[-2:] in (("-o", "json"), ("-o", "yaml")) and command not in ("version", "upgrade status", "fleet status"):
+        if words[-2:] in (("-o", "json"), ("-o", "yaml")) and command not in (
+            "version",
+            "upgrade status",
+            "fleet status",
+        ):
             read = (json.loads if "json" in words else yaml.safe_load)(ran.out)
             assert EVIL in "".join(_texts(read))
 

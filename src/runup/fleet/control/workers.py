@@ -27,8 +27,8 @@ import msgspec
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A process that has grown by more than this, MiB, ends after its cluster. With two of them, and what both share, a fleet
-# of usual dumps stays below 1 GiB.
+# A process that has grown by more than this, MiB, ends after its cluster. With two of them, and what both share, a
+# fleet of usual dumps stays below 1 GiB.
 _LARGE_MIB = 320
 _TRIES = 2
 _END_S = 5.0
