@@ -5,19 +5,21 @@ It is a sandbox's API server of its own; a rehearsal then copies it by get and l
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.applying.control.release_folders import namespace, operator, write_release
-from tests.operator.operator_world import any_crd
+from tests.operator.operator_world import DEADLINE_S, any_crd
 
 from kubekit.api.scheme import Resource
-from kubekit.kube import calls
+from kubekit.kube import calls, discovery
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_kubeconfig
+from kubekit.kube.errors import NotFound
 from kubesandbox.apiserver.server import ApiServer
 from runup.applying.control.payloads import read_folder
 from runup.applying.decide.rendering import ClusterValues, render
@@ -68,21 +70,26 @@ def definitions() -> list[JSON]:
 class World:
     """The cluster, as somebody with all rights reaches it."""
 
-    def __init__(self, server: ApiServer, client: Client) -> None:
-        self.server = server
+    def __init__(self, kubeconfig: Path, client: Client) -> None:
+        self.kubeconfig = kubeconfig
         self.client = client
 
-    def resource(self, obj: JSON) -> Resource:
-        """The resource of an object's kind."""
-        group, _, version = obj["apiVersion"].rpartition("/")
-        kinds = self.server.kinds
-        kind = next(k for k in kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
-        return Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
+    async def resource(self, obj: JSON) -> Resource:
+        """The resource of an object's kind, once it is served: a real server takes a moment after a definition."""
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                with suppress(NotFound, StopIteration):
+                    served = await self.client.send(discovery.served(obj["apiVersion"]))
+                    found = next((each for each in served if each.kind == obj["kind"]), None)
+                    if found is not None:
+                        await self.client.send(calls.list_raw(found, limit=1))
+                        return found
+                await asyncio.sleep(0.02)
 
     async def apply(self, *objects: JSON, manager: str = OPERATOR) -> None:
         """Applies objects as an operator does, and sets the status that is given with one."""
         for obj in objects:
-            resource, spec = self.resource(obj), {key: value for key, value in obj.items() if key != "status"}
+            resource, spec = await self.resource(obj), {key: value for key, value in obj.items() if key != "status"}
             await self.client.send(calls.apply(resource, spec, field_manager=manager, force=True))
             if obj["kind"] in _WITH_STATUS:
                 name, status = obj["metadata"], {"status": obj["status"]}
@@ -101,26 +108,30 @@ class World:
         """Changes an object as a user does."""
         metadata = obj["metadata"]
         call = calls.merge_patch(
-            self.resource(obj), metadata["name"], patch, metadata.get("namespace", ""), field_manager=manager
+            await self.resource(obj), metadata["name"], patch, metadata.get("namespace", ""), field_manager=manager
         )
         await self.client.send(call)
 
     async def source(self) -> ClusterSource:
         """What a rehearsal reads of the cluster."""
-        return await cluster_source.of_cluster(load_kubeconfig(str(self.server.kubeconfig)))
+        return await cluster_source.of_cluster(load_kubeconfig(str(self.kubeconfig)))
 
 
 @asynccontextmanager
 async def world(folder: Path, *objects: JSON) -> AsyncIterator[World]:
     """A cluster at SOURCE, with `objects` as its operator applied them."""
-    async with (
-        ApiServer(data=folder / "cluster") as server,
-        Client(load_kubeconfig(str(server.kubeconfig))) as client,
-    ):
-        made = World(server, client)
+    async with ApiServer(data=folder / "cluster") as server, populated(server.kubeconfig, *objects) as made:
+        yield made
+
+
+@asynccontextmanager
+async def populated(kubeconfig: Path, *objects: JSON) -> AsyncIterator[World]:
+    """The cluster of a server that is running, and empty."""
+    async with Client(load_kubeconfig(str(kubeconfig))) as client:
+        made = World(kubeconfig, client)
         await made.apply(*definitions())
         await made.apply(CLUSTER_VERSION)
-        version = made.resource(CLUSTER_VERSION)
+        version = await made.resource(CLUSTER_VERSION)
         answer = await client.send(calls.merge_patch(version, "version", {"status": STATUS}, subresource="status"))
         await made.apply_release(answer["metadata"]["uid"], namespace(), *objects)
         yield made

@@ -107,7 +107,7 @@ async def test_the_cluster_is_only_read(tmp_path: Path) -> None:
     async with world(tmp_path, VALUES) as cluster:
         source = await cluster.source()
         await rehearse(source, wanted(tmp_path, changed(VALUES, "data.mode", "slow")), SystemClock())
-        value = await cluster.client.send(calls.get_raw(cluster.resource(VALUES), "values", NAMESPACE))
+        value = await cluster.client.send(calls.get_raw(await cluster.resource(VALUES), "values", NAMESPACE))
     for line in (tmp_path / "cluster" / "audit.log").read_text().splitlines():
         event = json.loads(line)
         if event.get("userAgent", "").startswith("runup-rehearse"):

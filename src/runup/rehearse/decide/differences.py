@@ -21,6 +21,8 @@ _SERVERS = frozenset(
     | {"deletionGracePeriodSeconds"}
 )
 _OWN_LABELS = frozenset({"release.openshift.io/manifest"})
+# Of definitions that are being deleted; the sandbox's API server has it from the beginning.
+_SERVERS_FINALIZERS = frozenset({"customresourcecleanup.apiextensions.k8s.io"})
 # Fields that name an item of a list, in the order in which they are tried.
 _NAMES = ("name", "containerPort", "port", "mountPath", "devicePath", "type", "key", "ip", "topologyKey")
 # A schema has thousands of fields; what its change means for stored objects is told of these.
@@ -52,6 +54,9 @@ def essence(obj: JSON) -> JSON:
     metadata.pop("labels", None)
     if labels:
         metadata["labels"] = labels
+    finalizers = [each for each in metadata.pop("finalizers", None) or () if each not in _SERVERS_FINALIZERS]
+    if finalizers:
+        metadata["finalizers"] = finalizers
     kept = {key: value for key, value in obj.items() if key not in {"status", "metadata"}}
     return {**kept, "metadata": metadata}
 
