@@ -72,6 +72,13 @@ def read(data: bytes, *, packs: bool = False) -> JSON | None:
     return {key: value for key, value in head.items() if value} | {"items": items}
 
 
+def packed(obj: JSON) -> JSON:
+    """Returns an object with its apiVersion, kind, name and namespace, and all of it as text."""
+    names = {key: value for key, value in obj["metadata"].items() if key in ("name", "namespace")}
+    head = {"apiVersion": obj["apiVersion"], "kind": obj["kind"]}
+    return {**head, "metadata": names, PACKED: msgspec.json.encode(obj)}
+
+
 def unpacked(obj: JSON) -> JSON:
     """Returns the object of a packed item, or any other object as it is."""
     text = obj.get(PACKED)

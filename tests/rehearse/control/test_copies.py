@@ -258,3 +258,17 @@ async def test_capabilities_that_the_update_turns_on(there: bool, expected: Acti
         await cluster.edit(CLUSTER_VERSION, {"spec": {"capabilities": {"baselineCapabilitySet": "None"}}})
         result = await rehearsed(cluster, tmp_path, moved)
     assert [each.action for each in result.changes if each.identity.name == "values"] == [expected] * there
+
+
+async def test_kinds_of_many_objects(tmp_path: Path) -> None:
+    """A kind that takes several pages is read in full, and copied as it is."""
+    async with world(tmp_path) as cluster:
+        for number in range(501):
+            await cluster.apply(changed(VALUES, "metadata.name", f"values-{number}"), manager="shop")
+        source = await cluster.source()
+        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+            last = copy.get(Identity("", "ConfigMap", NAMESPACE, "values-500"))
+        original = await cluster.client.send(calls.get_raw(await cluster.resource(VALUES), "values-500", NAMESPACE))
+    assert last is not None
+    del last["metadata"]["resourceVersion"], original["metadata"]["resourceVersion"]
+    assert last == original
