@@ -104,6 +104,16 @@ class World:
         manifests = [Manifest.of("", each, obj) for each, obj in zip(identities, objects, strict=True)]
         await self.apply(*(render(task, ClusterValues(owner_uid=uid)).object for task in tasks_of(manifests)))
 
+    async def owned_by(self, owner: JSON, obj: JSON) -> JSON:
+        """The object as the owner's controller makes it."""
+        metadata = owner["metadata"]
+        found = await self.client.send(
+            calls.get_raw(await self.resource(owner), metadata["name"], metadata.get("namespace", ""))
+        )
+        reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"]}
+        references = [{**reference, "uid": found["metadata"]["uid"]}]
+        return {**obj, "metadata": {**obj["metadata"], "ownerReferences": references}}
+
     async def edit(self, obj: JSON, patch: JSON, manager: str = USER) -> None:
         """Changes an object as a user does."""
         metadata = obj["metadata"]

@@ -130,7 +130,7 @@ def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:
         pytest.param(
             ("--release-dir", RELEASE, "--operators", "stuck:x"), "has no ClusterOperator x", id="unknown operator"
         ),
-        pytest.param(("--to-kubernetes", "newest"), "is not a version of Kubernetes such as 1.36", id="no version"),
+        pytest.param(("--to-kubernetes", "1.36"), "its Kubernetes comes with a release", id="a cluster of releases"),
         pytest.param(
             ("--release-dir", RELEASE, "--max-objects", "5"), "more than 5 objects; raise --max-objects", id="too many"
         ),
@@ -139,6 +139,19 @@ def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:
 def test_errors_name_the_way_out(words: tuple[str, ...], told: str, run: Run) -> None:
     """An error names what was typed, and what to type instead."""
     ran = run("rehearse", "--dump", DUMP, *words)
+    assert (ran.code, told in ran.err) == (1, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        pytest.param("newest", "'newest' is not a version of Kubernetes such as 1.36", id="no version"),
+        pytest.param("1.33", "the cluster runs 1.34.0 already", id="an older one"),
+    ],
+)
+def test_versions_of_kubernetes(version: str, told: str, run: Run) -> None:
+    """What is no version, or no newer one, is named."""
+    ran = run("rehearse", "--dump", "examples/plain-kubernetes", "--to-kubernetes", version)
     assert (ran.code, told in ran.err) == (1, True), ran.err
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.applying.control.release_folders import NAMESPACE, config_map
-from tests.rehearse.control.test_seeded_releases import VALUES, changed, widget, widgets
+from tests.rehearse.control.test_seeded_releases import DENY, POLICY, VALUES, changed, widget, widgets
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION, findings, rehearsed, wanted, world
 
 from kubekit.kube import calls
@@ -272,3 +272,15 @@ async def test_kinds_of_many_objects(tmp_path: Path) -> None:
     assert last is not None
     del last["metadata"]["resourceVersion"], original["metadata"]["resourceVersion"]
     assert last == original
+
+
+async def test_what_comes_after_a_refusal_is_counted(tmp_path: Path) -> None:
+    """An operator would not reach the objects of later run levels, and those after it in its own."""
+    policy = changed(POLICY, "spec.validations.0.expression", "object.metadata.name != 'values'")
+    async with world(tmp_path, VALUES) as cluster:
+        await cluster.apply(policy, DENY, manager="shop")
+        after = [changed(VALUES, "metadata.name", f"later-{number}") for number in range(2)]
+        result = await rehearsed(cluster, tmp_path, changed(VALUES, "data.mode", "slow"), *after)
+    # The namespace comes before; two later ConfigMaps and the operator b come after.
+    assert [(each.identity.name, each.index, each.behind) for each in result.refusals] == [("values", 2, 3)]
+    assert [each.action for each in result.changes if each.identity.name.startswith("later")] == [Action.CREATE] * 2

@@ -12,6 +12,8 @@ import pytest
 from tests.applying.control.release_folders import NAMESPACE, config_map, definition, deployment, manifest
 from tests.rehearse.rehearsed_world import findings, rehearsed, world
 
+from runup.applying.decide.task import DELETE
+
 JSON = dict[str, Any]
 SIZE = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}}}
 
@@ -151,6 +153,7 @@ class Case:
     found: dict[str, str] = field(default_factory=dict)
     users: list[JSON] = field(default_factory=list)
     edits: list[tuple[JSON, JSON]] = field(default_factory=list)
+    owned: list[tuple[JSON, JSON]] = field(default_factory=list)
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -288,6 +291,23 @@ CASES: dict[str, Callable[[], Case]] = {
             annotations={"release.openshift.io/delete": "true"})],
         {"RehearsalDeletes": "True"},
     ),
+    "a namespace that goes with what users put into it": lambda: Case(
+        [manifest("v1", "Namespace", "old")],
+        [manifest("v1", "Namespace", "old", annotations={"release.openshift.io/delete": "true"})],
+        {"RehearsalDeletes": "True", "RehearsalVanishes-old": "True"},
+        users=[changed(VALUES, "metadata.namespace", "old")],
+    ),
+    "an owner that goes with what it made": lambda: Case(
+        [WEB],
+        [{**WEB, "metadata": {**WEB["metadata"], "annotations": {**WEB["metadata"]["annotations"], DELETE: "true"}}}],
+        {"RehearsalDeletes": "True", "RehearsalVanishes-openshift-example-web": "True"},
+        owned=[(WEB, changed(VALUES, "metadata.name", "made"))],
+    ),
+    "an object that goes and made nothing": lambda: Case(
+        [WEB],
+        [{**WEB, "metadata": {**WEB["metadata"], "annotations": {**WEB["metadata"]["annotations"], DELETE: "true"}}}],
+        {"RehearsalDeletes": "True"},
+    ),
     "a kind that nobody defines": lambda: Case(
         [],
         [manifest("example.org/v1", "Gadget", "one", NAMESPACE)],
@@ -315,5 +335,7 @@ async def test_what_a_release_breaks(name: str, tmp_path: Path) -> None:
         await cluster.apply(*case.users, manager="shop")
         for obj, patch in case.edits:
             await cluster.edit(obj, patch)
+        for owner, obj in case.owned:
+            await cluster.apply(await cluster.owned_by(owner, obj), manager="shop")
         result = await rehearsed(cluster, tmp_path, *case.target)
     assert findings(result) == case.found

@@ -176,6 +176,11 @@ def _operators(payload: Payload) -> set[str]:
 
 def _of_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
     """Returns what a version of Kubernetes no longer serves of the cluster's own objects."""
+    if source.one("config.openshift.io", "ClusterVersion", "version") is not None:
+        raise CommandError(
+            "the cluster has a ClusterVersion, so its Kubernetes comes with a release: give --to, --to-image or "
+            "--release-dir instead of --to-kubernetes"
+        )
     target, running = _minor(flags.to_kubernetes, "--to-kubernetes"), _minor(source.kubernetes, "the cluster's version")
     if target.minor <= running.minor:
         raise CommandError(f"--to-kubernetes {flags.to_kubernetes}: the cluster runs {source.kubernetes} already")

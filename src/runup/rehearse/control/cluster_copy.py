@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import tempfile
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,37 @@ class ClusterCopy:
             for storage, kind in storages.items()
             for entry in self.server.store.items(storage, namespace)
         ]
+
+    def dependents(self, owners: Mapping[str, Identity]) -> list[tuple[Identity, str]]:
+        """Returns the objects that the garbage collector deletes with objects of these uids, and why.
+
+        Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents. An object with
+        another owner stays.
+        """
+        owned = self._owned() if owners else {}
+        going: list[tuple[Identity, str]] = []
+        gone, waiting = dict(owners), list(owners)
+        while waiting:
+            for identity_, uid, uids in owned.get(waiting.pop(), ()):
+                if uid not in gone and uids <= gone.keys():
+                    gone[uid] = gone[next(iter(uids))]
+                    going.append((identity_, f"its owner {gone[uid]} goes"))
+                    waiting.append(uid)
+        return going
+
+    def _owned(self) -> dict[str, list[tuple[Identity, str, set[str]]]]:
+        """Returns the objects that have owners by the uid of each: with their own uid, and those of all owners."""
+        owned: dict[str, list[tuple[Identity, str, set[str]]]] = {}
+        for kind in {kind.storage: kind for kind in self.server.kinds}.values():
+            for entry in self.server.store.items(kind.storage):
+                if b'"ownerReferences"' not in entry.raw:
+                    continue
+                metadata = entry.load()["metadata"]
+                uids = {str(each.get("uid")) for each in metadata.get("ownerReferences") or ()}
+                row = (Identity(kind.group, kind.kind, entry.namespace, entry.name), str(metadata.get("uid")), uids)
+                for uid in uids:
+                    owned.setdefault(uid, []).append(row)
+        return owned
 
     async def fill(self, source: ClusterSource) -> None:
         """Stores the objects of `source`: definitions first, then what they define."""

@@ -144,6 +144,7 @@ def _turned_on(source: ClusterSource, wanted: Wanted, filters: Filters) -> froze
 
 def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
     found = _Found()
+    owners: dict[str, Identity] = {}
     for task in tasks:
         entry = copy_.entry(task.identity)
         if entry is None:
@@ -156,7 +157,11 @@ def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
             if task.deletes:
                 found.going += [(each, f"its definition {task.identity.name} goes") for each in _of(copy_, definition)]
         elif task.kind == _NAMESPACE and task.deletes:
-            found.going += [(each, "its namespace goes") for each in copy_.within(task.identity.name)]
+            why = f"its namespace {task.identity.name} goes"
+            found.going += [(each, why) for each in copy_.within(task.identity.name)]
+        elif task.deletes:
+            owners[str(entry.load()["metadata"].get("uid") or "")] = task.identity
+    found.going += copy_.dependents(owners)
     return found
 
 

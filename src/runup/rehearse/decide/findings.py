@@ -285,7 +285,8 @@ def _vanished(rehearsal: Rehearsal) -> Iterator[Finding]:
         yield Finding(
             _id("RehearsalVanishes", why.partition(" goes")[0].rpartition(" ")[2]),
             f"{count(len(identities), 'object')} of the cluster vanish, since {why}: {shown}.",
-            severity="critical",
+            # What an owner made goes with it as it should; others' objects in a namespace or of a kind do not.
+            severity="info" if why.startswith("its owner ") else "critical",
             resources=_resources(identities),
             remediation="Keep a copy of them, and move what uses them away first.",
         )
