@@ -14,7 +14,17 @@ from typing import Any
 
 import pytest
 from tests.applying.control.release_folders import NAMESPACE, config_map
-from tests.rehearse.control.test_seeded_releases import DENY, POLICY, VALUES, changed, widget, widgets
+from tests.rehearse.control.test_seeded_releases import (
+    BINDING,
+    DENY,
+    POLICY,
+    VALUES,
+    WEBHOOK,
+    changed,
+    role,
+    widget,
+    widgets,
+)
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION, findings, rehearsed, wanted, world
 
 from kubekit.kube import calls
@@ -284,3 +294,30 @@ async def test_what_comes_after_a_refusal_is_counted(tmp_path: Path) -> None:
     # The namespace comes before; two later ConfigMaps and the operator b come after.
     assert [(each.identity.name, each.index, each.behind) for each in result.refusals] == [("values", 2, 3)]
     assert [each.action for each in result.changes if each.identity.name.startswith("later")] == [Action.CREATE] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "path", "value"),
+    [
+        pytest.param("ClusterRoleBinding", "shop", "subjects", "x", id="subjects that are a word"),
+        pytest.param("ClusterRole", "example-viewer", "rules.0.resources.0", 1.5, id="a resource that is a number"),
+        pytest.param("ValidatingWebhookConfiguration", "guard", "webhooks.0.objectSelector", 7, id="a selector"),
+        pytest.param("ValidatingAdmissionPolicy", "owned", "spec.validations", 1.5, id="validations"),
+        pytest.param("CustomResourceDefinition", "widgets.example.org", "spec.group", None, id="no group"),
+        pytest.param("CustomResourceDefinition", "widgets.example.org", "status.conditions.1", [], id="a condition"),
+        pytest.param("Namespace", NAMESPACE, "status", "Active", id="a namespace's status"),
+        pytest.param("Widget", "mine", "metadata.managedFields", 3, id="managed fields"),
+    ],
+)
+async def test_a_damaged_object_ends_nothing(kind: str, name: str, path: str, value: Any, tmp_path: Path) -> None:
+    """An object that no server can have held is named, and its kind is not known in full."""
+    release = [widgets(properties={}), role("get"), VALUES]
+    async with world(tmp_path, *release) as cluster:
+        await cluster.apply(widget(), BINDING, POLICY, DENY, WEBHOOK, manager="shop")
+        source = await cluster.source()
+    objects = [
+        changed(obj, path, value) if (obj["kind"], obj["metadata"]["name"]) == (kind, name) else obj
+        for obj in source.objects
+    ]
+    result = await rehearse(replace(source, objects=objects), wanted(tmp_path, *release), SystemClock())
+    assert f"{kind} {name}" in [each.kind for each in result.account.left_out]

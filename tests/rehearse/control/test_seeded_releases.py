@@ -25,10 +25,11 @@ def changed(obj: JSON, path: str, value: Any) -> JSON:
     at: Any = result
     for step in parents:
         at = at[int(step)] if isinstance(at, list) else at[step]
+    key = int(last) if isinstance(at, list) else last
     if value is None:
-        del at[last]
+        del at[key]
     else:
-        at[last] = value
+        at[key] = value
     return result
 
 

@@ -25,6 +25,7 @@ from kubesandbox.apiserver.metadata import encoder
 from kubesandbox.apiserver.objects import restoring
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
+from kubesandbox.apiserver.schema import DecodeError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.apiserver.store import Conflict, Entry
@@ -53,6 +54,8 @@ class ClusterCopy:
         self.left_out: list[LeftOut] = []
         # Admission policies that the copy's API server could only get wrong.
         self.not_evaluated: list[LeftOut] = []
+        # Group and kind of objects that could not be copied.
+        self.damaged: set[tuple[str, str]] = set()
         # Definitions that the source lacks: kinds by `GROUP/KIND`.
         self.invented: set[tuple[str, str]] = set()
 
@@ -118,11 +121,11 @@ class ClusterCopy:
     async def fill(self, source: ClusterSource) -> None:
         """Stores the objects of `source`: definitions first, then what they define."""
         objects = source.objects
-        definitions = [unpacked(obj) for obj in objects if identity(obj)[:2] == DEFINITION]
-        known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions if "spec" in d}
+        definitions = self._usable(unpacked(obj) for obj in objects if identity(obj)[:2] == DEFINITION)
+        known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
         more = [_renamed(each, source) for each in missing_definitions(objects, definitions)]
         self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in more} - known
-        await self._store([_established(each, self.server.clock) for each in (*definitions, *more)])
+        await self._store([*definitions, *(_established(each, self.server.clock) for each in more)])
         await self._store(_namespaces(objects))
         await self._store(obj for obj in objects if identity(obj)[:2] != DEFINITION and self._is_evaluated(obj))
 
@@ -137,6 +140,29 @@ class ClusterCopy:
         if why:
             self.not_evaluated.append(LeftOut(f"{kind} {name}", why))
         return not why
+
+    def _usable(self, definitions: Iterable[JSON]) -> list[JSON]:
+        """Returns the definitions that have what the API requires; the others are told as left out."""
+        usable = []
+        for each in definitions:
+            try:
+                spec = each["spec"]
+                names = [spec["group"], spec["names"]["kind"], spec["names"]["plural"], spec["versions"][0]["name"]]
+                if all(isinstance(name, str) and name for name in names):
+                    usable.append(_established(self._read(self._of_definitions, each), self.server.clock))
+                    continue
+                why = "a name in its spec is not text"
+            except (DecodeError, KeyError, IndexError, TypeError) as error:
+                why = f"it is not a definition: {error or type(error).__name__}"
+            self.damaged.add(DEFINITION)
+            self.left_out.append(LeftOut(f"CustomResourceDefinition {each['metadata']['name']}", why, 1))
+        return usable
+
+    @property
+    def _of_definitions(self) -> Kind:
+        kind = self.kind_of(*DEFINITION)
+        assert kind is not None
+        return kind
 
     async def _store(self, objects: Iterable[JSON]) -> None:
         batch: list[Any] = []
@@ -163,12 +189,25 @@ class ClusterCopy:
         kinds = self.server.kinds
         return next((k for k in kinds if (k.group, k.version, k.kind) == (group, version, kind_name)), None)
 
+    def _read(self, kind: Kind, obj: JSON) -> JSON:
+        """Returns the object as a server's codec reads it. Raises DecodeError for one that no server can have held."""
+        if not kind.custom:
+            typed, unknown = self.server.schemas.decode(kind, obj)
+            # A field that a newer server knows is kept.
+            return obj if unknown else typed
+        # Of a custom resource nothing may be pruned here, but its metadata are typed as everybody's.
+        config_map = self.kind_of("", "ConfigMap")
+        assert config_map is not None
+        of_metadata = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": obj["metadata"]}
+        return {**obj, "metadata": self.server.schemas.decode(config_map, of_metadata)[0]["metadata"]}
+
     async def _put(self, kind: Kind, obj: JSON) -> None:
         server = self.server
         obj = dict(unpacked(obj))
         obj["metadata"] = dict(obj["metadata"])
-        restoring.stamp(kind, obj, server.clock.now())
         try:
+            obj = self._read(kind, obj)
+            restoring.stamp(kind, obj, server.clock.now())
             obj = obj if kind.custom else server.schemas.default(kind, obj)
             stored = to_stored(kind, obj)
             name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
@@ -176,9 +215,10 @@ class ClusterCopy:
             await server.store.put(
                 kind.storage, namespace, name, stored, expected=there.rv if there else 0, encode=encoder(kind)
             )
-        except (Conflict, ApiError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except (Conflict, ApiError, DecodeError, ValueError, TypeError, KeyError, AttributeError) as error:
             # Somebody else's object may be of any form; what cannot be stored is told, and nothing is concluded of it.
             named = f"{kind.kind} {obj['metadata'].get('name')}"
+            self.damaged.add((kind.group, kind.kind))
             self.left_out.append(LeftOut(named, f"it could not be copied: {error or type(error).__name__}", 1))
 
 
@@ -215,7 +255,8 @@ def asks_authorizer(policy: JSON) -> bool:
     """Returns whether an expression of a policy uses the variable `authorizer`."""
     spec = policy.get("spec")
     members = ("validations", "matchConditions", "variables", "auditAnnotations")
-    rows = [row for name in members for row in (spec.get(name) if isinstance(spec, dict) else None) or ()]
+    lists = [spec.get(name) for name in members] if isinstance(spec, dict) else []
+    rows = [row for each in lists if isinstance(each, list) for row in each]
     texts = [str(value) for row in rows if isinstance(row, dict) for value in row.values()]
     return any(AUTHORIZER.search(text) for text in texts)
 

@@ -59,6 +59,8 @@ class ClusterSource:
     kubernetes: str = ""
     # Group and kind of what its definitions define.
     defined: frozenset[tuple[str, str]] = frozenset()
+    # Group and kind of which an object could not be copied.
+    damaged: frozenset[tuple[str, str]] = frozenset()
 
     def one(self, group: str, kind: str, name: str) -> JSON | None:
         """Returns the cluster-scoped object of that identity, or None."""
@@ -67,6 +69,8 @@ class ClusterSource:
 
     def knows(self, group: str, kind: str, namespace: str = "") -> bool:
         """Returns whether every object of a kind is in the source, in that namespace or in the cluster."""
+        if (group, kind) in self.damaged:
+            return False
         plural = self.plurals.get((group, kind))
         if plural is not None:
             return self.collected.covers((group, plural), namespace)
@@ -233,9 +237,8 @@ def _named(group: str, plural: str) -> str:
 def defined_in(objects: Iterable[JSON]) -> frozenset[tuple[str, str]]:
     """Returns group and kind of what the definitions among `objects` define."""
     specs = (unpacked(obj).get("spec") for obj in objects if obj["kind"] == "CustomResourceDefinition")
-    return frozenset(
-        (str(spec.get("group")), str((spec.get("names") or {}).get("kind"))) for spec in specs if isinstance(spec, dict)
-    )
+    pairs = ((spec.get("group"), spec.get("names")) for spec in specs if isinstance(spec, dict))
+    return frozenset((str(group), str(names.get("kind"))) for group, names in pairs if isinstance(names, dict))
 
 
 def numbers(objects: list[JSON]) -> tuple[tuple[str, int], ...]:

@@ -6,12 +6,14 @@ outside of the copy's temporary folder.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubekit.api import codec
+from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
 from kubesandbox.apiserver.store import Entry
@@ -58,6 +60,8 @@ _DECIDING = (
 )
 _NAMESPACE = ("", "Namespace")
 TIME_LIMIT_S = 600.0
+# Seconds for what is not applying: to make the copy, and to look at what became of it.
+REST_LIMIT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +89,26 @@ class _Found:
 
 
 async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
-    """Returns what the update comes to on a copy of `source`. Raises OSError if the copy cannot be made."""
+    """Returns what the update comes to on a copy of `source`.
+
+    Raises OSError if the copy cannot be made, and Terminal if it takes too long to be made or looked through.
+    """
+    try:
+        async with asyncio.timeout(wanted.limit_s + REST_LIMIT_S):
+            return await _rehearse(source, wanted, clock)
+    except TimeoutError:
+        text = f"copying the cluster and looking through it took more than {REST_LIMIT_S:g} s"
+        raise Terminal(f"{text}; rehearse on a dump of fewer namespaces", reason="RehearsalTooLong") from None
+
+
+async def _rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
     deadline = clock.monotonic() + wanted.limit_s
     account = account_of(source)
     version = codec.convert(ClusterVersion, source.one("config.openshift.io", "ClusterVersion", "version") or {})
     tasks = tasks_of(_manifests(source, wanted, version))
     async with copied(source, clock, account=wanted.account) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
+        source = replace(source, damaged=frozenset(copy_.damaged))
         found = _look_before(copy_, tasks)
         stand_ins = StandIns(copy_, copy_.client, clock, wanted.stuck)
         run = ReleaseRun(

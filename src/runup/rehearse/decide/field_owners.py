@@ -34,10 +34,10 @@ def item_shown(segment: str) -> str:
 
 def owners_of(obj: JSON) -> Owners:
     """Returns who owns which fields of the object, without those of its status."""
-    entries = (obj.get("metadata") or {}).get("managedFields") or ()
+    entries = (obj.get("metadata") or {}).get("managedFields")
     return [
         (str(entry.get("manager") or ""), fields)
-        for entry in entries
+        for entry in (entries if isinstance(entries, list) else ())
         if isinstance(entry, dict)
         and not entry.get("subresource")
         and isinstance(fields := entry.get("fieldsV1"), dict)
@@ -69,6 +69,15 @@ def _step(fields: Mapping[str, Any], segment: str) -> Any:
     wanted = json.loads(segment.removeprefix("k:")).items()
     for key, below in fields.items():
         # Items may be told apart by more than one field: a port by its number and protocol.
-        if key.startswith("k:") and wanted <= json.loads(key.removeprefix("k:")).items():
+        if key.startswith("k:") and wanted <= _keys(key).items():
             return below
     return None
+
+
+def _keys(segment: str) -> Mapping[str, Any]:
+    """Returns the fields by which an item is told apart; none if somebody else's text is not JSON."""
+    try:
+        keys = json.loads(segment.removeprefix("k:"))
+    except ValueError:
+        return {}
+    return keys if isinstance(keys, dict) else {}

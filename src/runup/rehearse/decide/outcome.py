@@ -203,8 +203,8 @@ class Unserved:
 class Rehearsal:
     """All that a rehearsal came to. `tasks` is the number of the release's tasks, `tried` how many were carried out.
 
-    `not_evaluated` are admission policies, by kind and name, and why the copy has them not. `too_late` is why it ended
-    early, empty if it did not. `vanished` are the objects that go with what was deleted.
+    `not_evaluated` are admission policies, by kind and name, and why the copy does not have them. `too_late` is why it
+    ended early, empty if it did not. `vanished` are the objects that go with what was deleted.
     """
 
     account: CopyAccount
