@@ -22,7 +22,7 @@ from kubekit.kube import calls
 from kubekit.kube.errors import ApiError, Invalid, NotFound
 from kubekit.kube.request import Call
 from runup.applying.control import object_requests
-from runup.applying.decide.rendering import ClusterValues, rendered
+from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import tasks_of
 from runup.rehearse.decide import differences, refusals
 from runup.rehearse.decide.outcome import Action
@@ -79,7 +79,7 @@ async def applied(cluster: World, folder: Path, uid: str, *objects: JSON) -> tup
     paths: dict[str, list[str]] = {}
     refused: dict[Identity, str] = {}
     for task in tasks:
-        obj = rendered(task, ClusterValues(owner_uid=uid)).object
+        obj = render(task, ClusterValues(owner_uid=uid)).object
         resource = await cluster.resource(obj)
         at = calls.get_raw(resource, task.identity.name, task.identity.namespace)
         try:
