@@ -107,7 +107,7 @@ def python_base() -> BuiltImage:
     key = hashlib.sha256(" ".join((SUITE, *PACKAGES, _HOOK)).encode()).hexdigest()[:12]
     layout = build.folder_of_caches() / f"images-{key}"
     if not (layout / "index.json").exists():
-        archive = _bootstrapped()
+        archive = bootstrapped(PACKAGES, _HOOK)
         layer = Layer(gzip.compress(archive, compresslevel=6, mtime=0), sha256(archive))
         build_image(layout, [layer], tag="python", config=Execution(env=("PATH=/usr/sbin:/usr/bin:/sbin:/bin",)))
     image = open_image(Layout.open(layout), "python")
@@ -167,13 +167,17 @@ def pause(layout: Path) -> BuiltImage:
     )
 
 
-def _bootstrapped() -> bytes:
+def bootstrapped(packages: Sequence[str], hook: str) -> bytes:
+    """Returns the packages' files as a tar archive, after `hook`, a shell script whose $1 is the folder.
+
+    No package's script is run. Raises Unavailable with what mmdebstrap said.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         target = Path(scratch) / "base.tar"
         source = f"deb [signed-by={_KEYRING}] {_mirror()} {SUITE} main"
-        command = ["mmdebstrap", "--mode=root", "--variant=extract", f"--include={','.join(PACKAGES)}"]
+        command = ["mmdebstrap", "--mode=root", "--variant=extract", f"--include={','.join(packages)}"]
         done = subprocess.run(
-            [*command, f"--extract-hook={_HOOK}", SUITE, str(target), source],
+            [*command, f"--extract-hook={hook}", SUITE, str(target), source],
             capture_output=True,
             text=True,
             check=False,
