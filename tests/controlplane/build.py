@@ -2,7 +2,8 @@
 
 In: the environment. Out: the folder that holds both programs, or `Unavailable` with the reason and the way out.
 `KUBEBUILDER_ASSETS`, where set, names a folder that has them. Otherwise they are built from the Go module beside this
-file into `$XDG_CACHE_HOME/runup/controlplane/KEY`, where KEY hashes the module: another version is another folder.
+file, with RUNUP_KUBERNETES=newest of the versions in `newest.mod` instead of `go.mod`, into
+`$XDG_CACHE_HOME/runup/controlplane/KEY`, where KEY hashes the module: another version is another folder.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PROGRAMS = ("kube-apiserver", "etcd")
-_SOURCES = ("go.mod", "go.sum", "kube-apiserver/main.go", "etcd/main.go")
+KUBERNETES = "RUNUP_KUBERNETES"
+NEWEST = "newest"
+_PROGRAM_SOURCES = ("kube-apiserver/main.go", "etcd/main.go")
 
 
 class Unavailable(Exception):
@@ -55,20 +58,31 @@ def build(environ: Mapping[str, str] = os.environ) -> Path:
     go = shutil.which("go", path=environ.get("PATH"))
     if go is None:
         raise Unavailable("there is no Go to build kube-apiserver and etcd with, and KUBEBUILDER_ASSETS is not set")
-    compile_into(go, folder, HERE, ("./kube-apiserver", "./etcd"), PROGRAMS, environ, version_flags())
+    packages, modfile = ("./kube-apiserver", "./etcd"), mod_file(environ)
+    compile_into(go, folder, HERE, packages, PROGRAMS, environ, version_flags(environ), modfile=modfile)
     return folder
+
+
+def mod_file(environ: Mapping[str, str] = os.environ) -> Path:
+    """The file of the Go module that pins the versions; raises Unavailable if RUNUP_KUBERNETES names no versions."""
+    wanted = environ.get(KUBERNETES, "")
+    if wanted not in ("", NEWEST):
+        raise Unavailable(f"{KUBERNETES}={wanted} is neither empty nor {NEWEST}")
+    return HERE / ("newest.mod" if wanted else "go.mod")
 
 
 def cache(environ: Mapping[str, str]) -> Path:
     """Where the programs of this module's versions are, or would be."""
     base = environ.get("XDG_CACHE_HOME") or str(Path(environ.get("HOME", "~")).expanduser() / ".cache")
-    content = b"\0".join((HERE / name).read_bytes() for name in _SOURCES)
-    return Path(base) / "runup" / "controlplane" / f"{version()}-{hashlib.sha256(content).hexdigest()[:12]}"
+    pinned = mod_file(environ)
+    sources = (pinned, pinned.with_suffix(".sum"), *(HERE / name for name in _PROGRAM_SOURCES))
+    content = b"\0".join(source.read_bytes() for source in sources)
+    return Path(base) / "runup" / "controlplane" / f"{version(environ)}-{hashlib.sha256(content).hexdigest()[:12]}"
 
 
-def version() -> str:
-    """The version of Kubernetes that go.mod pins, `v1.y.z`."""
-    found = re.search(r"k8s\.io/kubernetes (v[0-9.]+)", (HERE / "go.mod").read_text())
+def version(environ: Mapping[str, str] = os.environ) -> str:
+    """The version of Kubernetes that is pinned, `v1.y.z`."""
+    found = re.search(r"k8s\.io/kubernetes (v[0-9.]+)", mod_file(environ).read_text())
     assert found is not None
     return found[1]
 
@@ -81,12 +95,14 @@ def compile_into(
     programs: Sequence[str],
     environ: Mapping[str, str],
     flags: str = "-s -w",
+    *,
+    modfile: Path | None = None,
 ) -> None:
     """Build `packages` of the Go module in `module` into `folder`, unless another process does; raises Unavailable."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(folder.with_suffix(".lock")):
         if not complete(folder, programs):
-            _build(go, folder, module, packages, environ, flags)
+            _build(go, folder, module, packages, environ, flags, modfile or module / "go.mod")
 
 
 def complete(folder: Path, programs: Sequence[str] = PROGRAMS) -> bool:
@@ -94,12 +110,24 @@ def complete(folder: Path, programs: Sequence[str] = PROGRAMS) -> bool:
 
 
 def _build(
-    go: str, folder: Path, module: Path, packages: Sequence[str], environ: Mapping[str, str], flags: str
+    go: str, folder: Path, module: Path, packages: Sequence[str], environ: Mapping[str, str], flags: str, modfile: Path
 ) -> None:
     started = time.monotonic()
     _tell(f"building {folder.name} of {module.name} (minutes, once)")
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".build-") as made:
-        command = [go, "build", "-v", "-trimpath", "-ldflags", flags, "-o", f"{made}/", *packages]
+        command = [
+            go,
+            "build",
+            "-v",
+            "-trimpath",
+            "-modfile",
+            str(modfile),
+            "-ldflags",
+            flags,
+            "-o",
+            f"{made}/",
+            *packages,
+        ]
         # -mod=mod would let the build change go.sum, which pins what is built.
         wanted = {**environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
         code, tail = _run(command, module, wanted, started)
@@ -112,10 +140,10 @@ def _build(
     _tell(f"built in {time.monotonic() - started:.0f} s: {folder}")
 
 
-def version_flags() -> str:
+def version_flags(environ: Mapping[str, str] = os.environ) -> str:
     """Without these /version answers v0.0.0."""
-    package, (_, minor, _) = "k8s.io/component-base/version", version().split(".")
-    values = {"gitVersion": version(), "gitMajor": "1", "gitMinor": minor}
+    package, (_, minor, _) = "k8s.io/component-base/version", version(environ).split(".")
+    values = {"gitVersion": version(environ), "gitMajor": "1", "gitMinor": minor}
     return " ".join(("-s -w", *(f"-X {package}.{name}={value}" for name, value in values.items())))
 
 

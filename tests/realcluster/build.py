@@ -78,9 +78,15 @@ def folder_of_caches(environ: Mapping[str, str] = os.environ) -> Path:
 
 def check_machine() -> None:
     """Raises Unavailable with everything that this machine lacks, and what would help."""
-    lacking = [*_no_rights(), *_no_programs(), *_no_cgroups(), *_no_python()]
+    lacking = [*_another_server(), *_no_rights(), *_no_programs(), *_no_cgroups(), *_no_python()]
     if lacking:
         raise Unavailable("a real cluster cannot run here: " + "; ".join(lacking))
+
+
+def _another_server() -> list[str]:
+    """A kube-controller-manager is of the server's minor version or the one before."""
+    name = build.KUBERNETES
+    return [f"{name}={os.environ[name]} is not of the nodes' version: unset it"] if os.environ.get(name) else []
 
 
 def _no_rights() -> list[str]:
