@@ -45,6 +45,7 @@ def parse_until(text: str, now: datetime) -> datetime:
 
 
 def _parse_end(text: str, now: datetime) -> datetime:
+    """Returns when an acceptance ends: after `12h` or `7d`, at a time, or with a date's last moment."""
     if match := _SPAN.fullmatch(text):
         return now + int(match[1]) * _UNITS[match[2]]
     if _DATE.fullmatch(text):
@@ -175,6 +176,7 @@ def _send(client: SyncClient, change: Data) -> None:
 
 
 def _create(client: SyncClient, data: Mapping[str, str]) -> None:
+    """Creates the ConfigMap of acceptances with `data`, or merges `data` into one that was made meanwhile."""
     metadata = {"name": acceptance.NAME, "namespace": clusters.namespace(), "labels": acceptance.LABELS}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}
     try:

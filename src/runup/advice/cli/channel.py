@@ -44,6 +44,7 @@ def plan(facts: Facts, new: str, *, explicit: bool) -> Plan:
 
 
 def _validate_channel(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
+    """Returns the warnings about setting the channel to `new`, as `oc` words them; raises CommandError to refuse."""
     current, known = facts.channel, ", ".join(facts.channels)
     way_out = "you must pass --allow-explicit-channel to continue\n"
     if not facts.channels:
@@ -96,6 +97,7 @@ def channel(
 
 
 def _show_channel(dump: str, output: str | None) -> None:
+    """Prints the channel of a dump's ClusterVersion, as text or as `output`."""
     from runup.cli import clusterversion_files
 
     facts = read(clusterversion_files.dump(dump).cluster)
@@ -107,6 +109,7 @@ def _show_channel(dump: str, output: str | None) -> None:
 
 
 def _change_channel(connection: Connection, new: str, *, explicit: bool, output: str | None) -> None:
+    """Patches the channel of the live ClusterVersion and prints the result."""
     from kubekit.kube.errors import KubeError
     from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of

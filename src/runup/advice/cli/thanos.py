@@ -54,6 +54,7 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
 
 
 def _get_alerts(client: SyncClient, host: str, authorization: str, now: datetime) -> bytes:
+    """Returns Prometheus' alerts as JSON, read from `host`. Raises OSError unless it answers with 200."""
     from urllib.parse import urlsplit
 
     from kubekit.http.deadline import Deadline

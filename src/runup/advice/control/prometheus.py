@@ -90,6 +90,7 @@ class Prometheus:
         return ["", *due] if alerts and self._with_alerts else due
 
     async def _send_due_queries(self) -> None:
+        """Sends all queries that are due, a few at a time, and reports what has arrived every `TELL_S` seconds."""
         # Bounds the load on the monitoring stack, however many rules there are.
         slots = asyncio.Semaphore(AT_ONCE)
         waiting = {asyncio.create_task(self._run_query(query, slots)) for query in self._due_queries()}
@@ -111,6 +112,7 @@ class Prometheus:
                 await self._alerts()
 
     async def _evaluate(self, query: str) -> Answer:
+        """Returns the answer to one PromQL query; a failure is an answer that says why."""
         try:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
             asked = promql.of_cluster(query, self._cluster_id) if self._hosted else query
@@ -123,6 +125,7 @@ class Prometheus:
             return Answer(self._clock.now(), error=self._server.why("", error))
 
     async def _alerts(self) -> None:
+        """Reads the alerts; when that fails, the known ones stay and the state says why."""
         known = self.state.alerting
         try:
             body = await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD)

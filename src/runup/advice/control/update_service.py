@@ -53,6 +53,7 @@ class UpdateService:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def _query_service(self, query: Query) -> None:
+        """Asks the update service once and keeps the answer, or why there is none."""
         failure = await self._fetch(query)
         now = self._clock.now()
         if failure is None:
@@ -63,6 +64,7 @@ class UpdateService:
         self._on_change()
 
     async def _fetch(self, query: Query) -> Failure | None:
+        """Fetches the graph of `query` and keeps it; returns None, or the failure in the words of RetrievedUpdates."""
         try:
             status, body = await self._get_page(query.uri)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

@@ -142,6 +142,7 @@ def stamp(moment: datetime | None) -> str:
 
 
 def _record(key: str, text: str) -> Acceptance:
+    """Returns the acceptance under one key of the ConfigMap; one that cannot be read has a `problem`."""
     import json
 
     try:
@@ -170,6 +171,7 @@ def _objects(value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _time_member(value: Mapping[str, Any], key: str) -> datetime | None:
+    """Returns the time under `key` in UTC, None if it is empty. Raises ValueError if it has no zone."""
     text = _text_member(value, key)
     if not text:
         return None

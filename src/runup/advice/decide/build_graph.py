@@ -194,6 +194,7 @@ def _group_by_risks(risks: Mapping[Hop, tuple[ConditionalUpdateRisk, ...]]) -> l
 
 
 def _node(release: KnownRelease, channels: Sequence[str], architecture: str) -> JSON:
+    """Returns a release as a node of the graph's JSON."""
     metadata = {CHANNELS: ",".join(channels)} if channels else {}
     metadata |= {"url": release.url} if release.url else {}
     # Only multi-architecture releases carry the key, as in the public graph.

@@ -96,6 +96,7 @@ def _from_graph(
     failure: Failure | None,
     on: _Pass,
 ) -> CurrentAdvice:
+    """Returns the advice that `graph` gives for the current release; on failure what was offered earlier stays."""
     current, due = on.current, on.due
     requested_architecture = spec.desired_update.architecture if spec.desired_update else ""
     here = Version(current.version)

@@ -167,6 +167,7 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
 
 
 def _advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
+    """Returns the updates that `graph` offers from `current`, with and without risks, newest first."""
     here = _current_index(graph, current, channel)
     if migrating:
         return Advice(updates=(graph.releases[here],))
@@ -227,6 +228,7 @@ def _targets(group: ConditionalEdges, current: Version) -> tuple[str, ...]:
 
 
 def _conditional(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...]:
+    """Returns the updates from `current` that have risks; one with a risk of unknown rules alone is left out."""
     by_version = {release.version: release for release in graph.releases}
     # Risks by name; of two of one name the last counts.
     risks: dict[str, dict[str, ConditionalUpdateRisk]] = {}
@@ -267,6 +269,7 @@ def _current_index(graph: Graph, current: Version, channel: str) -> int:
 
 
 def _release(node: GraphNode) -> Release:
+    """Returns a node of the graph as ClusterVersion's status has it."""
     architecture = node.metadata.get(ARCHITECTURE, "")
     channels = {channel.strip() for channel in node.metadata.get(CHANNELS, "").split(",")}
     return Release(

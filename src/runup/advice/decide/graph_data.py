@@ -101,6 +101,7 @@ def _channel(file: str, document: Any) -> tuple[str, tuple[str, ...]]:
 
 
 def _edge(file: str, document: Any) -> BlockedEdge:
+    """Returns one file of `blocked-edges`. Raises BadGraphData if a field is missing or cannot be used."""
     blocked = _convert_document(_Blocked, file, document)
     _check_version(file, blocked.to)
     try:

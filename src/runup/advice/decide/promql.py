@@ -132,6 +132,7 @@ def read(body: bytes) -> bool:
 
 
 def _verdict(text: str) -> bool:
+    """Returns the result of a query as a Boolean. Raises BadAnswer unless it is exactly 0 or 1."""
     try:
         value = float(text)
     except ValueError as error:

@@ -110,6 +110,7 @@ def _fold(total: _Part, new: _Part) -> _Part:
 
 
 def _combined_reason(old: str, new: str) -> str:
+    """Returns the reason for two parts together: one that both share, the graver one, or MultipleReasons."""
     if old == new or new == NOT_EXPOSED:
         return old
     if old in (NOT_EXPOSED, ACCEPTED) or (old == REPAIRS and new != ACCEPTED):

@@ -76,6 +76,7 @@ class ClusterValuesWatcher:
         self._caches.clear()
 
     def _watch_kind(self, resource: Resource) -> None:
+        """Starts to watch the object `cluster` of one kind of configuration."""
         cache: Cache[Configuration] = Cache(Configuration)
         self._caches[resource] = cache
         cache.add_listener(lambda *_: self._update_values())
@@ -97,6 +98,7 @@ class ClusterValuesWatcher:
             self._changed()
 
     def _now(self) -> ClusterValues:
+        """Returns the values that the caches have now; what is not configured is empty."""
         proxy = self._cluster_object(PROXY)
         status = proxy.status if proxy is not None else {}
         host, port = self._internal_api_server()

@@ -62,6 +62,10 @@ class ObjectDeleter:
         self._pending.clear()
 
     async def _until_gone(self, identity: Identity, resource: Resource) -> None:
+        """Waits until the object is not there any more, by a watch of its own.
+
+        Waits for ever if a finalizer never goes.
+        """
         cache: Cache[Object] = Cache(Object)
         changed = asyncio.Event()
         cache.add_listener(lambda *_: changed.set())

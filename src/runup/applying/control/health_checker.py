@@ -84,6 +84,7 @@ class HealthChecker:
         return latest if isinstance(latest, OwnedWorkload) else None
 
     def _operator(self, task: Task) -> Problem | None:
+        """Returns why the task's ClusterOperator is not healthy yet, None if it is."""
         name = task.identity.name
         cache = self._putting.operators
         if not cache.synced:

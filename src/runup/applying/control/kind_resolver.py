@@ -58,6 +58,7 @@ class ResourceDiscovery:
         self._asked.pop(api_version, None)
 
     async def _discover(self, api_version: str) -> Known:
+        """Returns the kinds that the server serves in `api_version`; none if it does not know the version."""
         root = "/apis/" if "/" in api_version else "/api/"
         try:
             data: bytes = await self._client.send(calls.get_path(f"{root}{api_version}"))

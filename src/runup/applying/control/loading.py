@@ -57,6 +57,7 @@ class ReleaseLoads:
         self._tasks.clear()
 
     async def _load_release(self, release: Release) -> None:
+        """Loads one release and records the result; a failure of any kind is recorded too."""
         image = release.image
         try:
             payload = await self._payloads.load(release)

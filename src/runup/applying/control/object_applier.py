@@ -236,6 +236,7 @@ class ObjectApplier:
             await self._write_object(task)
 
     async def _write_object(self, task: Task) -> None:
+        """Applies or creates the task's object. Raises KindMissing if the server does not serve its kind."""
         resource = await self._resource(task)
         if resource is None:
             # The next attempt asks again: the kind may be served by then.

@@ -141,6 +141,7 @@ class ObjectWatches:
         label_selector: str = "",
         field_selector: str = "",
     ) -> _Followed:
+        """Starts to watch one kind, by default only what carries the release's label; `watch_s` is in seconds."""
         typed: type[Owned] = OwnedWorkload if kind in KINDS else Owned
         # Other managers' entries and labels are dropped, because a release has hundreds of objects.
         cache: Cache[Owned] = Cache(typed, keep=lambda obj: object_requests.reduce_for_memory(obj, kind))

@@ -47,6 +47,7 @@ class OwnRelease:
         return verifier_from_config_map(config_map.object) if config_map is not None else None
 
     def _included_manifests(self, key: Key) -> tuple[Manifest, ...]:
+        """Returns the manifests of the operator's own release that a cluster with these feature gates gets."""
         feature_set, gates = key
         # Manifests with an unknown capability are left out. Which capabilities are enabled counts only when applying.
         known = frozenset(KNOWN)

@@ -128,6 +128,7 @@ class Run:
             self.changed(identity)
 
     async def _node(self, number: int, node: Node) -> None:
+        """Applies one node of the task graph after those before it, and waits until its objects are healthy."""
         for before in node.after:
             await self._ended[before].wait()
         await self._precreate(node)
@@ -175,6 +176,7 @@ class Run:
         return True
 
     async def _see_well(self, task: Task) -> None:
+        """Waits until the applied object is healthy, and reports the task as finished."""
         await self._judging.well(task)
         self.course.finish(task)
         for group, kind in self._putting.defined_by(task):

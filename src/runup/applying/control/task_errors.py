@@ -63,6 +63,7 @@ def words_of(error: Exception) -> str:
 
 
 def _class_of(error: Exception) -> tuple[str, str]:
+    """Returns the reason and the cause in words of a task's failure, as the Cluster Version Operator names them."""
     if isinstance(error, KindMissing):
         text = "the server does not recognize this resource, check extension API servers"
         return "UpdatePayloadResourceTypeMissing", text

@@ -158,6 +158,7 @@ class Worker:
         await self._new.wait()
 
     async def _apply(self, work: Work) -> None:
+        """Applies `work` and keeps it applied until cancelled; ends if other work was asked for meanwhile."""
         manifests, release_hash = await in_thread(lambda: chosen_manifests(work), "choose manifests")
         tasks = tasks_of(manifests)
         self._since.clear()
@@ -213,6 +214,7 @@ class Worker:
         await asyncio.gather(*(self._follow_kind(*kind) for kind in kinds if kind not in definitions))
 
     async def _follow_kind(self, api_version: str, kind: str) -> None:
+        """Starts to watch one kind of the release; one that is not served yet is tried again once it is defined."""
         group = api_version.rpartition("/")[0]
         try:
             resource = await self._kinds.resource(api_version, kind)

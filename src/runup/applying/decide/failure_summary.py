@@ -81,6 +81,7 @@ def judge_problem(problem: Problem, *, now: datetime) -> Verdict:
 
 
 def _judge_waiting(problem: Problem, now: datetime) -> Verdict:
+    """Decides on operators that are being waited for: slow ones are named once their time is over."""
     if not problem.names:
         return Verdict(True, problem.message)
     slow = [name for name in problem.names if problem.waited_longer(name, _patience_for(name), now)]

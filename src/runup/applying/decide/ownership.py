@@ -64,6 +64,7 @@ def _is_earlier(entry: JSON) -> bool:
 
 
 def _owns_value(fields: Mapping[str, Any], key: str, value: Any) -> bool:
+    """Returns whether `fields` (fieldsV1) own the member `key` with everything in `value`."""
     members = fields.get(f"f:{key}")
     if members is None:
         return False

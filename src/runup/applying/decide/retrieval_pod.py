@@ -113,6 +113,7 @@ def waiting_text(found: JSON) -> str:
 
 
 def _container(image: str, name: str, command: list[str], more: JSON) -> JSON:
+    """Returns a privileged container that mounts the folder of payloads."""
     return {
         "name": name,
         "image": image,

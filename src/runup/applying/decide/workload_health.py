@@ -72,6 +72,7 @@ def unfinished_rollout(task: Task, found: OwnedWorkload | None) -> Problem | Non
 
 
 def _deployment(name: str, status: WorkloadStatus) -> Problem | None:
+    """Returns why a Deployment is not healthy, from its conditions; None if it is."""
     available = find(status.conditions, "Available")
     progressing = find(status.conditions, "Progressing")
     failing = find(status.conditions, "ReplicaFailure")

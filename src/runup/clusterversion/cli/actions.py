@@ -62,6 +62,7 @@ def _check(request: Request) -> None:
 
 
 def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
+    """Returns the function that carries out what the flags ask for."""
     flags = request.flags
     if request.preflight:
         return _preflight
@@ -75,6 +76,7 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
 
 
 def _show_state(request: Request, client: SyncClient) -> None:
+    """Prints the cluster's updates, or with `-o html` the page of its preflight."""
     if request.output != "html":
         from runup.clusterversion.cli.show import ShowOptions, show_cluster
 
@@ -101,6 +103,7 @@ def _render_page(found: Findings, client: SyncClient, cluster: ClusterVersion) -
 
 
 def _start_update(request: Request, client: SyncClient) -> None:
+    """Requests the update that the flags name, and prints what came of it. Raises CommandError to refuse."""
     flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
     target = update_under_way.back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(
@@ -131,6 +134,7 @@ def _start_update(request: Request, client: SyncClient) -> None:
 
 
 def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
+    """Patches the request for an update. Raises CommandError if that fails, or if it became a preflight."""
     try:
         answer = clusters.patch(client, body)
     except KubeError as error:
@@ -143,6 +147,7 @@ def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
 
 
 def _to_multi_arch(request: Request, client: SyncClient) -> None:
+    """Requests the update to the multi-architecture image of the running version."""
     flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
     desired = cluster.spec.desired_update
@@ -159,6 +164,7 @@ def _to_multi_arch(request: Request, client: SyncClient) -> None:
 
 
 def _clear_update(request: Request, client: SyncClient) -> None:
+    """Takes back the request for an update, and prints the result."""
     teller = ResultPrinter("clear", request.output)
     try:
         before, answer = clusters.change(
@@ -175,6 +181,7 @@ def _clear_update(request: Request, client: SyncClient) -> None:
 
 
 def _clear_preflight(request: Request, client: SyncClient) -> None:
+    """Ends the preflight that is requested or still runs, and prints the result."""
     teller = ResultPrinter("clear-preflight", request.output)
     cluster = clusters.read(client)
     attempt = clusters.read_history(client, namespace()).attempt
@@ -191,6 +198,7 @@ def _clear_preflight(request: Request, client: SyncClient) -> None:
 
 
 def _preflight(request: Request, client: SyncClient) -> int | None:
+    """Requests a preflight; with --wait returns the exit code of its result, else None."""
     cluster = clusters.read(client)
     target = preflight_request.target_of(cluster, request.flags)
     warnings = preflight_request.notes(cluster, request.flags)
@@ -217,6 +225,7 @@ def _result(request: Request, findings: Findings, client: SyncClient, cluster: C
 
 
 def _requested_text(request: Request, target: Update) -> str:
+    """Returns the text about a preflight that was requested, with the command that follows it."""
     if request.for_program:
         named = {"target": target.version or target.image}
         named |= {"architecture": target.architecture} if target.architecture else {}

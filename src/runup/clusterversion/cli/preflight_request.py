@@ -169,6 +169,7 @@ _UNKNOWN = "has no field spec.desiredUpdate.mode, and without that field the req
 
 
 def _cannot_run_text(cluster: ClusterVersion, feature_set: str, why: str) -> str:
+    """Returns the error for a cluster whose ClusterVersion has no field for preflights."""
     version = cluster.status.desired.version or "this cluster"
     return (
         f"a preflight cannot be run on {version} with the feature set {feature_set}: its ClusterVersion {why}. "

@@ -47,6 +47,7 @@ def plan(facts: Facts) -> Plan:
 
 
 def _previous_release(facts: Facts) -> Release:
+    """Returns the newest release of the history but the current one. Raises CommandError if there is none."""
     now = facts.desired
     before = next((r for r in facts.history if (r.version, r.image) != (now.version, now.image)), None)
     if before is None:
@@ -89,6 +90,7 @@ def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> 
 
 
 def _carry_out(connection: Connection, output: str | None) -> None:
+    """Requests the rollback and prints the result. Raises CommandError if the server refuses it."""
     from kubekit.kube.errors import KubeError
     from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of

@@ -121,6 +121,7 @@ def _check_to(text: str) -> None:
 
 
 def _check_image(text: str, *, force: bool) -> tuple[Output, ...]:
+    """Checks --to-image and returns warnings, both as `oc` words them; raises CommandError to refuse."""
     start = "--to-image must be a valid image pull spec: "
     try:
         spec = pull_spec(text)
@@ -158,6 +159,7 @@ class _Walk:
         self.unoffered: list[Release] = []
 
     def result(self) -> Target | Nothing:
+        """Returns the release that the flags choose, or why there is nothing to do. Raises CommandError to refuse."""
         version_and_image = self._available() or self._conditional() or self._explicit()
         self.candidates = newest_first(self.candidates, lambda release: release.version)
         if self.flags.to_latest and self.candidates:
@@ -175,6 +177,7 @@ class _Walk:
         return None
 
     def _conditional(self) -> tuple[str, str] | None:
+        """Returns version and image of the conditional update that the flags name, None if they name none."""
         # Conditional updates that are recommended are in availableUpdates, too, and were found there.
         for update, condition in not_recommended(self.status.conditional_updates):
             # A preflight lists its target, which does not make it one that is offered (docs/decisions/0075).
@@ -201,6 +204,7 @@ class _Walk:
         return "", self.flags.to_image
 
     def _is_named(self, release: Release, where: str) -> bool:
+        """Returns whether the flags name `release`: by version, by image, or by the image's digest."""
         flags = self.flags
         if (flags.to and flags.to == release.version) or (flags.to_image and flags.to_image == release.image):
             return True
@@ -215,6 +219,7 @@ class _Walk:
         return bool(digests[0]) and digests[0] == digests[1]
 
     def _nothing_to_do(self) -> Nothing:
+        """Returns why no update was found. Raises CommandError if the flags name one that is not offered."""
         flags = self.flags
         checked = next((release for release in self.unoffered if flags.to and flags.to == release.version), None)
         if checked is not None:

@@ -129,6 +129,7 @@ def _until_over(
     deadline: float,
     namespace: str,
 ) -> ClusterVersion:
+    """Follows ClusterVersion until the preflight is over. Raises CommandError at the deadline or if it was replaced."""
     failing_since: float | None = None
     nobody_at = clock.monotonic() + NO_OPERATOR_AFTER_S
     latest = asked

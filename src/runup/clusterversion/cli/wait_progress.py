@@ -100,6 +100,7 @@ def shown_on(stream: TextIO) -> Iterator[Show]:
 
 @contextmanager
 def _line_by_line(stream: TextIO) -> Iterator[Show]:
+    """Yields a function that writes a line for each change."""
     last: list[Progress] = []
 
     def show_changes(progress: Progress) -> None:
@@ -126,6 +127,7 @@ def _in_place(stream: TextIO) -> Iterator[Show]:
 
 
 def _update(live: Live, progress: Progress, screen: Screen) -> None:
+    """Draws the progress anew beside the spinner, wrapped to the screen's width."""
     from rich.spinner import Spinner
     from rich.table import Table
     from rich.text import Text

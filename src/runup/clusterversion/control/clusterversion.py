@@ -282,6 +282,7 @@ class ClusterVersionController:
             log.warning("that passes fail could not be told", error=str(error))
 
     async def _pass(self, key: str) -> None:
+        """Runs one pass: observes, decides, carries the plan out, and begins the work that it asks for."""
         self._say_what_is_odd()
         observed = self.observe()
         if observed is None:
@@ -312,6 +313,7 @@ class ClusterVersionController:
             self._queue.add_after(key, plan.requeue_after_s)
 
     def _begin_work(self, work: Work) -> None:
+        """Hands one piece of work to whoever does it in the background."""
         match work:
             case RetrieveUpdates(query):
                 self._service.ask(query)

@@ -115,6 +115,7 @@ class Metrics:
             self._duration.observe((now - created).total_seconds())
 
     def _report(self, observed: Observed, now: datetime) -> None:
+        """Counts the checks of the newest report by result, and notes when it last changed."""
         content = observed.report.content if observed.report else None
         report = content if isinstance(content, Report) else None
         # The age counts from when this process saw the report change: the target's clock is not trusted

@@ -73,6 +73,7 @@ def starts_preflight(observed: Observed, plan: Plan[object]) -> bool:
 
 
 def _state_of(observed: Observed, said: Sequence[Condition], attempt: Attempt | None) -> Told:
+    """Returns what ClusterVersion's conditions say of the preflight, as the log has it."""
     running, completed, failed = (find(said, type_) for type_ in preflight_conditions.TYPES)
     desired = observed.cluster_version.spec.desired_update
     target = attempt.target_version if attempt else (desired.version or desired.image if desired else "")
@@ -97,6 +98,7 @@ def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
 
 
 def _was_started(observed: Observed, attempt: Attempt | None) -> bool:
+    """Returns whether the target of `attempt` was started: its Deployment exists, or its failure is recorded."""
     if attempt is None:
         return False
     deployment = observed.deployment

@@ -150,6 +150,7 @@ def _is_current(view: View, progress: Progress) -> bool:
 
 
 def _complete_newest(view: View, status: ClusterVersionStatus, progress: Progress) -> tuple[UpdateHistory, ...]:
+    """Returns the history with its newest entry completed, if `progress` says that its release is applied."""
     entries = status.history
     newest = entries[0] if entries else None
     # completionTime is set once; later reconciles of the same release do not move it.
@@ -170,6 +171,7 @@ def _problems(view: View, progress: Progress) -> tuple[Problem, ...]:
 
 
 def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
+    """Returns the conditions about the run: Available, Failing and Progressing."""
     current = _is_current(view, progress)
     problems = _problems(view, progress)
     summary = summarize(problems)
@@ -198,6 +200,7 @@ def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress,
 def _failing_condition(
     summary: Summary | None, verdict: Verdict | None, now: datetime, *, reconciling: bool
 ) -> Condition:
+    """Returns Failing, as the Cluster Version Operator words it; without a time."""
     no = Condition(type="Failing", status="False")
     if summary is None or verdict is None:
         return no
@@ -228,6 +231,7 @@ def _objects_awaited(problems: Iterable[Problem]) -> Problem | None:
 def _progressing_at(
     version: str, summary: Summary | None, verdict: Verdict | None, awaited: Problem | None, *, invalid: bool
 ) -> Condition:
+    """Returns Progressing while the cluster stays at `version`."""
     if summary is not None and verdict is not None and not verdict.progressing:
         text = f"Error while reconciling {version}: {summary_of(summary.problem)}"
         return Condition(type="Progressing", status="False", reason=summary.problem.reason, message=text)
@@ -245,6 +249,7 @@ def _progressing_at(
 def _progressing_towards(
     version: str, progress: Progress | None, summary: Summary | None, verdict: Verdict | None, *, invalid: bool
 ) -> Condition:
+    """Returns Progressing while the cluster is updated to `version`."""
     if summary is not None and verdict is not None and not verdict.progressing:
         text = f"Unable to apply {version}: {summary_of(summary.problem)}"
         return Condition(type="Progressing", status="True", reason=summary.problem.reason, message=text)

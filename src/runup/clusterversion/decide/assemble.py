@@ -81,6 +81,7 @@ def applicable_risks(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...
 
 
 def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[SourceRisk]) -> tuple[Candidate, ...]:
+    """Returns all candidates, advised and checked, each with the risks that were found."""
     assembled = list(view.advised.candidates)
     for target in checked:
         index = _index(assembled, target.release)

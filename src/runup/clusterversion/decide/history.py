@@ -74,6 +74,7 @@ def _close_newest(entries: Entries, now: datetime) -> Entries:
 
 
 def _rank(entries: Entries, index: int, latest_completed: int) -> float:
+    """Returns the weight of an entry when the history is pruned: the lowest goes first."""
     # The weights are upstream's (openshift/cluster-version-operator pkg/cvo/status_history.go).
     age = 1.01 * index
     if index == len(entries) - 1 or index < 5 or index == latest_completed:

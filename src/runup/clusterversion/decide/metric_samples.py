@@ -108,6 +108,7 @@ def statuses(observed: Observed) -> dict[tuple[str, str], str]:
 
 
 def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
+    """Yields the samples of cluster_version, as the Cluster Version Operator has them."""
     version, release = observed.cluster_version, observed.facts.release
     history = version.status.history
     completed = [entry for entry in history if entry.state == "Completed"]

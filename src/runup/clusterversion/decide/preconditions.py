@@ -119,6 +119,7 @@ def allows_step(here: str, there: str) -> bool:
 
 
 def _too_far(here: Version, there: Version) -> Objection | None:
+    """Returns the objection to an update over more than one minor version, or to another major version."""
     if there.major > here.major:
         if (here.major, there.major, there.minor) == (4, 5, 0):
             return None
@@ -180,6 +181,7 @@ PRECONDITIONS: tuple[Precondition, ...] = (rollback, giant_hop, upgradeable, rec
 
 
 def _unlisted_text(retrieved: Condition | None, step: str) -> str:
+    """Returns why the update is not known to be recommended, from RetrievedUpdates."""
     if retrieved is None:
         return f"No RetrievedUpdates, so the recommended status of updating {step} is unknown."
     if retrieved.status == "True":
@@ -196,6 +198,7 @@ def _not_recommended(reason: str, message: str) -> Objection:
 
 
 def _retarget(question: PreconditionInput, name: str) -> Objection | None:
+    """Returns the objection to another target while an update to a new minor version is still under way."""
     version = question.cluster_version
     here, there = question.current, question.target
     # The last completed release is where the update under way came from.

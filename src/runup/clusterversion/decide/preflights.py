@@ -81,6 +81,7 @@ def decide(view: View) -> Preflight:
 
 
 def _decide(view: View) -> Preflight:
+    """Decides the preflight's part by what is requested: an update, a preflight, or neither."""
     request = view.request
     if isinstance(request, UpdateRequest):
         return _during_update_request(view, request.update)
@@ -348,6 +349,7 @@ def _when_wanted(view: View, update: Update, target: Release) -> Preflight:
 
 
 def _case(view: View, update: Update, target: Release) -> _Case:
+    """Returns what the steps need: the recorded attempt if it is for this target, else a new one."""
     recorded = view.history.attempt
     if recorded is None or not recorded.is_for(target, view.current.version):
         recorded = None
@@ -360,6 +362,7 @@ def _case(view: View, update: Update, target: Release) -> _Case:
 
 
 def _new_attempt(view: View, target: Release) -> Attempt:
+    """Returns a new attempt, started now, for the current generation of ClusterVersion."""
     # The ID is kept while the same target is asked for: accepting a risk changes the generation
     # (docs/decisions/0011-one-reconcile-and-a-record-in-a-configmap.md).
     source = view.current.version
@@ -381,6 +384,7 @@ def _trust(case: _Case) -> Trust:
 
 
 def _deployed_state(view: View, attempt: Attempt | None) -> Deployed:
+    """Returns what there is of the Deployment: of `attempt`, of another one, on its way out, or nothing."""
     deployment = view.observed.deployment
     if deployment is None:
         return Deployed.GOING if view.observed.pods else Deployed.NONE
@@ -400,6 +404,7 @@ def _verify(case: _Case) -> Preflight:
 
 
 def _refuse_target(case: _Case) -> Preflight:
+    """Plans a retry of the verification; the target is refused until it succeeds."""
     error = case.check.error if case.check else ""
     text = targets.untrusted_text(case.target.image, error)
     work = check_work(case.target.image, case.check, case.view.now)
@@ -415,6 +420,7 @@ def _refuse_target(case: _Case) -> Preflight:
 
 
 def _start_target(case: _Case) -> Preflight:
+    """Plans the account's objects and the Deployment once the target's rights are known."""
     # A target whose signature is not verified never gets the operator's account (docs/decisions/0072 D9).
     waived = case.check is None or case.check.trust is not Trust.VERIFIED
     place = _workplace(case.view, waived)
@@ -488,6 +494,7 @@ def _hold_failed(case: _Case) -> Preflight:
 
 
 def _watch(case: _Case) -> Preflight:
+    """Plans what the running attempt's report and Pods call for: conditions, risks, restarts, or its end."""
     view = _with_steady_clock(case.view)
     report, bad = seen_report(case.attempt, view.observed.report)
     waived = _was_waived(view)

@@ -91,6 +91,7 @@ def reconcile(observed: Observed, *, now: datetime) -> Plan[Work]:
 
 
 def _decide(observed: Observed, now: datetime) -> _Decided:
+    """Decides everything of a pass: the preflight, the candidates, the update, and what is wrong with the spec."""
     current_view = view.look(observed, now)
     preflight = preflights.decide(current_view)
     cluster_risks = assemble.in_the_cluster(observed, now)
@@ -202,6 +203,7 @@ def _work_of(decided: _Decided) -> tuple[Work, ...]:
 
 
 def _requeue(decided: _Decided) -> float:
+    """Returns the seconds until the next pass is due if nothing changes before."""
     current_view = decided.view
     end = acceptance.next_end(current_view.accepted, current_view.acceptances, current_view.now)
     ends = (end - current_view.now).total_seconds() if end else None
@@ -217,6 +219,7 @@ def _requeue(decided: _Decided) -> float:
 
 
 def _became_update(seen: View) -> tuple[Event, ...]:
+    """Returns the warning that a preflight's request lost its mode and is now one for an update, if it did."""
     attempt = preflights.became_update(seen)
     if attempt is None:
         return ()
@@ -228,6 +231,7 @@ def _became_update(seen: View) -> tuple[Event, ...]:
 
 
 def _taken_back(decided: _Decided) -> tuple[Event, ...]:
+    """Returns the event that the update under way is taken back, if it is."""
     current_view = decided.view
     if not current_view.updating or same_release(current_view.status.desired, current_view.current):
         return ()

@@ -131,6 +131,7 @@ def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
 
 
 def _guard(view: View, update: Update, target: Release, candidates: Sequence[Candidate]) -> Decision:
+    """Decides whether an update may start: not before its preflight ended, and not while risks are unaccepted."""
     candidate = _candidate_of(candidates, target)
     exposed = unaccepted_names(candidate, view.accepted) if candidate else ()
     if not update.force and preflight_reasons.IN_PROGRESS in exposed and (len(exposed) == 1 or not view.accepts_risks):
@@ -182,6 +183,7 @@ def _load(view: View, update: Update, target: Release, candidate: Candidate | No
 def _check_preconditions(
     view: View, update: Update, target: Release, candidate: Candidate | None, check: ReleaseCheck
 ) -> Decision:
+    """Decides on an update by the preconditions; they warn if it is forced."""
     # What only informs is told in the history, and is no precondition that failed.
     holds = only_holding_risks(candidate) if candidate is not None else None
     advised = recommended_condition(holds, view.accepted) if holds is not None and holds.risks else None
@@ -330,6 +332,7 @@ def _grown_text(view: View, target: Release) -> str:
 def _unaccepted_text(
     view: View, target: Release, exposed: Sequence[str], candidate: Candidate | None, *, held: bool
 ) -> str:
+    """Returns the message for an update that unaccepted risks block, with the ways out."""
     without = f"; {_WITHOUT_PREFLIGHT}" if held else ""
     others = not_acceptable(candidate) if candidate else ()
     besides = f" Accepting does not lift [{joined(others, ',', _MAX_NAMES)}]: see their messages." if others else ""
@@ -348,6 +351,7 @@ def _lapsed_text(view: View, exposed: Sequence[str]) -> str:
 
 
 def _unfinished_text(view: View, candidate: Candidate | None, target: Release) -> str:
+    """Returns the message for an update that waits for its preflight, with the way not to wait."""
     message = (
         next((r.applies.message for r in candidate.risks if r.name == preflight_reasons.IN_PROGRESS), "")
         if candidate

@@ -134,6 +134,7 @@ def _with_valid_names(candidate: Candidate) -> Candidate:
 
 
 def _valid_risk(found: JudgedRisk) -> JudgedRisk:
+    """Returns the risk with a name, link, message and rules that the API accepts."""
     risk = found.risk
     name = _name(risk.name)
     link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL

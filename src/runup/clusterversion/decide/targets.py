@@ -95,6 +95,7 @@ def known_releases(advised: CurrentAdvice) -> tuple[Release, ...]:
 
 
 def _look_up(update: Update, current: Release, advised: CurrentAdvice, releases: Mapping[str, ReleaseCheck]) -> Release:
+    """Returns the release that a request means. Raises Terminal if it means none, Waiting if that is not known yet."""
     if update.image:
         return by_image(update, (*known_releases(advised), *advised.nodes), releases)
     if parse(update.version) is None:
@@ -116,6 +117,7 @@ def _look_up(update: Update, current: Release, advised: CurrentAdvice, releases:
 
 
 def _not_found(update: Update, current: Release, advised: CurrentAdvice) -> Exception:
+    """Returns the error for a version that no known release has: Waiting while the update service is being asked."""
     if not advised.settled:
         return Waiting("the update service is being asked", reason="ResolvingTarget", retry_after_s=RETRY_S)
     why = ""

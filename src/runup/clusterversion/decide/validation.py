@@ -41,6 +41,7 @@ def _upstream(url: str) -> str:
 
 
 def _cluster_id(cluster_id: str) -> str:
+    """Returns the error about `spec.clusterID` as the API server words it, empty if there is none."""
     if not cluster_id:
         return ""
     match = _UUID.fullmatch(cluster_id)
@@ -52,6 +53,7 @@ def _cluster_id(cluster_id: str) -> str:
 
 
 def _desired_update(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> str:
+    """Returns the error about `spec.desiredUpdate` as the Cluster Version Operator words it, empty if there is none."""
     desired = spec.desired_update
     if desired is None:
         return ""

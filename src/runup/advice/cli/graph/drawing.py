@@ -27,6 +27,7 @@ def render_graph(found: UpdatePaths, channel: str, form: str) -> str:
 
 
 def _as_data(found: UpdatePaths, channel: str) -> dict[str, Any]:
+    """Returns the update paths for `-o json` and `-o yaml`."""
     return {
         "channel": channel,
         "from": found.origin,
@@ -43,6 +44,7 @@ def _step(step: Step) -> dict[str, Any]:
 
 
 def _text_lines(found: UpdatePaths, channel: str) -> Iterator[str]:
+    """Yields the lines of the text form: the updates, the blocked ones, and the way to the goal."""
     risky = sum(1 for step in found.updates if step.risks)
     counts = f"{len(found.updates)} updates, {risky} with known risks, {len(found.blocked)} blocked"
     yield f"{found.origin} in {channel}: {counts}"
@@ -67,6 +69,7 @@ def _newest(found: UpdatePaths) -> list[str]:
 
 
 def _way_lines(found: UpdatePaths) -> Iterator[str]:
+    """Yields the shortest way to the goal, a step a line, or that there is none."""
     if found.origin == found.goal:
         yield f"{found.goal} is the newest release there."
     elif not found.way:
@@ -91,6 +94,7 @@ def _lines(found: UpdatePaths) -> list[tuple[Step, str]]:
 
 
 def _dot(found: UpdatePaths, channel: str) -> Iterator[str]:
+    """Yields the lines of the graph in Graphviz' DOT language; line styles tell plain, risky and blocked updates."""
     styles = {"plain": "", "risky": ", style=dashed, color=orange", "blocked": ", style=dotted, color=red"}
     yield f"digraph {json.dumps(channel)} {{"
     yield "  rankdir=LR;"
@@ -103,6 +107,7 @@ def _dot(found: UpdatePaths, channel: str) -> Iterator[str]:
 
 
 def _svg(found: UpdatePaths, channel: str) -> Iterator[str]:
+    """Yields the lines of the graph as an SVG image; the styles are those of `_dot`."""
     places = _places({version for step, _ in _lines(found) for version in (step.origin, step.to)} | {found.origin})
     width = max(x for x, _ in places.values()) + _LEFT + 20
     height = max(y for _, y in places.values()) + _TOP

@@ -83,6 +83,7 @@ def app(found: Source, architecture: str) -> web.Application:
     answers = Answers(found.document, architecture)
 
     async def answer_request(request: web.Request) -> web.Response:
+        """Answers one request for a graph as the update service does, errors included."""
         content_type = accepted(request.headers.getall("Accept", []))
         if not content_type:
             return _error_response(406, "invalid_content_type", "invalid Content-Type requested")
@@ -119,6 +120,7 @@ def serve(found: Source, host: str, port: int, architecture: str) -> None:
 
 
 async def _serve_forever(found: Source, host: str, port: int, architecture: str) -> None:
+    """Serves the graph at `host`:`port` until the process is interrupted; prints the address that it got."""
     runner = web.AppRunner(app(found, architecture), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:

@@ -125,6 +125,7 @@ class _Ours(msgspec.Struct, frozen=True):
 
 
 def _read_graph_data(folder: Path) -> graph_data.GraphData:
+    """Reads a checkout of graph data. Raises CommandError if `folder` is not one."""
     schema = folder / "version"
     if not schema.is_file():
         raise CommandError(f"{folder} has no file `version`, so it is no folder of graph data")
@@ -158,6 +159,7 @@ def _read_release_list(file: str | None) -> tuple[KnownRelease, ...]:
 
 
 def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[KnownRelease]:
+    """Yields the releases in `images`, read from their registries. Raises CommandError for the first that fails."""
     if not images:
         return
     from kubekit.oci.errors import OciError

@@ -37,6 +37,7 @@ def risk_names(cluster: JSON) -> list[str]:
 
 
 def _as_row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
+    """Returns one acceptance for the output; `moment` is None where the time is not known, and none has ended."""
     effective = record or Acceptance(name)
     return {
         "name": name,
@@ -64,6 +65,7 @@ def _counts_text(row: JSON) -> str:
 
 
 def _warnings(rows: list[JSON]) -> Iterator[Output]:
+    """Yields a warning for each acceptance that has a problem, has ended, or names a risk that no update carries."""
     for row in rows:
         if row["problem"]:
             yield err(f"warning: {row['problem']}, so {row['name']} does not count; accept it anew, or not\n")

@@ -120,6 +120,7 @@ def seen(connection: Connection, dump: str | None, mock: str | None, check: Call
 
 
 def _print(found: Seen, asked: RecommendFlags, output: str | None) -> None:
+    """Prints the advice as text, or as `output`; nothing with --quiet."""
     from runup.advice.cli.recommend import additions_to_oc, recommend_text
     from runup.cli import facts
 

@@ -50,6 +50,7 @@ def _condition(condition: Condition) -> JSON:
 
 
 def _update(update: Update, accepted: set[str]) -> JSON:
+    """Returns one update for `-o json`: whether it is recommended, and its risks."""
     verdict = issue(update)
     risks = [{"name": risk.name, "message": risk.message, "accepted": risk.name in accepted} for risk in update.risks]
     return {

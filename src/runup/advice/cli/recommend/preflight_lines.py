@@ -71,6 +71,7 @@ def _state_text(found: Findings) -> str:
 
 
 def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
+    """Yields the table of preflights; with `at_length` each risk that applies follows on a line of its own."""
     if not results:
         return
     rows = [("  TARGET", "SOURCE", "OBSERVED", "STATE", "RISKS"), *map(_table_row, results)]
@@ -84,6 +85,7 @@ def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
 
 
 def _table_row(result: Result) -> tuple[str, ...]:
+    """Returns the table's row of one preflight."""
     findings_of_target = result.found
     state = f"{result.state}{_checks_text(findings_of_target)}{', ended' if result.ended else ''}"
     names = [risk.name for risk in findings_of_target.risks if _holds_up(risk.reason, risk.applies, ended=result.ended)]

@@ -63,6 +63,7 @@ def advise(facts: Facts, checks: Sequence[Check], problem: str, asked: Recommend
 
 
 def _cluster_state(facts: Facts, accept: Collection[str], issues: set[str]) -> Iterator[Output]:
+    """Yields Failing and Progressing where they need attention, and adds their names to `issues`."""
     failing = facts.condition("Failing")
     prefix = "accepted " if "Failing" in accept else ""
     if failing is None:
@@ -80,6 +81,7 @@ def _cluster_state(facts: Facts, accept: Collection[str], issues: set[str]) -> I
 
 
 def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], issues: set[str]) -> Iterator[Output]:
+    """Yields what the pre-checks came to, as `oc` words it, and adds the names of those that fail to `issues`."""
     if problem:
         issues.add("FailedToCompletePrecheck")
         yield out(f"Failed to check for at least some preconditions: {problem}\n")
@@ -102,6 +104,7 @@ def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], i
 
 
 def _service(facts: Facts, issues: set[str]) -> Iterator[Output]:
+    """Yields the update service and the channel, and adds CannotRetrieveUpdates to `issues` if it failed."""
     retrieved = facts.condition("RetrievedUpdates")
     if retrieved is not None and retrieved.status != "True":
         issues.add("CannotRetrieveUpdates")

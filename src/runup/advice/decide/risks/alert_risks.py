@@ -77,6 +77,7 @@ def _impact(name: str, labels: Mapping[str, str]) -> str:
 
 
 def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
+    """Returns the risk of all `alerts`, which have one name; `gone` says why they may be out of date, or is empty."""
     first = alerts[0]
     text = _summary_text(name, first)
     url = first.annotations.get("runbook_url") or _NO_RUNBOOK
@@ -95,6 +96,7 @@ def _summary_text(name: str, alert: Alert) -> str:
 
 
 def _message(name: str, alert: Alert) -> str:
+    """Returns the text about one alert, in the words of the Cluster Version Operator."""
     labels, annotations = alert.labels, alert.annotations
     details = _summary_text(name, alert)
     if name.startswith("PodDisruptionBudget"):

@@ -123,6 +123,7 @@ class FromPod:
         await self._delete(PODS, name)
 
     async def _until_ended(self, name: str) -> None:
+        """Waits for the end of the Pod. Raises Terminal if it failed, was deleted, or took longer than the limit."""
         deadline = self._clock.monotonic() + self._within_s
         last_seen = "it was not seen"
         while self._clock.monotonic() < deadline:

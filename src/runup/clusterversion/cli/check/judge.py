@@ -61,6 +61,7 @@ def _operator(facts: Facts) -> Row:
 
 
 def _mode(facts: Facts) -> Row:
+    """Returns the row about the server's support of `spec.desiredUpdate.mode`."""
     if facts.mode is None:
         why = facts.errors.get("mode", "it was not asked")
         way_out = "ask again as somebody who may patch clusterversions"
@@ -72,6 +73,7 @@ def _mode(facts: Facts) -> Row:
 
 
 def _gates(facts: Facts) -> Iterator[Row]:
+    """Yields a row for each feature gate that the commands depend on."""
     assert facts.cluster is not None
     for gate, needed in ((gates.PREFLIGHT, "preflights"), (gates.ACCEPT_RISKS, "accepting risks by name")):
         name = f"gate {gate}"
@@ -89,6 +91,7 @@ def _gates(facts: Facts) -> Iterator[Row]:
 
 
 def _update_service(facts: Facts) -> Row:
+    """Returns the row about the update service, from RetrievedUpdates."""
     assert facts.cluster is not None
     if not facts.cluster.spec.channel:
         return Row(
@@ -119,6 +122,7 @@ def _places(facts: Facts) -> Iterator[Row]:
 
 
 def _rights(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[Row]:
+    """Yields a row for each right that the caller lacks, or one row if none is lacking."""
     for right, allowed in rights:
         what = f"{right.verb} {right.resource}"
         if allowed is None:

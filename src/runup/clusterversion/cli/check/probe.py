@@ -62,6 +62,7 @@ class _Asker:
         self._errors: dict[str, str] = {}
 
     def facts(self, server: str) -> Facts:
+        """Returns the facts, as far as the server answers; what it refused is among the errors."""
         version = self._try("server", lambda: self._client.send(calls.get_path("/version")))
         if version is None:
             return Facts(server=server, errors=self._errors)
@@ -133,6 +134,7 @@ class _Asker:
         return "" if kept is not None and kept.mode else "it drops the field"
 
     def _stores(self, cluster: ClusterVersion) -> tuple[str, ...]:
+        """Returns the URLs of the signature stores: those of ClusterVersion, else those of the ConfigMaps."""
         if cluster.spec.signature_stores:
             return tuple(store.url for store in cluster.spec.signature_stores)
         config_maps = self._try("stores", lambda: self._client.send(calls.list_page(ConfigMap, _STORES_NAMESPACE)))
@@ -176,6 +178,7 @@ def _try_urls(urls: tuple[str, ...]) -> dict[str, str]:
 
 
 def _try_url(url: str) -> str:
+    """Returns "" if the URL answers within LIMIT_S seconds, whatever its status, else the error."""
     try:
         context = ssl.create_default_context() if url.startswith("https:") else None
         deadline = Deadline.after(LIMIT_S, LIMIT_S)
