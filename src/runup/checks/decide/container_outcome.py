@@ -137,6 +137,7 @@ def _why_not(said: Report, context: Context, preflight_id: str) -> Iterator[str]
 
 
 def _finding(risk: ReportedRisk) -> Finding:
+    """Returns the finding for a risk that a check's container reported."""
     return Finding(
         risk.name,
         risk.message,

@@ -235,6 +235,7 @@ def _check_risk(risk: RiskSpec) -> None:
 
 
 def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None:
+    """Checks the part of a spec that runs an image. Raises _Problem with the field's path."""
     if not TAG.fullmatch(container.image):
         what = "give the image's name in the release's image-references, such as cluster-network-operator"
         raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is not the name of an image: {what}")
@@ -254,6 +255,7 @@ def _check_query(spec: PreflightCheckSpec, asked: PromQLSpec) -> None:
 
 
 def _parse_read(spec: ReadSpec, path: str) -> Read:
+    """Returns the resource that a read names, with the fields to be kept. Raises _Problem with the field's path."""
     if not spec.name.isidentifier() or spec.name in (OBJECT, UPDATE):
         raise _Problem(f"{path}.name", f"{spec.name!r} cannot be a variable")
     if not spec.fields or not all(all(part for part in item.split(".")) for item in spec.fields):
@@ -315,6 +317,7 @@ def _program(expression: str, variables: dict[str, str], path: str, result: str)
 
 
 def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of a declared check: of its query, or of its expressions for one object after the other."""
     spec = compiled.spec
     if spec.container is not None:
         yield _unknown_finding(spec, NOT_HERE)
@@ -420,6 +423,7 @@ def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequenc
 
 
 def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[ReportedResource, ...]:
+    """Returns the objects that a finding is about, sorted by namespace and name; none for a check without `for`."""
     if not spec.for_:
         return ()
     read = next(read for read in spec.reads if read.name == spec.for_)

@@ -18,6 +18,7 @@ def describe_check(spec: Mapping[str, Any]) -> str:
 
 
 def _paragraphs(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the paragraphs of a declared check's page, from its spec."""
     risk = spec["risk"]
     if message := risk.get("message") or risk.get("messageExpression"):
         yield message

@@ -73,6 +73,7 @@ def _owner(part: dict[str, Any]) -> str:
 
 
 def _package(name: str, parts: list[dict[str, Any]]) -> Package:
+    """Returns a package from the parts of a file-based catalog that name it."""
     default = ""
     channels: dict[str, tuple[Entry, ...]] = {}
     deprecated: dict[str, str] = {}

@@ -75,6 +75,7 @@ def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> 
 
 
 def _version(text: str, whose: str, option: str) -> Version:
+    """Returns `text` as a version of Kubernetes. Raises Terminal, which names `option`, if it is not one."""
     version = version_of(text)
     if version is None:
         raise Terminal(

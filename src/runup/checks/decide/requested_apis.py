@@ -54,6 +54,7 @@ def _metric_value(line: str) -> float:
 
 
 def _requested_version(line: str) -> RequestedVersion:
+    """Returns the version that a line of the metric is about; `removed` is a minor version of Kubernetes."""
     labels = dict(_LABEL.findall(line))
     removed = _MINOR.fullmatch(labels.get("removed_release", ""))
     return RequestedVersion(
@@ -69,6 +70,7 @@ def metrics_check(found: Iterable[RequestedVersion], problem: str = "") -> Check
     versions = tuple(found)
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+        """Yields a finding for each requested version that the target does not serve any more."""
         target = context.target.minor
         for each in versions:
             if each.removed is not None and each.removed <= target:

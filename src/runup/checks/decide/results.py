@@ -107,6 +107,7 @@ def count_omitted(outcomes: Iterable[CheckOutcome]) -> int:
 def _report(
     header: Header, outcomes: Sequence[CheckOutcome], now: datetime, status: ExecutionStatus, message: str
 ) -> Report:
+    """Returns the report of these outcomes, cut to the limits of its format."""
     if header.cluster_kind == "Kubernetes":
         outcomes = [_in_words_of_kubernetes(outcome) for outcome in outcomes]
     return _fit_into_limit(

@@ -61,6 +61,7 @@ def file_check(read: Manifests) -> Check:
     """Returns the check of manifests in files."""
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+        """Yields the findings about manifests in files that the target, or a release soon after it, does not serve."""
         target = _minor(context)
         yield from _findings_by_type(
             [each for each in read.objects if _is_gone(each, target)],
@@ -89,6 +90,7 @@ def helm_check(read: Manifests) -> Check:
     """Returns the check of the releases that Helm keeps in the cluster."""
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+        """Yields the findings about manifests of Helm releases that the target does not serve."""
         target = _minor(context)
         yield from _findings_by_type(
             [each for each in read.objects if _is_gone(each, target)],

@@ -138,6 +138,7 @@ def _judge(
     *,
     beyond: bool,
 ) -> Iterator[Finding]:
+    """Yields the findings about recent writes of one kind in versions that the target removes."""
     read = versions[0]
     gone: list[tuple[Managed, ManagedFieldsEntry]] = []
     unclear: list[tuple[Managed, ManagedFieldsEntry]] = []

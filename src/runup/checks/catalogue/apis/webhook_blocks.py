@@ -67,6 +67,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _judge(snapshot: Snapshot, context: Context, configuration: Configuration, webhook: Webhook) -> Iterator[Finding]:
+    """Yields the finding of a webhook that blocks writes of an update: it does not answer, or a drain stops it."""
     holder = f"{type(configuration).__name__} {configuration.metadata.name}"
     # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
     orphan = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."

@@ -54,6 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
+    """Yields a finding if the authorities in one ConfigMap end soon, have ended or cannot be read."""
     name = named(config_map)
     try:
         # The one valid longest counts: authorities that were renewed stay in the bundle for a time.

@@ -73,6 +73,7 @@ def _of_operator(snapshot: Snapshot, context: Context, why: str) -> Iterator[Fin
 
 
 def _unhealthy(obj: Object, condition: Condition, context: Context) -> Finding:
+    """Returns the finding that the etcd operator reports an unhealthy member."""
     return Finding(
         NAME,
         f"Not every member of etcd is healthy{said(condition)}",
@@ -84,6 +85,7 @@ def _unhealthy(obj: Object, condition: Condition, context: Context) -> Finding:
 
 
 def _unknown(why: str, *objects: Object) -> Finding:
+    """Returns the finding that the health of etcd's members is not known, and why."""
     return Finding(
         UNKNOWN,
         f"Whether every member of etcd is healthy could not be told: {why}.",

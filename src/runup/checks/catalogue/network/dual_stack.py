@@ -53,6 +53,7 @@ def _is_dual(ranges: Iterable[str]) -> bool:
 
 
 def _unknown(why: str) -> Finding:
+    """Returns the finding that it is not known whether the cluster has two IP families."""
     return Finding(
         NAME,
         f"Whether the cluster uses dual-stack networking could not be told: {why}.",

@@ -49,6 +49,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _needs_v2(context: Context) -> bool:
+    """Returns whether the target runs on cgroup v2 alone, by its OpenShift or Kubernetes version."""
     target = context.target
     for row in document("minimums")["cgroupV2"]:
         major, _, minor = (row.get("openshift") or row["kubernetes"]).partition(".")

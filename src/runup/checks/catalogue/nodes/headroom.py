@@ -114,6 +114,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
+    """Returns the machine config pools with their Nodes, and how many of these are drained at once."""
     pools = all_pools(snapshot)
     # A node that is not in the list may have room, and a pool that is not in it may have the node.
     for kind in (Node, MachineConfigPool):
@@ -146,6 +147,7 @@ class _Room:
 
 @of_groups
 def _loads(pods: Sequence[PlacedPod]) -> _Load:
+    """Returns what the running pods request together, and how much of it has to move in a drain."""
     load = _Load()
     for pod in pods:
         if pod.status.phase in ENDED:
@@ -159,6 +161,7 @@ def _loads(pods: Sequence[PlacedPod]) -> _Load:
 
 
 def _judge(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[Finding]:
+    """Yields a finding for CPU and for memory if what a group's fullest Nodes hold does not fit on the others."""
     loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in group.nodes]
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
         moved, has = attrgetter(f"moved_{what}"), attrgetter(what)

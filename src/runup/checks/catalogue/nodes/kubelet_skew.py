@@ -56,6 +56,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Iterator[Finding]:
+    """Yields the findings about kubelets that are too old or too new for the target, or whose version is not known."""
     of_kubernetes = context.cluster is ClusterKind.KUBERNETES
     allowed = kubernetes_path.KUBELET_SKEW if of_kubernetes else allowed_skew(context.target)
     kubelets = [(node, _minor(node.status.node_info.kubelet_version)) for node in nodes]
@@ -134,6 +135,7 @@ def _finding(
     applies: Applies = Applies.YES,
     severity: Severity = "critical",
 ) -> Finding:
+    """Returns a finding of this check about `nodes`."""
     return Finding(
         NAME if applies is Applies.YES else UNKNOWN,
         message,

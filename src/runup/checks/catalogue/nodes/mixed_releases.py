@@ -87,6 +87,7 @@ def _judge_pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> Iterator[Findin
 
 
 def _judge(whose: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
+    """Yields the finding that the kubelets of one pool or group have several versions, if they do."""
     versions: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
         if not node.status.node_info.kubelet_version:

@@ -42,6 +42,7 @@ def _ready(node: Node, _: tuple[()]) -> Condition | None:
 
 
 def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    """Yields the findings about Nodes that are not ready and about Nodes that do not report whether they are."""
     ready = list(zip(nodes, _ready(nodes, ()), strict=True))
     silent = [node for node, condition in ready if condition is None]
     broken = [(node, condition) for node, condition in ready if condition is not None and condition.status != "True"]
@@ -138,6 +139,7 @@ def _finding(
     *,
     severity: Severity = "warning",
 ) -> Finding:
+    """Returns a finding of this check about `nodes`."""
     return Finding(
         risk,
         message,

@@ -30,6 +30,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _degraded(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
+    """Yields the findings about a pool that is degraded, or that does not say whether it is."""
     name, status = pool.metadata.name, pool.status
     conditions = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
     degraded = [condition for condition in conditions if condition.status == "True"]
@@ -61,6 +62,7 @@ def _causes(degraded: Sequence[Condition]) -> str:
 
 
 def _updating(pool: MachineConfigPool) -> Iterator[Finding]:
+    """Yields the finding that a pool is being updated or has Nodes that still wait for it."""
     name, status = pool.metadata.name, pool.status
     updating = find(status.conditions, "Updating")
     late = behind(pool)
@@ -86,6 +88,7 @@ def _unknown_words(pool: MachineConfigPool, condition: Condition) -> str:
 
 
 def _remediation(risk: str, pool: MachineConfigPool, applies: Applies) -> str:
+    """Returns what to do about the risk of a pool."""
     name = pool.metadata.name
     if applies is Applies.UNKNOWN:
         return f"See with `oc describe mcp {name}` whether the machine-config operator runs; it writes that status."
@@ -104,6 +107,7 @@ def _finding(
     *,
     applies: Applies = Applies.YES,
 ) -> Finding:
+    """Returns a finding about `pool`, named after it."""
     name = pool.metadata.name
     degraded = risk == DEGRADED
     return Finding(

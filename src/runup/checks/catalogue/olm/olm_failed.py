@@ -80,6 +80,7 @@ def _is_stuck(csv: ClusterServiceVersion, context: Context) -> bool:
 
 
 def _unresolved(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings about Subscriptions for which OLM finds no set of versions that fit together."""
     for sub in sorted(all_or_none(snapshot, Subscription), key=named):
         failed = next((each for each in sub.status.conditions if each.type == "ResolutionFailed"), None)
         if failed is None or failed.status != "True":

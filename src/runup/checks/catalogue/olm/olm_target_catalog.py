@@ -91,6 +91,7 @@ def _unknown(sub: Subscription, why: str) -> Finding:
 
 
 def _judged(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iterator[Finding]:
+    """Yields the findings about a Subscription whose catalog for the target could be read."""
     package = catalog.packages.get(sub.spec.name)
     lack = _lack(sub, package)
     if lack:
@@ -126,6 +127,7 @@ def _follows(entry: Entry, installed: str) -> bool:
 
 
 def _deprecations(sub: Subscription, package: Package, context: Context) -> Iterator[Finding]:
+    """Yields the finding that the target's catalog calls the package, its channel or its version deprecated."""
     channel = sub.spec.channel or package.default_channel
     what = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
     messages = [f"{key}: {package.deprecated[key]}" for key in what if key in package.deprecated]

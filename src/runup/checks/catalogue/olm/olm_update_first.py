@@ -106,6 +106,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _in_order(steps: Sequence[Step], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the finding that lists which operators must be updated first, and in which order."""
     if not steps:
         return
     plans = all_or_none(snapshot, InstallPlan)
@@ -174,6 +175,7 @@ def _without_catalog(subs: Sequence[Subscription], snapshot: Snapshot) -> list[S
 
 
 def _choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
+    """Returns which channels of the catalog lead to a version that runs on the target, in words."""
     manifests = packages_of(packages, sub)
     if not manifests:
         return f"its catalog {sub.spec.source} has no package {sub.spec.name}"
@@ -205,6 +207,7 @@ def _is_too_old(csv: ClusterServiceVersion, context: Context) -> bool:
 
 
 def _step(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[InstallPlan]) -> str:
+    """Returns one step in words: from which version to which, and up to which OpenShift that one runs."""
     properties = brought(plans, sub.metadata.namespace, sub.status.current_csv)
     until = ""
     try:

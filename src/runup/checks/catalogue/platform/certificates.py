@@ -75,6 +75,7 @@ def _of_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
 
 
 def _findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]:
+    """Yields the finding about certificates that should have been renewed by now."""
     if not ending:
         return
     listing = names([f"{what} ({_when(end, now)})" for what, end, _ in ending])

@@ -42,6 +42,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _failing(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
+    """Yields the finding about Failing, if ClusterVersion does not report Failing=False."""
     failing = find(cluster.status.conditions, "Failing")
     if failing is not None and failing.status == "False":
         return
@@ -60,6 +61,7 @@ def _failing(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
 
 
 def _upgradeable(cluster: ClusterVersion) -> Iterator[Finding]:
+    """Yields the finding about Upgradeable, if it is False or Unknown."""
     condition = find(cluster.status.conditions, "Upgradeable")
     if condition is None or condition.status == "True":
         return
@@ -79,6 +81,7 @@ def _upgradeable(cluster: ClusterVersion) -> Iterator[Finding]:
 
 
 def _unknown(cluster: ClusterVersion, message: str) -> Finding:
+    """Returns the finding that a condition of ClusterVersion is not known."""
     return Finding(
         UNKNOWN,
         message,

@@ -48,6 +48,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _judge(operator: ClusterOperator, expected: _Expectation, context: Context) -> Iterator[Finding]:
+    """Yields the finding about one condition of an operator, if it does not have its healthy status."""
     name = operator.metadata.name
     condition = find(operator.status.conditions, expected.condition)
     if condition is not None and condition.status == expected.healthy:

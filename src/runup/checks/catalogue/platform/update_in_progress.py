@@ -62,6 +62,7 @@ def _not_finished(newest: UpdateHistory, progressing: Condition | None) -> str:
 
 
 def _unknown(cluster: ClusterVersion) -> Finding:
+    """Returns the finding that it is not known whether an update is in progress."""
     return Finding(
         NAME,
         "Whether an update is in progress could not be told: ClusterVersion lacks its history, or does not say whether "

@@ -80,6 +80,7 @@ def has(node: Node, term: NodeSelectorTerm) -> bool:
 
 
 def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
+    """Returns whether labels satisfy a requirement of a node selector (k8s.io/api/core/v1, NodeSelectorOperator)."""
     present, value = requirement.key in labels, labels.get(requirement.key, "")
     match requirement.operator:
         case "In":

@@ -60,6 +60,7 @@ def _volumes(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
 
 
 def _of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Iterator[Finding]:
+    """Yields the findings about volumes of one kind whose plugin the target does not have."""
     target = target_minor(context)
     if target is None and old:
         why = "the target does not say which Kubernetes it ships"

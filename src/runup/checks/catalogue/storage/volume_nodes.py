@@ -79,6 +79,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _without_driver(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+    """Yields the finding about volumes whose CSI driver runs on no other Node."""
     of_drivers = [(pod, volume, volume.spec[DRIVER]) for pod, volume in mounted if DRIVER in volume.spec]
     if not of_drivers:
         return
@@ -98,6 +99,7 @@ def _without_driver(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Fin
 
 
 def _without_node(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+    """Yields the finding about volumes whose node affinity no other Node satisfies."""
     choosy = [(pod, volume, wanted) for pod, volume in mounted if (wanted := _affinity(volume)) is not None]
     if not choosy:
         return
@@ -114,6 +116,7 @@ def _without_node(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Findi
 
 
 def _finding(found: list[tuple[PlacedPod, PersistentVolume, str]], why: str, severity: Severity) -> Iterator[Finding]:
+    """Yields the finding about these volumes, if there are any."""
     if found:
         listing = names([f"{volume.metadata.name} of {named(pod)} ({why.format(text)})" for pod, volume, text in found])
         yield risk(

@@ -101,6 +101,7 @@ def _refuges(present: str, fitting: frozenset[str], nodes: Mapping[str, Node]) -
 
 
 def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
+    """Yields the finding about volumes that only one Node of their zone can mount."""
     if not locked:
         return
     listing = names([f"{each.metadata.name} on {attached[each.metadata.name]}" for each in locked])

@@ -96,6 +96,7 @@ def _selects(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
 
 
 def _unready(budgets: Budgets, context: Context) -> Iterator[Finding]:
+    """Yields the finding about budgets that have no ready pod, so that none can be evicted."""
     if not budgets:
         return
     since = {named(pdb): _since(pdb) for pdb in budgets}
@@ -156,6 +157,7 @@ def _since(pdb: PodDisruptionBudget) -> datetime | None:
 
 
 def _overlapping(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Iterator[Finding]:
+    """Yields the finding about pods that several budgets select: the API server refuses to evict them."""
     pods_by_budgets: Counter[tuple[str, ...]] = Counter()
     overlapping: dict[str, PodDisruptionBudget] = {}
     for budgets in shared:
@@ -180,6 +182,7 @@ def _overlapping(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Ite
 
 
 def _unknown(budgets: Budgets, lacking: Unreadable) -> Finding:
+    """Returns the finding that the pods of these budgets could not be read."""
     distinct = list({named(pdb): pdb for pdb in budgets}.values())
     why = str(lacking).rstrip(".")
     return Finding(

@@ -124,6 +124,7 @@ def _unknown(pdb: PodDisruptionBudget) -> str:
 
 
 def _described(pdb: PodDisruptionBudget) -> str:
+    """Returns a budget with its rule, or with what is not known of it."""
     spec = pdb.spec
     if _unknown(pdb):
         return f"{named(pdb)} ({_unknown(pdb)})"

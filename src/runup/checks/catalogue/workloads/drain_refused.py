@@ -84,6 +84,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _finding(group: str, held: Sequence[tuple[Node, list[str]]]) -> Finding:
+    """Returns the finding about the Nodes of one group that a drain would not empty."""
     them = names([f"{node.metadata.name} ({'; '.join(_some(why))})" for node, why in held], _NAMED)
     return risk(
         f"{NAME}-{group}",
@@ -105,6 +106,7 @@ def _held(pods: Sequence[PlacedPod], budgets: Mapping[str, list[PodDisruptionBud
 
 
 def _why(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
+    """Returns why the pod would not be evicted; empty if it would."""
     if not pod.metadata.owner_references:
         return "no owner"
     selecting = [

@@ -63,6 +63,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+    """Yields the finding about workloads of one kind whose pods no Node would take."""
     workloads = [workload for workload, _ in with_pods_that_move(snapshot, kind)]
     if not workloads:
         return

@@ -69,6 +69,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+    """Yields the finding about workloads of one kind whose pods fit on one Node alone."""
     choosy = [
         workload
         for workload, _ in with_pods_that_move(snapshot, kind)

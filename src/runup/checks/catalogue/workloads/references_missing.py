@@ -125,6 +125,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _finding(snapshot: Snapshot, look: _Look, moving: list[_Moving]) -> Iterator[Finding]:
+    """Yields a finding for each kind of workload whose new pods would not be admitted."""
     lacking = list(look(snapshot, moving))
     for kind in (DEPLOYMENTS, STATEFUL_SETS):
         if of_kind := [(workload, why) for workload, why, its_kind in lacking if its_kind is kind]:
@@ -197,6 +198,7 @@ def _told(snapshot: Snapshot, kind: Slim, gone: list[tuple[_Moving, str]]) -> It
 
 
 def _limits(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    """Yields the workloads that ask for more than a LimitRange of their namespace allows."""
     if not moving:
         return
     most: dict[str, dict[str, Decimal]] = {}
@@ -224,6 +226,7 @@ def _beyond(workload: Workload, most: dict[str, Decimal]) -> str:
 
 
 def _constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    """Yields the workloads whose pods were admitted by a SecurityContextConstraints that is gone."""
     # What keeps to the strictest level of the standards is admitted by the constraints that everybody may use.
     demanding = [
         (workload, pod.metadata.annotations.scc, kind)

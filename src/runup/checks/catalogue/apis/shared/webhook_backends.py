@@ -63,6 +63,7 @@ def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[Placed
 
 
 def _of_service(snapshot: Snapshot, reference: ServiceReference, holder: str, orphan: str) -> Down | None:
+    """Returns why a webhook's Service does not answer, and the way out; None if it seems to."""
     where = f"{reference.namespace}/{reference.name}"
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None:
