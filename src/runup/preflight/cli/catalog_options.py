@@ -30,6 +30,7 @@ def images_of(typed: Sequence[str]) -> dict[str, str]:
 async def _read_catalogs(
     named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
 ) -> Catalogs:
+    """Returns the catalogs that the target brings: the named ones, or with `reads` those of the target's version."""
     from kubekit.kube.clock import SystemClock
     from runup.kernelmodules.control.registries import GivenRegistries, listing
     from runup.preflight.control.catalog_images import CatalogImages

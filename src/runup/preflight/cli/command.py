@@ -61,6 +61,7 @@ def preflight() -> None:
 
 
 def _read_stored(ctx: click.Context) -> Kept:
+    """Returns the ClusterVersion, what is stored of preflights, and what is accepted."""
     from runup.cli import clusterversion_client as clusters
     from runup.cli.clusterversion_client import namespace
     from runup.preflight.cli import in_cluster as jobs

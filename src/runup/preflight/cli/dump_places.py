@@ -33,6 +33,7 @@ def places(dump: Path, wanted: Collection[ReportedResource]) -> dict[str, Place]
 
 
 def _places(layout: Layout, keys: dict[tuple[str, str, str, str], str], names: Collection[bytes]) -> dict[str, Place]:
+    """Returns the file and line of each object in `keys`; `names` tells which files are worth decoding."""
     found: dict[str, Place] = {}
     for file in layout.files:
         try:

@@ -142,6 +142,7 @@ class _Kept:
 
 
 async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
+    """Runs the checks on a live cluster, which is only read."""
     from kubekit.kube import calls
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.errors import Forbidden, NotFound
@@ -292,6 +293,7 @@ def dumps_in(path: Path) -> Iterator[Path]:
 
 
 def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]) -> EvaluatedCluster:
+    """Runs the checks on a dump, at the time `now`."""
     cluster = codec.convert(ClusterVersion, dump.cluster_version)
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
@@ -362,6 +364,7 @@ def _of_plain_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Se
 
 
 def _snapshot(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
+    """Returns the snapshot of a dump, with what the dump does not prove complete."""
     return snapshot_of(
         reads,
         dump.objects,
@@ -379,6 +382,7 @@ def _texts(dump: Dump) -> dict[str, str]:
 
 
 def _lacking(dump: Dump, resource: Resource) -> str:
+    """Returns why the dump cannot answer for the resource, "" if it can."""
     key = (resource.group, resource.plural)
     if dump.collected.covers(key, namespace_of(resource)):
         return ""

@@ -157,6 +157,7 @@ def _target_of(image: str, access: Access) -> Target:
 def _checking_of(
     client: SyncClient, flags: Flags, job: JobFlags, target: Target, cluster: ClusterVersion | None
 ) -> Checking:
+    """Returns what the Job's process does. Raises Terminal for a target that cannot be checked."""
     return Checking(
         image=target.image if target.runs and not job.image else own_image(job.image),
         target_version=target_version(flags.to, flags.from_, target.release, target.image, cluster),

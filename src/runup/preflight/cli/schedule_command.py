@@ -72,6 +72,7 @@ def run(connection: Connection, flags: Flags) -> int:
 
 
 def _make_schedule(client: SyncClient, flags: Flags) -> int:
+    """Creates or updates the CronJob and what it needs, prints the result, and returns the exit code."""
     found = _cron_job(client)
     try:
         cron = schedule.kept_cron(found, flags.every) or schedule.cron_of(flags.every, client.now())
@@ -121,6 +122,7 @@ def _checking_of(client: SyncClient, flags: Flags) -> Checking:
 
 
 def _remove_schedule(client: SyncClient) -> int:
+    """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
     found, refused = _labelled_objects(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
     left = (*refused, *cluster_runs.delete_all(client, schedule.deletions(found)))
     write(_not_removed(left))
@@ -193,6 +195,7 @@ def _schedule_text(shown: Shown) -> str:
 
 
 def _last_text(last: LastScheduled | None) -> str:
+    """Returns the text about the last scheduled preflight: what was new, or its error."""
     if last is None:
         return "none has ended yet"
     when = _time(last.time)
@@ -210,6 +213,7 @@ def _time(when: datetime | None) -> str:
 
 
 def _as_data(shown: Shown, code: int) -> dict[str, Any]:
+    """Returns the schedule for `-o json`; `code` is the command's exit code."""
     annotations, last = shown.cron_job.metadata.annotations, shown.last
     return {
         "every": annotations.get(EVERY, ""),

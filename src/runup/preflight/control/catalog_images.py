@@ -128,6 +128,7 @@ class CatalogImages:
         return image not in self._known or self._known[image].is_due(packages, now)
 
     async def _read_all(self, due: Mapping[str, frozenset[str]]) -> None:
+        """Reads the catalogs that are due, one after the other, and reports each."""
         try:
             for image, packages in due.items():
                 self._known[image] = await self._read_or_failure(image, packages)
@@ -144,6 +145,7 @@ class CatalogImages:
             return self._failed(image, packages, f"{type(error).__name__}: {error}")
 
     async def _read_catalog(self, image: str, packages: frozenset[str]) -> KnownCatalog:
+        """Reads one catalog: a layout or an image of a registry. A failure is an answer that says why."""
         notes: list[str] = []
         try:
             place = place_of(image) if image in self._named.values() else parse(image)

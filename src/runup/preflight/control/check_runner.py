@@ -86,6 +86,7 @@ class Runner:
         return replace(done.result(), duration_seconds=took_s)
 
     def _start_thread(self, check: Check, work: Callable[[], CheckOutcome], done: asyncio.Future[CheckOutcome]) -> None:
+        """Runs `work` in a thread and hands its outcome to `done`, unless the process ends before."""
         loop = asyncio.get_running_loop()
 
         def hand_over(outcome: CheckOutcome) -> None:

@@ -92,6 +92,7 @@ class ClusterRun:
         return Observed(run.id, self._clock.now(), job, tuple(pods), tuple(events), self._report())
 
     def _report(self) -> Report | BadReport | None:
+        """Returns the run's report, None if there is none yet; or why it cannot be read."""
         try:
             found = self._client.send(calls.get(ConfigMap, report_map(self._run.id), NAMESPACE))
             text = found.data.get(FILE_NAME)

@@ -40,6 +40,7 @@ def of_files(typed: Iterable[str]) -> Manifests:
 
 
 def _read_texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str, str]]:
+    """Yields the place and text of each named file; adds to `problems` what could not be read."""
     for name in typed:
         if name == STDIN:
             yield "standard input", sys.stdin.read()
@@ -83,6 +84,7 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _manifests(document: Any, place: str) -> Iterator[Manifest]:
+    """Yields the manifests in a document, also those of lists, without their content."""
     if not isinstance(document, Mapping):
         return
     kind, items = _text(document.get("kind")), document.get("items")
@@ -119,6 +121,7 @@ async def of_helm(client: Client) -> Manifests:
 
 
 async def _list_pages(client: Client, resource: Resource) -> AsyncIterator[Mapping[str, Any]]:
+    """Yields the storage objects of the newest Helm releases, page by page."""
     token = ""
     while True:
         call = calls.list_raw(resource, "", label_selector=_DEPLOYED, limit=_PAGE, continue_=token)

@@ -90,6 +90,7 @@ def python_checks(
 
 
 def _load_entry_point(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]:
+    """Returns the checks that an installed package offers; one that cannot be loaded is always Unknown."""
     try:
         loaded = point.load()
         checks = (loaded,) if isinstance(loaded, Check) else tuple(loaded)
@@ -102,6 +103,7 @@ def _load_entry_point(point: importlib.metadata.EntryPoint) -> tuple[Check, ...]
 
 
 def _check_files(folder: Path) -> dict[str, str]:
+    """Returns the texts of the release's check files by path; none without the folder. Raises Terminal."""
     checks = folder / CHECKS_FOLDER
     try:
         paths = sorted(path for path in checks.iterdir() if path.suffix in SUFFIXES)
@@ -132,6 +134,7 @@ def _images(references: Path) -> Mapping[str, str]:
 
 
 def _build_versions(references: Path) -> list[Any]:
+    """Returns the values of the build versions' annotation, in an image-references file and in its tags."""
     try:
         document = kyaml.load(references.read_bytes(), name=references.name)
     except (OSError, kyaml.YamlError):

@@ -116,6 +116,7 @@ class ReportReader:
         )
 
     def _read_if_changed(self, signature: Signature, read: Callable[[], ReportSeen]) -> bool:
+        """Reads the report if its file changed and a read is allowed now; returns whether it was read."""
         if signature == self._signature:
             return False
         is_new = signature != self._noticed

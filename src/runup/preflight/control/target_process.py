@@ -157,6 +157,7 @@ class PreflightTarget:
                 await beating
 
     async def _evaluate_until_stopped(self) -> None:
+        """Prepares, then evaluates again whenever what the checks read has changed."""
         # A first report before any request, so that the operator sees that the process runs.
         await self.write(running_report(self._header(self.request.source_version), (), 0, self.clock.now(), "starting"))
         try:
@@ -370,6 +371,7 @@ class PreflightTarget:
         return not self.evaluated and self.clock.monotonic() - self._written_at >= self.timing.progress_s
 
     def _header(self, source_version: str) -> Header:
+        """Returns what every report of this process begins with."""
         request = self.request
         return Header(
             source_version=source_version,

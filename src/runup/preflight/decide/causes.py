@@ -385,6 +385,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def _parent(risk: Groupable, scene: _Scene) -> _Parent | None:
+    """Returns what the risk follows from or stands beside, None if it is a cause itself."""
     if risk.cause in scene.by_name and risk.cause != risk.name:
         return _Parent(risk.cause)
     if not _does_apply(risk):
@@ -411,6 +412,7 @@ def _root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
 
 
 def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], scene: _Scene) -> Cause[R]:
+    """Returns the cause with its members: the leading risk, those beside it, and those that follow from it."""
     ordered = sorted(members, key=_weight)
     lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
     others = [risk for risk in ordered if risk is not lead]

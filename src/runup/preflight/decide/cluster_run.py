@@ -236,6 +236,7 @@ def job_spec(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
 
 
 def _pod(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
+    """Returns the spec of the run's Pod."""
     security: JSON = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
     return {
         "restartPolicy": "Never",
@@ -252,6 +253,7 @@ def _pod(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
 
 
 def _container(checking: Checking, env: Iterable[JSON]) -> JSON:
+    """Returns the container that runs the checks once."""
     quantities = checking.quantities
     return {
         "name": CONTAINER,
@@ -275,6 +277,7 @@ def _container(checking: Checking, env: Iterable[JSON]) -> JSON:
 
 
 def _env(checking: Checking) -> dict[str, str]:
+    """Returns the container's environment by which `preflight` knows what to check; empty values are left out."""
     values = {
         "CVO_NAMESPACE": NAMESPACE,
         "PREFLIGHT_TARGET_VERSION": checking.target_version,

@@ -90,6 +90,7 @@ def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
 def _pod(
     name: str, attempt: Attempt, place: Workplace, owner: Deployment, wanted: ReportedContainer, image: str
 ) -> JSON:
+    """Returns the Pod that runs a check's container once; it goes with the preflight's Deployment."""
     annotations = {
         ID_ANNOTATION: attempt.id,
         RUN_ANNOTATION: run_of(attempt.id, wanted),
@@ -134,6 +135,7 @@ def _pod(
 
 
 def _container(attempt: Attempt, place: Workplace, image: str) -> JSON:
+    """Returns the container of a check, with what it needs to know of the update."""
     quantities = place.quantities
     env = {
         "PREFLIGHT_ID": attempt.id,

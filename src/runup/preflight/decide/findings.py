@@ -313,6 +313,7 @@ def _risks(
     accepted: Accepted,
     current: bool,
 ) -> tuple[Risk, ...]:
+    """Returns the risks of the update to `version`, from ClusterVersion and from the report."""
     if entry is None:
         return ()
     # Newer API versions keep risks once for all updates, and name them in each update's `riskNames`.

@@ -120,6 +120,7 @@ def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
 
 
 def _not_starting(observed: Observed, job: Job) -> Progress | None:
+    """Returns the progress of a Job whose pod does not start; None if nothing keeps it from starting."""
     trouble = _trouble_of(observed, job)
     if trouble is None:
         return None
@@ -132,6 +133,7 @@ def _not_starting(observed: Observed, job: Job) -> Progress | None:
 
 
 def _trouble_of(observed: Observed, job: Job) -> Trouble | None:
+    """Returns what keeps the Job's pod from starting, and the way out; None if nothing is known to."""
     container = _container(observed.pods)
     waiting = container.state.waiting if container else None
     if waiting is not None and waiting.reason in (*PULL, *_NAME):

@@ -209,6 +209,7 @@ def _unsupported(scene: Observations) -> Outcome | None:
 
 
 def _killed_for_memory(scene: Observations) -> Outcome | None:
+    """Returns the failure of a target that was killed for memory `MAX_OOM_KILLS` times."""
     container = scene.container
     if container is None:
         return None
@@ -280,6 +281,7 @@ def _failed_waiting(
 
 
 def _crash_outcome(scene: Observations) -> Outcome | None:
+    """Returns the failure of a target that ended `MAX_CRASHES` times and does not run now."""
     container = scene.container
     ended = (container.state.terminated or container.last_state.terminated) if container else None
     if container is None or ended is None or container.restart_count < MAX_CRASHES or container.state.running:

@@ -168,6 +168,7 @@ def label_value(text: str) -> str:
 
 
 def _pod(attempt: Attempt, place: Workplace) -> JSON:
+    """Returns the spec of the target's Pod, with its volumes, account, affinity and tolerations."""
     volumes: list[JSON] = [{"name": "tmp", "emptyDir": {}}]
     mounts: list[JSON] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 -- the pod's own
     if place.report_sink == "volume":
@@ -206,6 +207,7 @@ def _node_affinity(place: Workplace) -> JSON:
 
 
 def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:
+    """Returns the container that runs the target's checks."""
     quantities = place.quantities
     return {
         "name": NAME,
@@ -237,6 +239,7 @@ def _user(place: Workplace) -> JSON:
 
 
 def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
+    """Returns the container's environment by which `preflight` knows what to check and where its report goes."""
     env = {
         "PREFLIGHT_ID": attempt.id,
         "PREFLIGHT_SOURCE_VERSION": attempt.source_version,

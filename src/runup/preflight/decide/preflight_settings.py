@@ -84,6 +84,7 @@ def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
     """Returns a reader for a quantity such as `500m` or `512Mi`: positive, and for memory at least 1 MiB."""
 
     def with_quantity(place: Workplace, text: str) -> Workplace:
+        """Returns the workplace with this quantity of CPU or memory. Raises Unusable."""
         try:
             value = parse_quantity(text)
         except QuantityError as error:
@@ -98,6 +99,7 @@ def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
 
 
 def _timeout(place: Workplace, text: str) -> Workplace:
+    """Returns the workplace with this time limit. Raises Unusable."""
     match = _DURATION.fullmatch(text)
     if not text or match is None:
         raise Unusable("is not a duration such as 10m, 1h30m or 600 (seconds)")
@@ -151,6 +153,7 @@ class _Affinity(_Strict, frozen=True):
 
 
 def _tolerations(place: Workplace, text: str) -> Workplace:
+    """Returns the workplace with these tolerations. Raises Unusable for what the API server would refuse."""
     tolerations = _yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
     for each in tolerations:
         if each.key and not _LABEL_KEY.fullmatch(each.key):
@@ -168,6 +171,7 @@ def _tolerations(place: Workplace, text: str) -> Workplace:
 
 
 def _affinity(place: Workplace, text: str) -> Workplace:
+    """Returns the workplace with this node affinity. Raises Unusable for what the API server would refuse."""
     affinity = _yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
     terms = [
         *(affinity.required.node_selector_terms if affinity.required else ()),
@@ -184,6 +188,7 @@ def _affinity(place: Workplace, text: str) -> Workplace:
 
 
 def _check_requirement(found: _Requirement) -> None:
+    """Raises Unusable if the API server would refuse the requirement (k8s.io/apimachinery, pkg/labels)."""
     if not _LABEL_KEY.fullmatch(found.key):
         raise Unusable(f"has the key {_quote(found.key)}, which no label can have")
     wrong = next((value for value in found.values if not _LABEL_VALUE.fullmatch(value)), None)

@@ -149,6 +149,7 @@ def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_prefl
 
 
 def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
+    """Returns a reported risk as ClusterVersion carries it."""
     base = checked.report.documentation_base if checked.report else ""
     url = risk.url or documentation.page(risk.name, base)
     published = _risk(risk.name, risk.message, checked.release.version, url)
@@ -165,6 +166,7 @@ def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
 
 
 def _verdict(risk: ReportedRisk, checked: CheckedTarget) -> Condition:
+    """Returns the condition Applies of a reported risk: Unknown once its preflight has ended or is stale."""
     target, source = checked.release.version, checked.source_version
     if checked.ended:
         return _applies_condition("Unknown", OUTDATED, _outdated_text(checked))

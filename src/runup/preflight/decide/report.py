@@ -234,6 +234,7 @@ def _in_utc(report: Report) -> Report:
 
 
 def _check_report(report: Report) -> None:
+    """Raises BadReport if the report, which is untrusted, exceeds a limit or has a wrong name."""
     _check_head(report)
     if len(report.checks) > MAX_CHECKS:
         raise BadReport(f"the report has {len(report.checks)} checks; {MAX_CHECKS} are read", reason="TooManyChecks")
@@ -291,6 +292,7 @@ def _check_head(report: Report) -> None:
 
 
 def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
+    """Raises BadReport if the containers that the report asks for are too many, or their names or times are wrong."""
     if len(containers) > MAX_CONTAINERS:
         raise BadReport(
             f"the report wants {len(containers)} containers; {MAX_CONTAINERS} are run", reason="TooManyContainers"
@@ -306,6 +308,7 @@ def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
 
 
 def _check_steps(steps: tuple[ReportedStep, ...]) -> None:
+    """Raises BadReport if the report's steps are too many, or name what is not a version or a risk."""
     if len(steps) > MAX_STEPS:
         raise BadReport(f"the report has {len(steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
     for each in steps:
@@ -319,6 +322,7 @@ def _check_steps(steps: tuple[ReportedStep, ...]) -> None:
 
 
 def _check_risk(risk: ReportedRisk) -> None:
+    """Raises BadReport if a risk's name, message, reason or link is not one that ClusterVersion can carry."""
     if len(risk.name) > MAX_NAME or not NAME.fullmatch(risk.name):
         raise BadReport(
             f"risk name {_quote_beginning(risk.name)} does not match ^{NAME.pattern}$ or is longer than {MAX_NAME}",

@@ -120,6 +120,7 @@ def _key_of(metadata: JSON) -> NamespacedName:
 
 
 def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
+    """Returns the CronJob that starts the preflight; a late run is skipped, not joined."""
     env: list[JSON] = [
         {"name": "PREFLIGHT_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "PREFLIGHT_REPORT_SINK", "value": "history"},
@@ -155,6 +156,7 @@ def _alerts(schedule: Schedule, marks: JSON) -> JSON:
 
 
 def _alert_on_news() -> JSON:
+    """Returns the alert that the newest scheduled preflight failed, which it does when it finds something new."""
     jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', _of_cron_job()
     started, failed = f"kube_job_status_start_time{{{jobs}}}", f'kube_job_failed{{{jobs},condition="true"}}'
     failed_at = f"max({started} * on(namespace, job_name) {failed})"
@@ -176,6 +178,7 @@ def _alert_on_news() -> JSON:
 
 
 def _not_run(schedule: Schedule) -> JSON:
+    """Returns the alert that no scheduled preflight was started for three intervals."""
     cron = _of_cron_job()
     started_at = f"max(kube_cronjob_status_last_schedule_time{cron} or kube_cronjob_created{cron})"
     silent_s = 3 * minutes_of(schedule.every) * 60 + TIMEOUT_S

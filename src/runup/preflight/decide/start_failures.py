@@ -222,6 +222,7 @@ def _no_pod(
 
 
 def _not_scheduled(pod: Pod) -> Trouble | None:
+    """Returns the trouble of a Pod that no node takes, in the scheduler's words; None if it has a node."""
     scheduled = find(pod.status.conditions, "PodScheduled")
     if scheduled is None or scheduled.status != "False" or scheduled.reason != UNSCHEDULABLE:
         return None

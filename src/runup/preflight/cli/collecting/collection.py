@@ -63,6 +63,7 @@ def collect_kinds(
 
 
 def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
+    """Lists a kind in the first of its versions that the server has; returns what became of it."""
     for resource in kind.versions:
         try:
             return _of_version(kind, resource, lister)
@@ -74,6 +75,7 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
 
 
 def _of_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
+    """Lists one version of a kind in all of its namespaces. Raises Refused."""
     lists: list[tuple[str, JSON]] = []
     gaps: list[str] = []
     for namespace in kind.namespaces or ("",):
@@ -169,6 +171,7 @@ def refuse_existing(path: Path) -> None:
 
 
 def _files(kinds: tuple[CollectedKind, ...], now: datetime, kubernetes: str) -> Iterator[tuple[str, JSON]]:
+    """Yields the name and content of each file of the collection; the last one records what it is."""
     for kind in kinds:
         for namespace, document in kind.lists:
             yield f"{kind.name}{f'@{namespace}' if namespace else ''}.json", document

@@ -122,6 +122,7 @@ class _Progress:
 
 
 def _summary_text(found: tuple[CollectedKind, ...], path: Path) -> str:
+    """Returns the text about a finished collection: how much is complete, and what is missing and why."""
     from runup.preflight.cli.collecting.collection import ABSENT, COMPLETE
 
     by_state: dict[str, list[CollectedKind]] = {}

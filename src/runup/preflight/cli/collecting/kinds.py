@@ -66,6 +66,7 @@ def _reads_of(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
 
 
 def _merge_reads(rows: list[tuple[Resource, str]]) -> WantedKind:
+    """Returns one kind to collect for several reads of it, wide enough for all of them."""
     versions = {read.version: _without_selection(read) for read, _ in rows}
     namespaces = {namespace for _, namespace in rows}
     selectors = {read.label_selector if isinstance(read, Slim) else "" for read, _ in rows}

@@ -89,6 +89,7 @@ def listing(
 
 
 def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None, fixes: dict[str, int]) -> Drawn:
+    """Returns a cause with its number, its remedy, and the risks that go away with it."""
     label = severity(cause)
     text = for_people(_own_words(cause), now)
     # A node that is the cause has no risk whose name could stand first.
@@ -175,6 +176,7 @@ def _with_why(risk: Risk) -> str:
 
 
 def _missing_lines(found: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
+    """Yields what could not be told for lack of objects, and the command that collects them."""
     if not found.risks:
         return
     all_of = " (-v names all)" if of_dump and len(found.kinds) > _NAMED else ""
@@ -255,6 +257,7 @@ def as_data(report: CauseReport) -> dict[str, Any]:
 
 
 def _cause_data(cause: Cause[Risk]) -> dict[str, Any]:
+    """Returns a cause for `-o json`."""
     return {
         "name": cause.name,
         "node": cause.node or None,

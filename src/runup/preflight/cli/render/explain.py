@@ -97,6 +97,7 @@ def explanation(known: Explanation, screen: Screen = PIPE) -> Drawn:
 
 
 def _target(target: str, risk: Risk, screen: Screen) -> str:
+    """Returns what is known of a risk for one target, a field a line."""
     fields = (
         ("Severity", risk.severity),
         ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),

@@ -127,6 +127,7 @@ def open_risks(found: Findings, step: ReportedStep) -> str:
 
 
 def _result_text(found: Findings, report: cause_texts.CauseReport) -> str:
+    """Returns how the preflight stands, in a few words: what applies, or why there is no result."""
     if not (found.completed or found.ended):
         return f"could not run ({found.failed.reason})" if found.failed else "no result yet"
     applying = sum(risk.open and risk.applies == "True" for risk in found.risks)

@@ -38,6 +38,7 @@ def history(found: History, screen: Screen = PIPE, *, wide: bool = False, none: 
 
 
 def _table_row(report: Report, *, wide: bool) -> Row:
+    """Returns the table's row of one report; with `wide` it names the image, too."""
     still_open = [risk for risk in report.risks if risk.name not in report.accepted]
     applying = sum(1 for risk in still_open if risk.applies == "True")
     return Row(

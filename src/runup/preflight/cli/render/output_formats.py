@@ -107,6 +107,7 @@ def markdown(found: Sequence[ClusterResult]) -> str:
 
 
 def _markdown(one: ClusterResult) -> Iterator[str]:
+    """Yields the lines of the Markdown form for one cluster."""
     findings = one.found
     if not findings.completed:
         yield f"# {plain(one.where)}: could not be judged\n"
@@ -146,6 +147,7 @@ def _markdown_cause(cause: Cause[Risk]) -> Iterator[str]:
 
 
 def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> Iterator[str]:
+    """Yields a risk as an item of a Markdown task list, with its remedy."""
     # A ticked box of a Markdown task list: nothing is left to do about the risk.
     box = "x" if risk.accepted else " "
     gravity = risk.severity or "unknown severity"
@@ -173,6 +175,7 @@ def junit(found: Sequence[ClusterResult]) -> str:
 
 
 def _suite(parent: ElementTree.Element, one: ClusterResult) -> None:
+    """Adds a test suite in JUnit's XML for one cluster: a failure for each risk, an error if it could not be judged."""
     suite = ElementTree.SubElement(parent, "testsuite", name=_xml(f"{one.where}: {one.found.target}"))
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 

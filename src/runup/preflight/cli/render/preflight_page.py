@@ -55,6 +55,7 @@ def page(
 
 
 def _page_body(found: Findings, explain: Callable[[str], str]) -> Markup:
+    """Returns the body of the page; `explain` returns the page about a risk."""
     report = by_cause(found)
     return join(
         _head(found),
@@ -73,6 +74,7 @@ def _unknown_section(report: CauseReport, explain: Callable[[str], str], *, of_d
 
 
 def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
+    """Returns the card about risks that could not be told for lack of objects."""
     absent = report.missing
     lines = (
         el("tr", el("th", risk.name, scope="row"), el("td", ", ".join(short_kinds(risk.lacking)), class_="wide"))
@@ -91,6 +93,7 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
 
 
 def _head(found: Findings) -> Markup:
+    """Returns the head of the page: source and target, result, verdict and its command."""
     # The command is shown apart from the text, so that it can be copied.
     text, *command = verdict_parts(found)
     return el(
@@ -105,6 +108,7 @@ def _head(found: Findings) -> Markup:
 
 
 def _steps(found: Findings) -> Markup:
+    """Returns the table of steps, each with the open risks that it is the first to meet."""
     lines = (
         el(
             "tr",
@@ -117,6 +121,7 @@ def _steps(found: Findings) -> Markup:
 
 
 def _result(found: Findings) -> tuple[str, str]:
+    """Returns the words and the tone of the result's badge."""
     code = found.exit_code
     if found.ended:
         return "Ended", WARN
@@ -128,6 +133,7 @@ def _result(found: Findings) -> tuple[str, str]:
 
 
 def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
+    """Yields the facts below the verdict: what is in the way, how much was checked, and when."""
     if found.waived:
         yield "Signature", "waived (force): nobody vouches for the image that checked"
     if any(risk.open for risk in found.risks):
@@ -243,6 +249,7 @@ def _objects(risk: Risk) -> Markup | None:
 
 
 def _checks(checks: Sequence[ReportedCheck]) -> Markup:
+    """Returns the table of all checks, those that found something first."""
     order = tuple(_RESULT_TONES)
     ordered = sorted(checks, key=lambda check: (order.index(check.result), check.name))
     lines = (

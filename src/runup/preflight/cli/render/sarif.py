@@ -59,6 +59,7 @@ def _invocation(one: ClusterResult) -> dict[str, Any]:
 
 
 def _rule_of(risk: Risk) -> dict[str, Any]:
+    """Returns the SARIF rule of a risk."""
     level = _LEVELS.get(risk.severity, "warning")
     linked = risk.url and not risk.url.startswith(documentation.BUILT_IN)
     return {
@@ -80,6 +81,7 @@ def _results(one: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]
 
 
 def _result(one: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str, Any]:
+    """Returns the SARIF result of a risk; `place` is its rule's index, `cause` the risk that it follows from."""
     applies = risk.applies == "True"
     # The same risk of the same cluster is the same result in every run, whatever its message counts.
     identity = hashlib.sha256(f"{one.where}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
