@@ -75,6 +75,7 @@ def _platform(flags: Flags, cluster: Cluster | None) -> Platform:
 
 
 def _certificates(flags: Flags, platform: Platform) -> Certificates:
+    """Returns where certificates come from. Raises CommandError if the flag does not suit the platform."""
     if platform is Platform.OPENSHIFT:
         if flags.certificates:
             raise CommandError("--certificates: on OpenShift the service CA makes them; leave the flag out")
@@ -99,6 +100,7 @@ def _namespace(flags: Flags) -> str:
 
 
 def _image(flags: Flags, own_image: str | None) -> str:
+    """Returns the operator's image. Raises CommandError if it is not known or is not an image reference."""
     if flags.chosen == OPERATOR and not flags.image:
         raise CommandError("--image is needed: the operator runs as a release, whose image `runup release new` makes")
     image = flags.image or own_image

@@ -42,6 +42,7 @@ def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, t
 
 
 def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
+    """Returns what a workload of the set still waits for, empty if nothing."""
     found = sets.read(task.identity)
     owned = codec.convert(OwnedWorkload, found) if found is not None else None
     problem = workload_health.problem_of(task, owned, State.UPDATING) or workload_health.unfinished_rollout(task, owned)

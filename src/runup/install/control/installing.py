@@ -86,6 +86,7 @@ def uninstall(
 
 
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:
+    """Returns the one inventory that the flags mean. Raises InstallError if there is none, or more than one."""
     installed = sets.installed(component.name)
     chosen = [each for each in installed if namespace in (None, each.namespace)]
     where = ", ".join(sorted(each.namespace for each in installed))

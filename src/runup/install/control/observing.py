@@ -57,6 +57,7 @@ def _workloads(client: SyncClient, component: Component) -> tuple[tuple[Workload
 
 
 def _workload(obj: JSON) -> Workload:
+    """Returns what is known of a Deployment or DaemonSet: its image, replicas and the set that it belongs to."""
     metadata, spec = obj["metadata"], obj["spec"]
     containers = spec["template"]["spec"]["containers"]
     return Workload(

@@ -76,6 +76,7 @@ def _content(secret: JSON, file: str) -> bytes:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime
 ) -> x509.CertificateBuilder:
+    """Returns a builder of a certificate that is valid from now on for `VALID_FOR`."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

@@ -189,6 +189,10 @@ class ObjectSets:
                 self._client.send(calls.delete(resource, identity.name, identity.namespace, dry_run=dry_run))
 
     def _apply(self, obj: JSON, objects: Objects, *, force: bool, dry_run: bool) -> Done:
+        """Applies one object and returns what became of it.
+
+        Raises InstallError if the cluster does not serve its kind.
+        """
         identity = identity_of(obj)
         resource = self._resource(obj, wait=not dry_run)
         before = self._read_object(resource, identity) if resource is not None else None
@@ -216,6 +220,7 @@ class ObjectSets:
         return Done(identity, Outcome.UNCHANGED if _is_unchanged(before, after) else Outcome.CONFIGURED)
 
     def _resource(self, obj: JSON, *, wait: bool) -> Resource | None:
+        """Returns the resource of the object's kind, None if it is not served; may wait `SERVED_WITHIN_S` seconds."""
         deadline = self._clock.monotonic() + SERVED_WITHIN_S
         while True:
             resource = self.kinds.resource(obj["apiVersion"], obj["kind"])
@@ -244,6 +249,7 @@ class ObjectSets:
         self._client.send(calls.apply(CONFIG_MAP, parent, field_manager=FIELD_MANAGER, force=True))
 
     def _delete(self, identity: Identity, inventory: Inventory, *, dry_run: bool) -> None:
+        """Deletes one object if it still belongs to the set."""
         resource = self.kinds.preferred(identity.group, identity.kind)
         if resource is None:
             return
@@ -257,6 +263,10 @@ class ObjectSets:
             self._client.send(calls.delete(resource, identity.name, identity.namespace, uid=uid, dry_run=dry_run))
 
     def _await_gone(self, identity: Identity) -> None:
+        """Waits until the object is gone.
+
+        Raises InstallError, which names what holds it, after `GONE_WITHIN_S` seconds.
+        """
         deadline = self._clock.monotonic() + GONE_WITHIN_S
         while (found := self.read(identity)) is not None:
             if found["metadata"].get("deletionTimestamp") is None:

@@ -37,6 +37,7 @@ def component_objects(component: Component, files: Mapping[str, bytes], options:
 
 
 def _changes(component: Component, options: Options) -> tuple[Callable[[Objects], Objects], ...]:
+    """Returns the changes to the manifests for the options, in the order in which they are made."""
     on_kubernetes = options.platform is Platform.KUBERNETES
     return (
         without_release_annotations,

@@ -37,6 +37,7 @@ def _bind_prometheus(obj: JSON, prometheus: tuple[str, str]) -> JSON:
 
 
 def _let_in(obj: JSON, namespace: str) -> JSON:
+    """Returns a NetworkPolicy that lets in whoever is in `namespace`; other objects as they are."""
     if obj["kind"] != "NetworkPolicy":
         return obj
     labels = {"kubernetes.io/metadata.name": namespace}

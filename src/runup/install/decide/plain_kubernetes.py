@@ -57,6 +57,7 @@ def _role_of(obj: JSON) -> set[tuple[str, str]]:
 
 
 def _without_openshift(obj: JSON, component: Component, options: Options, *, serves: bool) -> JSON:
+    """Returns one object without what only OpenShift has: marks, roles, settings of pods."""
     obj = _without_marks(obj)
     if obj["kind"] == "Deployment":
         template = obj["spec"]["template"]
@@ -84,6 +85,7 @@ def _without_openshift_keys(values: JSON) -> JSON:
 
 
 def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
+    """Returns a pod's spec for a cluster without OpenShift: no service CA, and a user of its own."""
     pod = without_volumes(without_arguments(pod, *_ARGUMENTS), "service-ca")
     if not serves:
         pod = without_volumes(without_arguments(pod, *_SERVED), "serving-cert")

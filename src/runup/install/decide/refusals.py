@@ -60,6 +60,7 @@ def refusals(cluster: Cluster, component: Component, options: Options, *, take_o
 
 
 def _refusals(cluster: Cluster, component: Component, options: Options, *, take_over: bool) -> Iterator[str]:
+    """Yields the reasons for which the cluster does not get the component."""
     least = OLDEST_OF_KERNEL_MODULES if component == KERNEL_MODULES else OLDEST
     if cluster.version < least:
         found, oldest = (".".join(map(str, version)) for version in (cluster.version, least))
@@ -113,6 +114,7 @@ def _of_the_operator(cluster: Cluster, ours: str, *, take_over: bool) -> Iterato
 
 
 def _of_others(cluster: Cluster, component: Component, options: Options, ours: str) -> Iterator[str]:
+    """Yields the objects of other installers that are in the way."""
     for each in cluster.workloads:
         if (each.namespace, each.name) == (options.namespace, component.deployment) and each.part_of != ours:
             yield f"{each} was not made by `runup install`; to keep it with runup from now on, add --take-over"

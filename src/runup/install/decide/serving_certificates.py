@@ -81,6 +81,7 @@ def _inject_authority(obj: JSON, component: Component) -> JSON:
 
 
 def _cert_manager(component: Component) -> Objects:
+    """Returns the Issuer and the Certificate from which cert-manager makes the serving certificate."""
     api, name = "cert-manager.io/v1", secret_name(component)
     metadata = {"name": name, "namespace": component.namespace}
     issuer = {"apiVersion": api, "kind": "Issuer", "metadata": metadata, "spec": {"selfSigned": {}}}

@@ -93,6 +93,7 @@ def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
 
 
 async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
+    """Checks the Modules of the live cluster; notes say what could not be read."""
     from kubekit.kube.errors import Forbidden, NotFound
     from kubekit.kube.list_pages import Listing
     from runup.preflight.control.read_only_client import ReadOnlyClient
@@ -112,6 +113,7 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
 
 
 async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
+    """Checks the Modules of a dump; notes say what the dump lacks. Raises CommandError if it is not one."""
     from runup.dump.dump_files import BadDump
     from runup.dump.load import read
 
@@ -153,6 +155,7 @@ async def _assess_chosen(
     registries: Registries,
     notes: list[str],
 ) -> CheckResult:
+    """Returns the readiness of the Modules that the flags choose."""
     chosen = _choose_modules(modules, flags.modules)
     return CheckResult(await assess_modules(chosen, nodes, wanted, registries, at_once=flags.at_once), notes)
 

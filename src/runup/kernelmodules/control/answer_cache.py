@@ -104,6 +104,7 @@ class AnswerCache:
         await cancel(tuple(self._tasks.values()))
 
     async def _find_answer(self, question: Question) -> None:
+        """Finds the answer to one question and keeps it; it is old at once if the question was outdated meanwhile."""
         try:
             async with self._places:
                 answer = await self._answer_or_failure(question)

@@ -54,6 +54,7 @@ class Runners:
             await cancel(watches)
 
     async def _ask_for_builds(self) -> Runner | None:
+        """Returns what runs builds in this cluster; None if it could not be asked."""
         try:
             served = await self._client.send(discovery.served(BUILDS.api_version))
         except NotFound:

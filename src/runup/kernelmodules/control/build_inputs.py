@@ -35,6 +35,7 @@ async def read(client: Client, question: BuildInputsQuestion) -> BuildInputs:
 
 
 async def _dockerfile(client: Client, question: BuildInputsQuestion) -> str:
+    """Returns the Dockerfile in the question's ConfigMap. Raises _Lacking if there is none."""
     where = f"{question.namespace}/{question.config_map}"
     try:
         config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
@@ -47,6 +48,7 @@ async def _dockerfile(client: Client, question: BuildInputsQuestion) -> str:
 
 
 async def _version(client: Client, namespace: str, name: str, key: str) -> str:
+    """Returns a Secret's name with a hash of its content. Raises _Lacking if it is not there or lacks `key`."""
     where = f"{namespace}/{name}"
     try:
         secret = await client.send(calls.get_raw(SECRETS, name, namespace))

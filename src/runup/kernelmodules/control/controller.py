@@ -96,6 +96,7 @@ class KernelModulesController:
         self._queue.add_rate_limited(name)
 
     async def _pass(self, name: str, executor: Executor, asking: AnswerCache, runners: Runners) -> None:
+        """Runs one pass for the validation `name`: observes, decides, carries out, and asks what is to be known."""
         if self._is_too_early():
             return
         if self._requested:
@@ -183,6 +184,7 @@ class KernelModulesController:
             raise failed
 
     def _is_refusal(self, action: Action, error: KubeError) -> bool:
+        """Returns whether the server refused to create a run for good; the next pass then reports that."""
         if not isinstance(error, NotApplied) or not error.lasting:
             return False
         if not isinstance(action, Apply) or action.resource not in _RUNS:
@@ -206,6 +208,7 @@ class KernelModulesController:
                 self._tell_status(observed, action)
 
     def _tell_status(self, observed: Observed, action: PatchStatus) -> None:
+        """Logs what changed in the status of each Module."""
         before = observed.validation if action.resource.kind == "PreflightValidation" else observed.ocp
         known = {(each.namespace, each.name): each for each in before.status.modules} if before else {}
         for each in action.fields.get("modules", ()):

@@ -16,6 +16,7 @@ log = structlog.get_logger("convert")
 
 
 async def _convert(request: web.Request) -> web.Response:
+    """Answers one ConversionReview; what cannot be converted is refused with a reason."""
     try:
         question = msgspec.json.decode(await request.read())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

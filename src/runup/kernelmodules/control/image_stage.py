@@ -60,6 +60,7 @@ async def verify_image(question: ImageQuestion, registries: Registries, *, withi
 
 
 async def _verify(question: ImageQuestion, architecture: str, registries: Registries, within_s: float) -> ImageVerdict:
+    """Returns the verdict on whether the image holds the modules; the registry has `within_s` seconds."""
     notes: list[str] = []
     # Files count at any depth below this folder, as for modprobe: docs/decisions/0060-how-far-an-image-is-read.md.
     sought = FileQuery(
@@ -134,6 +135,7 @@ async def ask_registry(
 
 
 def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchResult) -> ImageVerdict:
+    """Returns the verdict on what was found in the image."""
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
     missing = [name for name in question.module_names if kernel_spelling(name) not in searched.found]
     if missing:
@@ -149,6 +151,7 @@ def _expected_paths(question: ImageQuestion, sought: FileQuery) -> list[str]:
 
 
 def _missing_text(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
+    """Returns which modules the image lacks, where they were looked for, and what there is instead."""
     looked = some_of([f"/{sought.folder}/{name}.ko" for name in missing])
     there = some_of([f"/{path}" for path in searched.elsewhere])
     unfit = some_of([f"/{path} {why}" for path, why in searched.faults.items()])

@@ -69,6 +69,7 @@ class InputWatches:
         return {each.metadata.namespace for each in entries.live_modules(self._caches.modules.all())}
 
     async def _watch_namespaces(self, namespaces: Iterable[str]) -> None:
+        """Watches the inputs in these namespaces, and stops to watch those in others."""
         wanted = {(resource.kind, namespace): resource for resource in KINDS for namespace in namespaces}
         gone = [self._watched.pop(key) for key in [*self._watched] if key not in wanted]
         for namespace in self._pull_secrets.keys() - {namespace for _, namespace in wanted}:
@@ -90,6 +91,8 @@ class InputWatches:
         )
 
     def _object_changed(self, resource: Resource) -> Callable[[object, Object | None, Object | None], None]:
+        """Returns a listener that reports changed objects, and the builder's account with its pull secrets."""
+
         def report_change(_change: object, old: Object | None, new: Object | None) -> None:
             if (obj := new or old) is None:
                 return
@@ -101,6 +104,7 @@ class InputWatches:
         return report_change
 
     def _account_changed(self, _change: object, old: ServiceAccount | None, new: ServiceAccount | None) -> None:
+        """Reports the builder's account if its list of pull secrets changed."""
         account = new or old
         if account is None or account.metadata.name != BUILDER:
             return
@@ -113,6 +117,7 @@ class InputWatches:
 
 
 def _keep_name_only(obj: Any) -> Any:
+    """Returns the object with only what identifies it and its version."""
     metadata = obj.metadata
     kept = ObjectMeta(
         name=metadata.name,

@@ -96,6 +96,7 @@ class ClusterRegistries:
                 yield file
 
     async def _file(self, namespace: str, name: str, notes: list[str]) -> AuthFile | None:
+        """Returns the logins in a pull secret; None with a note if they could not be read."""
         try:
             return await secret_logins(self.client, namespace, name)
         except NotFound:
@@ -109,6 +110,7 @@ class ClusterRegistries:
         return None
 
     async def _builders(self, namespace: str, notes: list[str]) -> list[str]:
+        """Returns the names of the builder account's pull secrets; none with a note if it could not be read."""
         try:
             account = await self.client.send(calls.get_raw(resource_of(ServiceAccount), BUILDER, namespace))
         except NotFound:

@@ -65,6 +65,7 @@ def validation_fault(spec: PreflightValidationSpec | PreflightValidationOCPSpec)
 
 
 def _name_faults(module: Module, container: ModuleLoaderContainer) -> Iterator[str]:
+    """Yields the errors in names, worded as Kernel Module Management does."""
     # KMM's text says "when version is set", but its code always rejects: we follow the text
     # (docs/decisions/0059-the-definitions-of-kernel-modules.md).
     length = len(module.metadata.name + module.metadata.namespace)
@@ -76,6 +77,7 @@ def _name_faults(module: Module, container: ModuleLoaderContainer) -> Iterator[s
 
 
 def _faults(container: ModuleLoaderContainer) -> Iterator[str]:
+    """Yields the errors in a container's kernel mappings, builds and signatures."""
     yield from _image(container.container_image)
     for at, mapping in enumerate(container.kernel_mappings):
         if mapping.regexp and mapping.literal:
@@ -118,6 +120,7 @@ def _no_expression(regexp: str) -> str:
 
 
 def _modprobe(modprobe: Modprobe) -> Iterator[str]:
+    """Yields the errors in `modprobe`, worded as Kernel Module Management does."""
     raw = modprobe.raw_args
     load, unload = (raw.load, raw.unload) if raw else ((), ())
     if modprobe.module_name and (load or unload):

@@ -58,6 +58,7 @@ def build_and_sign(task: Task, observed: Observed, resolved: Resolved, missing: 
 def _try_build_and_sign(
     task: Task, observed: Observed, resolved: Resolved, missing: str, image: Freshness
 ) -> ModuleState:
+    """Returns the progress: of the build, then of the signature. Raises InvalidInputs."""
     build, sign = resolved.build, resolved.sign
     _check(task, resolved)
     # Until the cluster has said whether it serves Builds, nothing is started.
@@ -116,6 +117,7 @@ def _run_or_progress(
 def _progress_of(
     task: Task, observed: Observed, purpose: Purpose, wanted: WantedRun, run: Run | None, image: Freshness
 ) -> ModuleState:
+    """Returns the progress of a run that has not succeeded: to be started, waiting, running or failed."""
     stage, waiting = _STAGES[purpose], _WAITING[purpose]
     if run is None and wanted.key in observed.refused:
         return requeued_state(_failed(task, purpose, observed.refused[wanted.key]), image)
@@ -139,6 +141,7 @@ def _failed(task: Task, purpose: Purpose, error: str) -> str:
 
 
 def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build) -> _Step:
+    """Returns the step that builds the image; if it is to be signed, under a temporary name."""
     names = tuple(dict.fromkeys(each.name for each in build.secrets))
     metadata = task.module.metadata
     # An image that is still to be signed is pushed under a temporary name.
@@ -146,6 +149,7 @@ def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build
     target = resolved.container_image if resolved.sign is None else target
 
     def wanted_build(material: BuildInputs) -> WantedRun:
+        """Returns the run of the build. Raises InvalidInputs if what it needs cannot be used."""
         dockerfile = _usable_dockerfile(material, observed)
         return _wanted_run(
             task,
@@ -167,6 +171,7 @@ def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build
 
 
 def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -> _Step:
+    """Returns the step that signs the image that was built, or the one that the Module names."""
     metadata = task.module.metadata
     built = resolved.build is not None
     unsigned = image_names.unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
@@ -174,6 +179,7 @@ def _sign_step(task: Task, observed: Observed, resolved: Resolved, sign: Sign) -
     mounted = (MountedSecret(sign.key_secret.name, signing.KEY), MountedSecret(sign.cert_secret.name, signing.CERT))
 
     def wanted_signature(material: BuildInputs) -> WantedRun:
+        """Returns the run of the signature. Raises InvalidInputs if what it needs cannot be used."""
         if material.problem:
             raise InvalidInputs(material.problem)
         image, program = _signer(task, observed)
@@ -202,6 +208,7 @@ def _registry_secret(resolved: Resolved) -> tuple[tuple[str, str], ...]:
 
 
 def _wanted_run(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
+    """Returns a run for the task's Module and kernel; `rest` are the fields of its purpose."""
     return WantedRun(
         validation=task.validation,
         validation_uid=task.uid,

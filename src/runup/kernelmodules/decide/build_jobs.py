@@ -130,6 +130,7 @@ def _is_owned_by(pod: WholePod, job: NamespacedName) -> bool:
 
 
 def _pod(wanted: WantedRun, builder: Builder) -> JSON:
+    """Returns the spec of the run's Pod: the build, then the push if there is a target."""
     steps = [_container("build", _build(wanted, builder), wanted, builder)]
     if wanted.target:
         steps.append(_container("push", _push_arguments(wanted), wanted, builder))
@@ -146,6 +147,7 @@ def _pod(wanted: WantedRun, builder: Builder) -> JSON:
 
 
 def _container(name: str, arguments: list[str], wanted: WantedRun, builder: Builder) -> JSON:
+    """Returns a container that runs buildah with `arguments`."""
     auth = [{"name": "REGISTRY_AUTH_FILE", "value": f"{_AUTH}/config.json"}] if wanted.auth_secret else []
     return {
         "name": name,
@@ -194,6 +196,7 @@ def _tls(options: Any) -> list[str]:
 
 
 def _volumes(wanted: WantedRun) -> list[JSON]:
+    """Returns the Pod's volumes: the Dockerfile, the context, the storage, the Secrets and the login."""
     file = {"path": "dockerfile", "fieldRef": {"fieldPath": f"metadata.annotations['{DOCKERFILE_ANNOTATION}']"}}
     volumes: list[JSON] = [
         {"name": "dockerfile", "downwardAPI": {"items": [file]}},

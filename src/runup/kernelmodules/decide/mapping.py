@@ -165,6 +165,7 @@ def _merged_args(ours: Sequence[BuildArg], theirs: Sequence[BuildArg]) -> tuple[
 
 
 def _merged_sign(ours: Sign | None, theirs: Sign | None) -> Sign | None:
+    """Returns the container's signing settings with those of the kernel mapping, which win, added."""
     if ours is None or theirs is None:
         return ours or theirs
     return replace(

@@ -66,6 +66,7 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
 
 
 def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> _Release:
+    """Returns the kernels to validate for; or an error, or that they are not known yet."""
     spec = ocp.spec
     if fault := validation_fault(spec):
         return _Release((), fault)
@@ -147,6 +148,7 @@ def _is_others(validation: PreflightValidation | None, ocp: PreflightValidationO
 
 
 def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: ValidatedKernel) -> Iterable[Action]:
+    """Yields the apply of a child validation for one kernel, if it is not up to date."""
     spec = {"kernelVersion": kernel.kernel_version, "pushBuiltImage": ocp.spec.push_built_image}
     spec |= {"dtkImage": kernel.dtk_image} if kernel.dtk_image else {}
     child = observed.validations.get(name)
@@ -237,6 +239,7 @@ def _combine_failures(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> 
 
 
 def _condition(observed: Observed, children: Mapping[str, ValidatedKernel], said: Sequence[ModuleStatus]) -> Condition:
+    """Returns the condition Validated of all children together; Unknown while one of them has no verdict."""
     for name, kernel in children.items():
         child = observed.validations.get(name)
         verdict = find(child.status.conditions, validation_summary.VALIDATED) if child else None

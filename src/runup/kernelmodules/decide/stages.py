@@ -65,6 +65,7 @@ def nodes_selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Nod
 
 
 def _question(task: Task, resolved: Resolved, nodes: Sequence[Node] | None) -> ImageQuestion:
+    """Returns the question about the Module's image for the task's kernel."""
     return ImageQuestion(
         image=resolved.container_image,
         kernel=task.kernel,

@@ -84,6 +84,7 @@ def _variable(text: str, at: int, values: Mapping[str, str], depth: int) -> tupl
 
 
 def _substitute_braced(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int]:
+    """Returns the text for `{NAME...}` at `at`, and the position after the brace. Raises BadSubstitution."""
     name = _NAME.match(text, at)
     if name is None:
         raise BadSubstitution(f"{text!r}: a variable's name is expected after the brace")

@@ -87,6 +87,7 @@ def absent_error(image: str) -> Terminal:
 
 
 def _with_architecture(kernel: str, image: str, architecture: str) -> str:
+    """Returns the kernel with its architecture. Raises Terminal if it is for another one than `architecture`."""
     architectures = {ending: name for name, ending in ENDINGS.items()}
     # A real-time kernel may end in `+rt` after the architecture.
     named = next((architectures[part] for part in kernel.replace("+", ".").split(".") if part in architectures), "")

@@ -116,6 +116,7 @@ def events(
 
 
 def _event(about: tuple[Resource, NamespacedName], each: ModuleStatus, old: ModuleStatus | None) -> Event | None:
+    """Returns the event about an entry that changed; None if nothing is to be told."""
     name, reason = f"{each.namespace}/{each.name}", each.status_reason
     if each.verification_status == entries.VERIFIED:
         return Event(*about, "Normal", "ModuleVerified", f"{name}: {reason}")

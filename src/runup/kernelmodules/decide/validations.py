@@ -69,6 +69,7 @@ def _examine(
     toolkit: str,
     now: datetime,
 ) -> _Seen:
+    """Returns what is known of one Module by now; one that was verified keeps its entry."""
     old = entries.entry_about(before.get(key_of(module)), module)
     # A verified Module is not examined again until it is edited
     # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
@@ -94,6 +95,7 @@ def _plan_from(
     toolkit: str,
     now: datetime,
 ) -> Plan[Question]:
+    """Returns the plan: the runs to start and remove, the questions to ask, and the status."""
     seen = tuple(seen)
     module_statuses = [_entry_of(each, now) for each in seen]
     module_statuses += [

@@ -166,6 +166,7 @@ def readiness_from(asked: ImageCheck, verdict: ImageVerdict) -> Readiness:
 
 
 def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> ImageCheck | Readiness:
+    """Returns the image to check for Nodes of one kind of kernel, or why that is not known."""
     toolkit = toolkits.get(flavour.architecture) or ToolkitUnknown("its driver toolkit was not read", final=False)
     if isinstance(toolkit, ToolkitUnknown):
         status = Status.FALSE if toolkit.final else Status.UNKNOWN
@@ -183,6 +184,7 @@ def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> ImageCh
 
 
 def _image_to_check(module: Module, kernel: str, architecture: str) -> ImageCheck | Readiness:
+    """Returns the image to check for one kernel, or that the Module has no mapping for it."""
     try:
         resolved = resolve(module, kernel)
     except Unmapped as error:
@@ -208,6 +210,7 @@ def _split_work(work: Sequence[ImageCheck | Readiness]) -> ReadinessWork:
 
 
 def _readiness(asked: ImageCheck, stage: str, status: Status, reason: str) -> Readiness:
+    """Returns the readiness of a Module for the kernel whose image was asked for."""
     metadata, resolved = asked.module.metadata, asked.resolved
     return Readiness(
         metadata.namespace,

@@ -198,6 +198,7 @@ def manifests(
 
 
 def _pairs(flag: str, texts: Iterable[str]) -> dict[str, str]:
+    """Returns the NAME=VALUE texts of a flag by name. Raises CommandError for any other form, or a name given twice."""
     pairs: dict[str, str] = {}
     for text in texts:
         key, sign, value = text.partition("=")

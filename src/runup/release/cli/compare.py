@@ -60,6 +60,7 @@ def diff(ctx: click.Context, /, images: tuple[str, ...], live: bool, output: str
 def _compare_with_cluster(
     connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]
 ) -> int:
+    """Prints what a release would change in the live cluster, and returns the exit code."""
     from kubekit.oci.errors import OciError
     from runup.cli.render.text import machine
     from runup.release.cli import comparison_text, dry_run, live_values, read_releases

@@ -37,6 +37,7 @@ def gather_components(
 
 
 def _read_component(name: str, image: str, reference: str, access: Access) -> Component:
+    """Reads the manifests and files that one component's image contributes. Raises CommandError or BadImage."""
     place = place_of(image)
     if isinstance(place, LayoutPlace) and not reference:
         raise CommandError(

@@ -108,6 +108,7 @@ class _Cluster:
         return Effect(name, file, "left", why="no part of the release any more, and nothing deletes it")
 
     def _compare_object(self, manifest: Manifest, resource: Resource, live: JSON | None) -> Effect:
+        """Returns what the release would do to one object, by a dry run of the server where there is one to try."""
         name, file = str(manifest.identity), manifest.file
         if is_deletion(manifest):
             return Effect(name, file, "deleted" if live is not None else "same")

@@ -52,6 +52,7 @@ def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> t
 
 
 def _object(client: SyncClient, kind: str, plural: str, notes: list[str]) -> JSON:
+    """Returns the object `cluster` of a kind; empty with a note if it cannot be read."""
     resource = Resource("config.openshift.io", "v1", kind, plural, namespaced=False)
     try:
         return client.send(calls.get_raw(resource, "cluster"))

@@ -98,6 +98,7 @@ def _signature_in_store(store: str | None, digest: str, signature: bytes) -> Ite
 
 
 def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
+    """Builds the image in the folder `scratch` from the components and folders that the flags name."""
     folder_files: dict[str, bytes] = {}
     for folder in wanted.folders:
         folder_files |= files_in(Path(folder), FOLDERS)

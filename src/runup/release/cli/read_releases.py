@@ -117,6 +117,7 @@ def _summary_text(found: Listed) -> str:
 
 
 def _document(found: Listed) -> dict[str, Any]:
+    """Returns the list of manifests for `-o json`."""
     objects = [asdict(row) for row in found.rows if row.object]
     skipped = [{"file": row.file, "state": row.state, "reason": row.reason} for row in found.rows if not row.object]
     return {
@@ -130,6 +131,7 @@ def _document(found: Listed) -> dict[str, Any]:
 
 
 def _manifest_table(rows: tuple[Row, ...]) -> table.Table:
+    """Returns the table of manifests: in or out of the cluster, and why."""
     columns = (
         table.Column("", styles={"in": "green", "out": "yellow"}),
         table.Column("MANIFEST", folds=True),

@@ -171,6 +171,7 @@ def release_metadata(
 
 
 def _image_references(version: str, pullspecs: Mapping[str, str], created: str) -> bytes:
+    """Returns the file image-references of a release, an ImageStream as JSON."""
     tags = [{"name": name, "from": {"kind": "DockerImage", "name": image}} for name, image in sorted(pullspecs.items())]
     return _pretty_json(
         {
@@ -204,6 +205,7 @@ def _add(layout: Layout, media_type: str, data: bytes) -> Descriptor:
 
 
 def _folders(files: Mapping[str, bytes]) -> set[str]:
+    """Returns the folders above these files. Raises BadImage for a path outside, or a file that is a folder, too."""
     folders: set[str] = set()
     for name in files:
         parts = name.split("/")

@@ -91,6 +91,7 @@ async def cluster_mirrors(
 
 
 async def _list_objects(client: Client, resource: Resource, notes: list[str]) -> Sequence[dict[str, Any]]:
+    """Returns all objects of a kind; none with a note if they cannot be listed."""
     try:
         page = await client.send(calls.list_raw(resource))
     except NotFound:

@@ -113,6 +113,7 @@ class ReleaseChecks:
         task.add_done_callback(self._tasks.discard)
 
     async def _verify_release(self, image: str) -> None:
+        """Verifies one release image and keeps the result; signatures that counted are stored in the cluster."""
         trust, message = Trust.VERIFIED, ""
         verified: Verified | None = None
         try:
@@ -127,6 +128,7 @@ class ReleaseChecks:
             await store_signatures(self._client, verified)
 
     async def _read_version(self, image: str) -> None:
+        """Reads the version of one release image and keeps it, or why it cannot be read."""
         version, why = "", ""
         try:
             version = await self._images.version(image)
@@ -192,6 +194,7 @@ class ReleaseChecks:
     async def _signatures(
         self, verification: Verification, stores: Sequence[str]
     ) -> AsyncGenerator[tuple[str, bytes], None]:
+        """Yields the signatures of an image and where they come from: the cluster's ConfigMaps, then the stores."""
         async for signature in of_config_maps(self._client, verification):
             yield signature
         custom = self._custom_stores()

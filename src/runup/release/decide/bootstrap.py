@@ -97,6 +97,7 @@ def overrides(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
 
 
 def _values_and_filters(files: Mapping[str, bytes], image: str, cluster: Cluster) -> tuple[Values, Filters]:
+    """Returns what templates and inclusion depend on. Raises RenderError if the release lacks it."""
     missing = [path for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
     if missing:
         raise RenderError(f"cannot render {image}: {' and '.join(missing)} missing; PAYLOAD_OVERRIDE names the folder")
@@ -134,6 +135,7 @@ def _is_policy(manifest: Manifest) -> bool:
 
 
 def _object(data: bytes, name: str, kind: str) -> dict[str, Any]:
+    """Returns the one object of `kind` in a file. Raises RenderError if it has something else."""
     try:
         documents = [document for document in kyaml.load_all(data, name=name) if document is not None]
     except kyaml.YamlError as error:

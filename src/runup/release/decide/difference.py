@@ -105,6 +105,7 @@ Variants = dict[Identity, list[Manifest]]
 
 
 def _objects(before: Iterable[Manifest], after: Iterable[Manifest]) -> tuple[tuple[ManifestChange, ...], int]:
+    """Returns the changed objects, and how many did not change."""
     objects_before, objects_after = _by_identity(before), _by_identity(after)
     manifest_changes: list[ManifestChange] = []
     same = 0
@@ -142,6 +143,7 @@ def _pair_manifests(was: list[Manifest], now: list[Manifest]) -> list[tuple[Mani
 
 
 def _change_of(old: Manifest | None, new: Manifest | None, *, several: bool) -> ManifestChange | None:
+    """Returns how an object changed, None if it did not; `several` manifests of its name are told apart."""
     manifest = new or old
     assert manifest is not None
     label = variant(manifest) if several else ""

@@ -124,6 +124,7 @@ def _conflict(_: Manifest, annotations: Annotations, filters: Filters) -> str:
 
 
 def _feature_set(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    """Returns why the feature set keeps the manifest out, empty if it does not."""
     value = annotations.get(FEATURE_SET)
     if filters.feature_set is None or value is None:
         return ""
@@ -139,6 +140,7 @@ def _feature_set(_: Manifest, annotations: Annotations, filters: Filters) -> str
 
 
 def _gates(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    """Returns why the feature gates keep the manifest out, empty if they do not."""
     if filters.gates is None:
         return ""
     for item in _split_list(annotations.get(FEATURE_GATE, "")):
@@ -151,6 +153,7 @@ def _gates(_: Manifest, annotations: Annotations, filters: Filters) -> str:
 
 
 def _major(manifest: Manifest, annotations: Annotations, filters: Filters) -> str:
+    """Returns why the release's major version keeps the manifest out, empty if it does not."""
     value = annotations.get(MAJOR_VERSION)
     if filters.major is None or value is None:
         return ""
@@ -185,6 +188,7 @@ def _profile(_: Manifest, annotations: Annotations, filters: Filters) -> str:
 
 
 def _capabilities(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    """Returns why the capabilities keep the manifest out, empty if they do not."""
     if filters.capabilities is None:
         return ""
     named = capabilities_of(annotations)

@@ -47,6 +47,7 @@ def oddities(payload: Payload) -> tuple[str, ...]:
 
 
 def _oddities(manifests: tuple[Manifest, ...]) -> Iterator[str]:
+    """Yields what is unusual about manifests: file names without an order, no annotations, objects twice."""
     unparsable = sorted({m.file for m in manifests if file_name(m.file) is None})
     for file in unparsable:
         yield f"{file}: its name is not 0000_NN_COMPONENT_..., so it is applied with its neighbours, in no component"

@@ -113,6 +113,7 @@ def overrides_in(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
 
 
 def _override(entry: Any, where: str) -> ComponentOverride:
+    """Returns an override from a flag's file. Raises Terminal, which names `where`."""
     try:
         override = codec.convert(ComponentOverride, entry)
     except codec.DecodeError as error:

@@ -83,6 +83,7 @@ def _annotations(obj: JSON) -> dict[str, str] | None:
 
 
 def _go_json(obj: JSON) -> bytes:
+    """Returns the object as Go's encoding/json writes it. Raises ValueError if JSON cannot hold it."""
     try:
         data = msgspec.json.encode(obj, order="sorted")
     except (OverflowError, TypeError) as error:
@@ -128,6 +129,7 @@ def parse_manifests(file: str, data: bytes | str) -> tuple[list[Manifest], list[
 
 
 def _why_no_manifest(document: Any) -> str:
+    """Returns why a document is not a manifest, empty if it is one."""
     if not isinstance(document, dict):
         return f"is a {type(document).__name__}, not an object"
     if not isinstance(document.get("kind"), str) or not document["kind"]:

@@ -86,6 +86,7 @@ def _withhold_secret(change: Change) -> Change:
 
 
 def _changes_between(path: str, before: Any, after: Any) -> Iterator[Change]:
+    """Yields the changed values below `path`, in the order of their keys."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}, key=str):
             yield from _changes_between(_join_path(path, str(key)), before.get(key, ABSENT), after.get(key, ABSENT))
@@ -99,6 +100,7 @@ def _changes_between(path: str, before: Any, after: Any) -> Iterator[Change]:
 
 
 def _between_lists(path: str, before: list[Any], after: list[Any]) -> Iterator[Change]:
+    """Yields the changes between two lists: by the items' names if they have them, else by their places."""
     key = next((name for name in _NAMED_BY if _identifies(name, before) and _identifies(name, after)), "")
     if key and before and after:
         was, is_ = ({str(item[key]): item for item in items} for items in (before, after))

@@ -159,6 +159,7 @@ def version_hash(manifests: Iterable[Manifest]) -> str:
 def _load_metadata(
     files: Mapping[str, bytes],
 ) -> tuple[ReleaseMetadata | None, ImageReferences | None, list[str]]:
+    """Returns the release's metadata and image references, None where missing or wrong, and the errors."""
     metadata: ReleaseMetadata | None = None
     references: ImageReferences | None = None
     errors = [f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in files]
@@ -178,6 +179,7 @@ def _load_metadata(
 
 
 def _render_files(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]) -> dict[str, bytes]:
+    """Returns the manifests by path, the operator's own rendered; a template that fails is added to `skipped`."""
     kept: dict[str, bytes] = {}
     for path in sorted(files):
         folder, _, name = path.partition("/")

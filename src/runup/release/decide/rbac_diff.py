@@ -43,6 +43,7 @@ def changed_grants(before: Iterable[Manifest], after: Iterable[Manifest]) -> tup
 
 
 def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
+    """Returns what each role and binding grants, by its name; the variants of one object are joined."""
     grants_by_object: dict[str, Grants] = {}
     for manifest in manifests:
         if manifest.identity.group != GROUP:
@@ -61,6 +62,7 @@ def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
 
 
 def _of_role(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields what a role grants as pairs of a text and a verb; an aggregated role grants what others do."""
     for rule in _dicts(role.get("rules")):
         verbs = _text_list(rule, "verbs")
         names = _text_list(rule, "resourceNames") or [""]

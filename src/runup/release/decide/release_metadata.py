@@ -142,6 +142,7 @@ def _text_tuple(document: dict[str, Any], key: str) -> tuple[str, ...]:
 
 
 def _url(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Returns the documentation's URL, empty if it is none, and notes on why it is not."""
     value = details.get("url", "")
     if not isinstance(value, str):
         return "", ("metadata.url is not text",)
@@ -179,6 +180,7 @@ def _documentation_base(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def _images(document: dict[str, Any]) -> list[tuple[str, str]]:
+    """Returns the names and pull specs of a release's images, from its image-references."""
     spec = document.get("spec")
     tags = spec.get("tags") if isinstance(spec, dict) else None
     name_and_pullspec: list[tuple[str, str]] = []

@@ -40,6 +40,7 @@ def render(text: str, values: Values) -> str:
 
 
 def _pieces(text: str, values: Values) -> Iterator[str]:
+    """Yields the rendered pieces of a template. Raises TemplateError with the line."""
     position = 0
     trim_next = False
     while (start := text.find("{{", position)) >= 0:
@@ -58,6 +59,7 @@ def _pieces(text: str, values: Values) -> Iterator[str]:
 
 
 def _evaluate(expression: str, values: Values, line: int) -> str:
+    """Returns the value of one action of a template. Raises TemplateError with the line."""
     if expression.startswith("/*") and expression.endswith("*/"):
         return ""
     if _LITERAL.match(expression):
