@@ -76,6 +76,7 @@ def _relative_path(name: PurePosixPath) -> PurePosixPath:
 
 
 def _unpack(path: Path, into: Path, also: tuple[str, ...] = ()) -> Path:
+    """Unpacks the objects' files of an archive into the folder `into` and returns it. Raises BadDump at a limit."""
     into.mkdir()
     bytes_left, entries_left = MAX_BYTES, MAX_ENTRIES
     try:

@@ -98,6 +98,7 @@ def proven_by_tool(
 
 
 def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]) -> Iterator[tuple[Resource, str]]:
+    """Yields the kinds that trees of `oc adm inspect` hold completely, each with the namespace that this holds for."""
     names: dict[Path, dict[Resource, set[str]]] = defaultdict(lambda: defaultdict(set))
     spoilt: set[tuple[Path, Resource]] = set()
     for file in layout.files:

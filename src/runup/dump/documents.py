@@ -55,6 +55,7 @@ def identity(obj: JSON) -> tuple[str, str, str, str]:
 
 
 def _items_of(document: Any, path: Path) -> Iterator[JSON]:
+    """Yields the objects in a document: itself, or its items if it is a list. Raises BadManifest."""
     if document is None:
         return
     if not isinstance(document, dict):

@@ -57,6 +57,7 @@ def find(path: Path) -> Layout:
 
 
 def _folder(path: Path) -> Layout:
+    """Returns which files in a folder belong to a dump, by its layout. Raises BadDump unless it holds one."""
     cases = _cases(path)
     if len(cases) == 1:
         return _case(path, cases[0])

@@ -130,6 +130,7 @@ def _as_list(document: Any, kind: tuple[str, str] | None) -> Any:
 
 
 def _read_list(document: JSON) -> Listed:
+    """Returns what a list holds: its kinds, their namespaces and numbers, and whether it was cut."""
     held: dict[tuple[str, str], frozenset[str]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for item in _items_of(document):
@@ -201,6 +202,7 @@ def why_no_object(item: Any) -> str:
 
 
 def _documents(file: Path, *, packs: bool) -> list[Any]:
+    """Returns the documents in a file; of a large list, those that fit into memory."""
     if head := _configuration(file):
         return [head]
     data = contents_of(file)
@@ -240,6 +242,7 @@ def _is_list(document: Any) -> bool:
 
 
 def _items_of(document: Any) -> Iterator[Any]:
+    """Yields the objects in a document: itself, or the items of a list, to any depth."""
     if not _is_list(document):
         yield document
         return

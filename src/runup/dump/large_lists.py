@@ -103,6 +103,7 @@ def _packed(raw: bytes) -> Any:
 
 
 def _decode_items(raw: tuple[msgspec.Raw, ...], *, packs: bool) -> list[Any]:
+    """Returns the objects of a large list without managedFields. Raises ValueError at a limit of memory."""
     left = MAX_OBJECTS_BYTES
     items: list[Any] = []
     for each in raw:

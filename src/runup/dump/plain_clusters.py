@@ -75,6 +75,7 @@ def _answered_versions(layout: Layout) -> Iterator[str]:
 
 
 def _of_file(file: Path) -> str:
+    """Returns the version of Kubernetes that a file of answers names, empty if it cannot be read or names none."""
     if not file.is_file():
         return ""
     try:
@@ -96,6 +97,7 @@ def _version_in(read: Any) -> str:
 
 
 def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:
+    """Yields the versions in the image tags of the API server's pods."""
     for obj in objects:
         _group, kind, namespace, name = identity(obj)
         if kind != "Pod" or namespace != "kube-system" or not name.startswith("kube-apiserver"):

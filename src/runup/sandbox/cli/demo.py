@@ -194,6 +194,7 @@ class Story:
         self._runup("upgrade", "--mode=preflight", f"--to={TARGET}", "--wait", expect=2)
 
     def _fix_pause(self) -> None:
+        """Resumes the paused pool, and waits until the preflight notices."""
         from kubekit.kube.clock import SystemClock
 
         say("One of these is quickly fixed: somebody forgot to resume the infra pool.")

@@ -72,6 +72,7 @@ class Build:
         return self._stage
 
     def _run_instruction(self, word: str, rest: str) -> None:
+        """Carries out one instruction of a Dockerfile. Raises BadDockerfile for one that a sandbox cannot."""
         if word == "ARG":
             name, _, default = rest.partition("=")
             self._known[name] = self._given.get(name, self._substitute(default))
@@ -98,6 +99,7 @@ class Build:
         self._stages[name] = self._stage
 
     def _copy(self, stage: _Stage, rest: str) -> None:
+        """Copies files of another image or stage into `stage`. Raises BadDockerfile."""
         options = re.match(r"--from=(\S+)\s+(.*)", rest, re.DOTALL)
         if options is None:
             raise BadDockerfile(f"COPY {rest}: the context of a build is empty; copy --from an image")
@@ -156,6 +158,7 @@ def _print_line(text: str) -> None:
 
 
 def _options() -> argparse.ArgumentParser:
+    """Returns the parser of the arguments of buildah that the kernel modules' runs use."""
     parser = argparse.ArgumentParser(prog="buildah", description="Builds and pushes images in a sandbox.")
     parser.add_argument("--root", type=Path, required=True)
     parser.add_argument("--runroot", type=Path)

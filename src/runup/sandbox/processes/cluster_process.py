@@ -92,6 +92,7 @@ class Cluster:
             await until_over(stop, tasks)
 
     async def _services(self, stack: contextlib.AsyncExitStack, wanted: Scenario) -> Services:
+        """Starts the registry and the update service, builds the scenario's releases, and returns where they are."""
         secret, port = self._data / REGISTRY_AUTH, self._settings.registry_port
         writers = kept_writer(secret)
         registry = await stack.enter_async_context(
@@ -137,6 +138,7 @@ class Cluster:
         return tasks
 
     def _place_for_pods(self, client: Client, wanted: Scenario, registry: str) -> Place:
+        """Chooses how pods run here, removes what an earlier process left, and returns the node agent's settings."""
         state = self._data / "runc"
         runner, passed_over = choose(runners(state), self._settings.runner)
         runner.sweep()
@@ -162,6 +164,7 @@ class Cluster:
         return await setup.set_up(client, wanted, services.releases, self._clock, registry_auth=auth)
 
     def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: tuple[str, ...]) -> None:
+        """Writes the report that the sandbox is ready, for the command that started it."""
         settings.save_ready(
             self._data,
             Ready(

@@ -75,6 +75,7 @@ def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
 
 
 def _until_ready(data: Path, chosen: Settings, clock: Clock, begin: float) -> Iterator[Progress]:
+    """Starts the supervisor and yields each step that is reached; stops it again if one fails."""
     supervisor = _launch_supervisor(data)
     try:
         for step, holds in _steps(data, chosen):
@@ -220,6 +221,7 @@ def _make_folder(data: Path) -> None:
 
 
 def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
+    """Starts the supervisor as a process of its own session and notes its pid."""
     with (data / "logs" / "supervisor.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "runup.sandbox.processes.supervisor", "--data", str(data)],
@@ -254,6 +256,7 @@ def _await(
     clock: Clock,
     begin: float,
 ) -> None:
+    """Waits until a step is reached. Raises SandboxError if the start fails or takes too long."""
     while not holds():
         if supervisor.poll() is not None:
             raise SandboxError(f"the sandbox ended while it started{_see_logs(data)}", reason="StartFailed")

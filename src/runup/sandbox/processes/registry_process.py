@@ -92,6 +92,7 @@ class Registry:
 
     @web.middleware
     async def _known_users(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Lets in whoever has a password; reading needs none unless the registry has one for readers."""
         if not request.path.startswith("/v2/"):
             return await handler(request)
         authorization = request.headers.get("Authorization", "")
@@ -107,6 +108,7 @@ class Registry:
         return response
 
     def _routes(self) -> list[web.RouteDef]:
+        """Returns the routes of the OCI distribution API, of signatures and of pages."""
         name = "/v2/{name:[a-z0-9][a-z0-9._/-]*}"
         return [
             web.get("/v2/", self._version),
@@ -130,6 +132,7 @@ class Registry:
         return web.json_response({"name": request.match_info["name"], "tags": sorted(names - {""})})
 
     async def _manifest(self, request: web.Request) -> web.Response:
+        """Answers with a manifest, by its tag or digest."""
         reference = request.match_info["reference"]
         try:
             descriptor = self._layout.resolve(reference)
@@ -140,6 +143,7 @@ class Registry:
         return web.Response(body=data, headers=headers)
 
     async def _put_manifest(self, request: web.Request) -> web.Response:
+        """Stores a manifest; refuses one with a wrong digest or without its blobs."""
         data = await request.read()
         digest, reference = sha256(data), request.match_info["reference"]
         if is_digest(reference) and reference != digest:
@@ -162,6 +166,7 @@ class Registry:
         return web.Response(status=201, headers={"Location": location, "Docker-Content-Digest": digest})
 
     async def _blob(self, request: web.Request) -> web.StreamResponse:
+        """Answers with a blob."""
         digest = request.match_info["digest"]
         try:
             path = self._layout.blob(digest)
@@ -173,6 +178,7 @@ class Registry:
         return web.FileResponse(path, headers=headers)  # answers HEAD and ranges too
 
     async def _start_upload(self, request: web.Request) -> web.Response:
+        """Begins the upload of a blob, or ends it at once if the blob is known or comes with the request."""
         digest = request.query.get("mount", "")
         if digest and is_digest(digest) and self._layout.blob(digest).is_file():
             return self._stored_response(request, digest)  # every repository shows the same blobs
@@ -203,6 +209,7 @@ class Registry:
         return await self._finish_with_body(request, upload)
 
     async def _finish_with_body(self, request: web.Request, upload: str) -> web.Response:
+        """Ends an upload with the request's body, if its digest is right."""
         if problem := await self._append_body(request, upload):
             return problem
         pending = self._uploads.pop(upload)
@@ -217,6 +224,7 @@ class Registry:
         return self._stored_response(request, digest)
 
     async def _append_body(self, request: web.Request, upload: str) -> web.Response | None:
+        """Appends the request's body to an upload; returns the error, None if it was stored."""
         start = request.headers.get("Content-Range", "").removeprefix("bytes ").partition("-")[0]
         if start and start != str(self._uploads[upload].size):
             return _error(416, "BLOB_UPLOAD_INVALID", "the pieces of a blob come in order", {"from": start})

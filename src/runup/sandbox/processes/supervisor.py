@@ -56,6 +56,7 @@ class Child:
             await asyncio.shield(self._end_process())
 
     async def _start_process(self) -> None:
+        """Starts the process, its output appended to its log; it ends with this one."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
         with self._log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
@@ -67,6 +68,7 @@ class Child:
             )
 
     async def _end_process(self) -> None:
+        """Ends the process: by SIGTERM, and by SIGKILL if it still runs after `_GRACE_S` seconds."""
         process = self._process
         if process is None or process.returncode is not None:
             return

@@ -252,6 +252,7 @@ def _bases(folder: Path, written: _ScenarioFile) -> tuple[Path, ...]:
 
 
 def _values(written: _ScenarioFile) -> dict[str, str]:
+    """Returns the values that the scenario's files may use as `${name}`."""
     cluster = written.cluster
     running = next((release for release in written.releases if release.version == cluster.version), None)
     kubernetes = cluster.kubernetes or (running.kubernetes if running else "")

@@ -174,6 +174,7 @@ def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
 
 
 def _notes(dump: Dump) -> list[str]:
+    """Returns what the user is told of an imported dump: what was set, and what it does not have."""
     notes = [
         f"the gates {names(GATES)} are open for the sandbox's operator, whatever the cluster's own feature set "
         "says; what checks read of that is the dump's"

@@ -154,6 +154,7 @@ def filled(obj: Any, known: Mapping[str, str]) -> Any:
 
 
 def _manifests_of_deploy() -> list[JSON]:
+    """Returns the manifests in deploy/ of this installation. Raises SandboxError."""
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / FOLDER, package.parent.parent / "deploy" / FOLDER):
         manifest_files = sorted(folder.glob("*.yaml"))

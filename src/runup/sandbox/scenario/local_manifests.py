@@ -56,6 +56,7 @@ def _update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str)
 
 
 def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
+    """Sets the container's arguments: `ours` at the end, without those that begin with a text in `without`."""
     pod = deployment["spec"]["template"]["spec"]
     if cluster.imported:
         pod["nodeSelector"] = {HOSTNAME: OWN_NODE}

@@ -100,6 +100,7 @@ def references(image: str) -> dict[str, str]:
 
 
 def _check_components(spec: ReleaseSpec) -> None:
+    """Raises SandboxError if the release has a component or a behaviour that there is not."""
     component_names = {name for component in COMPONENTS for name in component.operators}
     for name, text in spec.components.items():
         problem = (
@@ -150,6 +151,7 @@ def _rights(component: Component) -> Iterator[JSON]:
 
 
 def _deployment(component: Component, spec: ReleaseSpec, image: str) -> JSON:
+    """Returns the Deployment of a component, with the release's version and the behaviour that it is to show."""
     labels = {"k8s-app": component.name}
     arguments = [f"--name={component.name}", f"--namespace={component.namespace}", f"--release={spec.version}"]
     arguments += [_with_behaviour(name, spec.components) for name in component.operators]

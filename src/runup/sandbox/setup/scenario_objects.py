@@ -233,6 +233,7 @@ def missing_definitions(objects: Iterable[JSON], definitions: list[JSON]) -> lis
 
 
 def _permissive_definition(group: str, version: str, kind: str, *, namespaced: bool) -> JSON:
+    """Returns a CustomResourceDefinition that takes and keeps all fields."""
     plural = guess_plural(kind)
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
     names = {"kind": kind, "listKind": f"{kind}List", "plural": plural, "singular": kind.lower()}

@@ -92,6 +92,7 @@ def status(
 def _read_status(
     connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
 ) -> StatusReading:
+    """Returns the status: from files, or from the live cluster."""
     from runup.updatestatus.cli.status_reading import moment, parse_moment
 
     fixed = parse_moment(now) if now else None
@@ -115,6 +116,7 @@ def _read_status(
 
 
 def _print(found: StatusReading, details: str, output: str | None) -> None:
+    """Prints the status as text, JSON, YAML or a page; notes go to stderr."""
     from runup.cli.render.text import machine
 
     if output == "html":

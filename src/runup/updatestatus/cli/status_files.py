@@ -186,6 +186,7 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
 
 
 def _read_dump_status(read: Dump, now_ns: int | None) -> StatusReading:
+    """Returns the status computed from a dump, at the dump's own time."""
     from runup.dump.load import moment_of
 
     notes = [f"warning: {problem}\n" for problem in read.problems]
@@ -252,6 +253,7 @@ _FIELDS = {field: _KIND_OF[kind] for field, kind in LISTED.items()}
 
 
 def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
+    """Returns the snapshot that the report is computed from; Pods and budgets only where Nodes drain."""
     operators, nodes, pools = objects.known(ClusterOperator), objects.known(Node), objects.known(MachineConfigPool)
     deployments, pods, budgets = objects.known(Deployment), objects.known(Pod), objects.known(PodDisruptionBudget)
     draining = {node.metadata.name for node in readable(nodes) if is_drain_wanted(node)}

@@ -81,6 +81,7 @@ def show_until_over(client: SyncClient, details: str, clock: Clock | None = None
 
 
 def _show_polls(seen: Iterator[Poll], show: Show) -> None:
+    """Shows each poll until an update that was seen is over."""
     updating = False
     for look in seen:
         report = read_status.report(look.found.obj) if look.found else None
@@ -149,6 +150,7 @@ def _first_lines(report: Report) -> Iterator[str]:
 
 @contextmanager
 def _shown_as_lines(stream: TextIO, details: str) -> Iterator[Show]:  # noqa: ARG001 (the other view's)
+    """Yields a function that writes a line, with the time, for each change."""
     log, at = Log(), ""
 
     def show_lines(report: Report | None, look: Poll) -> None:

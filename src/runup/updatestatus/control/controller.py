@@ -131,6 +131,7 @@ class UpdateStatusController:
         self._queue.add_rate_limited(key)
 
     async def _pass(self, keeper: UpdateStatusStore, drains: DrainingPods, alerts: Alerts) -> None:
+        """Runs one pass, unless it is too early for one: observes, assesses, and writes what changed."""
         if self._is_too_early(keeper):
             return
         wait_s = self._wait_s(keeper)

@@ -77,6 +77,7 @@ class Process:
             await self._serve_cluster(client)
 
     async def _serve_cluster(self, client: Client) -> None:
+        """Runs the controller and its watches on one cluster until the process is told to stop."""
         options, clock = self._options, self._clock
         queue: WorkQueue[str] = WorkQueue(clock, longest_backoff_s=LONGEST_BACKOFF_S)
         controller = UpdateStatusController(

@@ -109,6 +109,7 @@ class UpdateStatusStore:
         self._hold_written(written.metadata.resource_version, status)
 
     async def _create(self) -> None:
+        """Creates the empty object. Raises Conflict if another process created it at the same moment."""
         call = calls.create(RESOURCE, _empty_object(), field_manager=FIELD_MANAGER)
         try:
             created = await self._client.send(Call(call.request, _identity))

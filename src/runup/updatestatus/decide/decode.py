@@ -97,6 +97,7 @@ def _is_decodable(kind: type[Wire], value: Any) -> bool:
 
 
 def _informer(informer: JSON, unknown: list[str]) -> JSON:
+    """Returns an informer with its readable insights; the types of the others are added to `unknown`."""
     readable_insights = []
     for insight in _dicts(informer.get("insights")):
         flat = _flatten_insight(insight)

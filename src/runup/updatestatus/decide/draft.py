@@ -141,6 +141,7 @@ def _of_cluster(
     waiting: Sequence[AwaitedOperator],
     now: datetime,
 ) -> Iterator[Finding]:
+    """Yields the findings about the control plane: of alerts, ClusterVersion, operators, the history and Pods."""
     started = started_at(cluster)
     yield from health.of_alerts(readable(snapshot.alerts), started)
     yield from health.of_cluster_version(cluster, now)
@@ -179,6 +180,7 @@ def _incomplete_inputs(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tup
 
 
 def _not_whole(what: str, why: str) -> Finding:
+    """Returns the finding that objects are known only in part."""
     return Finding(
         check=INCOMPLETE,
         level=UNKNOWN,
@@ -191,6 +193,7 @@ def _not_whole(what: str, why: str) -> Finding:
 
 
 def _could_not_read(what: str, why: str) -> Finding:
+    """Returns the finding that objects, or one object, could not be read."""
     who = "they" if what in INPUTS.values() else "it"
     return Finding(
         check=UNREADABLE,

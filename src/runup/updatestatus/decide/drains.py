@@ -127,6 +127,7 @@ def _refusing_budgets(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[
 
 
 def _lets_go(pod: Pod, budget: PodDisruptionBudget) -> bool:
+    """Returns whether the budget lets the pod be evicted (pkg/registry/core/pod/storage/eviction.go)."""
     status = budget.status
     # A status older than the spec says nothing about the spec; the disruption controller catches up in seconds.
     if status.observed_generation < budget.metadata.generation or status.expected_pods == 0:
@@ -192,6 +193,7 @@ def _drain_finding(
     since: datetime | None,
     now: datetime,
 ) -> Finding:
+    """Returns the finding that budgets hold up the drain of a Node; `since` is when the drain began."""
     long = since is not None and now - since > DRAIN_PATIENCE
     budgets = {qualified(budget.metadata.namespace, budget.metadata.name): budget for _, budget in held}
     pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held}

@@ -124,6 +124,7 @@ def _node_finding(
     pool: PoolState,
     since: datetime | None = None,
 ) -> Finding:
+    """Returns a finding about one Node of a pool."""
     return Finding(
         check=check,
         level=level,
@@ -162,6 +163,7 @@ def _description(trouble: UnavailableReason) -> str:
 
 
 def _paused_finding(pool: PoolState) -> Finding:
+    """Returns the finding that a paused pool keeps its Nodes outdated."""
     return Finding(
         check=POOL_PAUSED,
         level=WARNING,
@@ -265,6 +267,7 @@ _BAD_OPERATOR = {
 
 
 def _operator(name: str, condition: Condition | None, bad: str, now: datetime) -> Iterator[Finding]:
+    """Yields the finding about an operator whose condition has been bad for longer than is tolerated."""
     if condition is None or condition.status != bad:
         return
     check, word, too_long, reference = _BAD_OPERATOR[bad]

@@ -119,6 +119,7 @@ def _keep_others(pool: JSON, theirs: Iterable[JSON]) -> JSON:
 
 
 def _with_informers(layer: JSON, theirs: tuple[JSON, ...]) -> JSON:
+    """Returns the layer with others' informers after ours; without ours if they have taken every place."""
     own = _informers(layer)
     if len(theirs) < MAX_INFORMERS:
         return {**layer, "informers": [*own, *theirs]}

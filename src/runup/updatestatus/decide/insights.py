@@ -60,6 +60,7 @@ def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int)
 
 
 def _operator_updating(operator: OperatorState) -> ConditionValues:
+    """Returns the type, status, reason and message of an operator's condition Updating."""
     # The operator's own message is in `progressing`, so it is not repeated here.
     if operator.updated:
         return (UPDATING, "False", "Updated", "")
@@ -71,6 +72,7 @@ def _operator_updating(operator: OperatorState) -> ConditionValues:
 
 
 def _operator_healthy(operator: OperatorState, text: int) -> ConditionValues:
+    """Returns the type, status, reason and message of an operator's condition Healthy, its message cut to `text`."""
     available, degraded = operator.available, operator.degraded
     if available is None:
         return (HEALTHY, "Unknown", "Unavailable", "It has no Available condition")

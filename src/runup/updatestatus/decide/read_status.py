@@ -96,6 +96,7 @@ def _subject(insight: Insight) -> tuple[str, str] | None:
 
 
 def _operator(insight: ClusterOperatorInsight) -> OperatorRow:
+    """Returns an operator's row, from the reasons of its conditions."""
     updating, healthy = find(insight.conditions, UPDATING), find(insight.conditions, HEALTHY)
     reason = updating.reason if updating else ""
     return OperatorRow(
@@ -120,6 +121,7 @@ _NODE_ASSESSMENTS = {"Paused": states.EXCLUDED, "Pending": states.OUTDATED, "Com
 
 
 def _node(insight: NodeInsight) -> NodeRow:
+    """Returns a Node's row: what oc shows, from the Node's conditions."""
     updating, degraded = find(insight.conditions, UPDATING), find(insight.conditions, DEGRADED)
     available = find(insight.conditions, AVAILABLE)
     reason = updating.reason if updating else ""
@@ -153,6 +155,7 @@ def _row_order(row: NodeRow) -> tuple[int, int, str]:
 
 
 def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
+    """Returns a pool's report; without an insight of the pool, it is counted from the Nodes' rows."""
     insights = list(insights)
     rows = tuple(sorted((_node(insight.node) for insight in insights if insight.node), key=_row_order))
     own = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
@@ -168,6 +171,7 @@ def _as_dict(counts: Counts) -> dict[str, int]:
 
 
 def _counts_of(insight: MachineConfigPoolInsight, rows: tuple[NodeRow, ...]) -> Counts:
+    """Returns a pool's counts, from its summaries; Nodes that are only early in phase Updated are not updated."""
     summaries: Mapping[str, int] = {summary.type: summary.count for summary in insight.summaries}
     total, outdated = summaries.get("Total", len(rows)), summaries.get("Outdated", 0)
     # A node can reach phase Updated a moment before its version changes; only the rows show such nodes.
@@ -237,6 +241,7 @@ def _is_of_pool(insight: HealthInsight) -> bool:
 
 
 def _health_row(insight: HealthInsight) -> HealthRow:
+    """Returns the row of a health insight."""
     alert = insight.check == ALERT_FIRING or any(ref.resource == "alerts" for ref in insight.scope.resources)
     return HealthRow(
         level=insight.impact.level,

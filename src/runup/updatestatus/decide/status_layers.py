@@ -54,6 +54,7 @@ def _kept_pools(pools: Sequence[PoolState], limit: int) -> list[PoolState]:
 
 
 def _control_plane_layer(found: Draft, caps: limits.Limits, memory: PreviousStatus, omitted_pools: int) -> ControlPlane:
+    """Returns the control plane's layer, with as many insights as `caps` allow."""
     cluster, state = found.cluster, found.control_plane
     pool = next((pool for pool in found.pools if pool.is_control_plane), None)
     head: list[Insight] = []
@@ -82,6 +83,7 @@ def _unknown_update(found: Draft) -> ConditionValues:
 
 
 def _worker_pool(pool: PoolState, found: Draft, caps: limits.Limits, memory: PreviousStatus) -> WorkerPool:
+    """Returns a worker pool's layer, with as many insights as `caps` allow."""
     findings = [finding for finding in found.findings if finding.pool == pool.name]
     pool_layer_insights, omitted = _layer([], pool, found, findings, caps, memory, caps.nodes, limits.MAX_POOL)
     return WorkerPool(
@@ -138,6 +140,7 @@ def _kept_findings(findings: Sequence[Finding], limit: int) -> tuple[list[Findin
 
 
 def _findings_omitted(more: Sequence[Finding], pool: PoolState | None) -> Finding:
+    """Returns the insight that stands for those that were left out, with how many there are of each level."""
     counts = {level: sum(finding.level == level for finding in more) for level in reversed(LEVELS)}
     listed = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
     worker = pool is not None and not pool.is_control_plane
@@ -157,6 +160,7 @@ def _findings_omitted(more: Sequence[Finding], pool: PoolState | None) -> Findin
 
 
 def _pools_omitted(count: int) -> Finding:
+    """Returns the insight that worker pools were left out."""
     return Finding(
         check=MORE,
         level=UNKNOWN,

@@ -110,6 +110,7 @@ def _estimated_end(
 
 
 def _versions(cluster: ClusterVersion, text: int) -> Versions | None:
+    """Returns the versions that the update is from and to; None without history."""
     history = cluster.status.history
     if not history:
         return None

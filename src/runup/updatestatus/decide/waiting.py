@@ -112,6 +112,7 @@ def of_pending_pods(pods: Sequence[Pod], started: datetime | None, now: datetime
 
 
 def _pending_finding(namespace: str, owner: str, reason: str, pods: Sequence[Pod]) -> Finding:
+    """Returns the finding about pods of one owner that do not start for one reason."""
     fatal = reason in _FATAL_WAITS
     since = min(pod.metadata.creation_timestamp for pod in pods if pod.metadata.creation_timestamp)
     one = pods[0]

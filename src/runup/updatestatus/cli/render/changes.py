@@ -44,6 +44,7 @@ def _pools(report: Report) -> list[PoolReport]:
 
 
 def _operators(old: Report, new: Report) -> Iterator[str]:
+    """Yields a line for each operator that is updated or began to be updated."""
     before = {operator.name: operator for operator in old.operators}
     for operator in new.operators:
         was = before.get(operator.name)
@@ -58,6 +59,7 @@ def _operators(old: Report, new: Report) -> Iterator[str]:
 
 
 def _pool(old: PoolReport | None, new: PoolReport) -> Iterator[str]:
+    """Yields the lines about one pool: Nodes whose state changed, and how many are updated."""
     if old is None:
         yield f"Pool {new.name} has appeared: {_progress(new)}"
         return
@@ -76,6 +78,7 @@ def _state_of(row: NodeRow) -> str:
 
 
 def _health(old: Report, new: Report) -> Iterator[str]:
+    """Yields a line for each health insight that appeared, changed its level or is over."""
     before = {_key(row): row for row in old.health}
     after = {_key(row): row for row in new.health}
     for key, row in after.items():

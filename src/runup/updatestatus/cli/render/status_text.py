@@ -101,6 +101,7 @@ class _Times(msgspec.Struct, frozen=True):
 
 
 def _times(report: Report, now: int) -> _Times:
+    """Returns start, duration and estimated end of the update in nanoseconds, computed as `oc` does."""
     insight = report.cluster_version
     if insight is None:
         return _Times(0, None, now)
@@ -115,6 +116,7 @@ def _times(report: Report, now: int) -> _Times:
 
 
 def _control_plane(report: Report, now: int, wanted: Details) -> str:
+    """Returns the section of the control plane, as `oc` prints it."""
     times = _times(report, now)
     head = "= Control Plane =\n"
     if report.control_plane_done:
@@ -183,6 +185,7 @@ def _operator_health(report: Report) -> str:
 
 
 def _operators(report: Report, now: int) -> str:
+    """Returns the table of operators that are being updated, as `oc` prints it."""
     rows = [["NAME", "SINCE", "REASON", "MESSAGE"]]
     for operator in report.operators:
         if not operator.updating:
@@ -216,6 +219,7 @@ def _control_plane_nodes(report: Report, wanted: Details, rows: int) -> str:
 
 
 def _workers(report: Report, wanted: Details, limit: int) -> str:
+    """Returns the section of worker pools and their Nodes, as `oc` prints it; empty without workers."""
     if not any(pool.counts.total for pool in report.worker_pools):
         return ""
     rows = [["WORKER POOL", "ASSESSMENT", "COMPLETION", "STATUS"], *(_pool(pool) for pool in report.worker_pools)]
@@ -234,6 +238,7 @@ def _titled_table(title: str, pool: PoolReport, wanted: Details, limit: int) -> 
 
 
 def _pool(pool: PoolReport) -> list[str]:
+    """Returns a pool's row of the table."""
     counts = pool.counts
     if not counts.total:
         return [pool.name, "Empty", "", "0 Total"]
@@ -263,6 +268,7 @@ def _estimate(estimate: int | None) -> str:
 
 
 def _omitted_text(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -> str:
+    """Returns how many Nodes of the pool are not shown, as `oc` words it; empty if none."""
     omitted = pool.counts.without(count(shown))
     if not omitted.total:
         return ""
@@ -280,6 +286,7 @@ def _omitted_text(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -
 
 
 def _health(rows: Sequence[HealthRow], updating_for: int, now: int, wanted: Details) -> str:
+    """Returns the section of health: as a table, or with --details=health in blocks."""
     head = "\n= Update Health =\n"
     if not rows:
         well = [short_duration(truncated(updating_for, SECOND)), INFO, NO_IMPACT, "Update is proceeding well"]
@@ -301,6 +308,7 @@ def _since_text(row: HealthRow, now: int) -> str:
 
 
 def _block(row: HealthRow, now: int) -> str:
+    """Returns a health insight with all its details, a line each."""
     description = row.description.replace("\n", "\n" + " " * 15 + ", ")
     return "".join(
         [

@@ -53,6 +53,7 @@ def _empty_page() -> Markup:
 
 
 def _page_body(status: UpdateStatusStatus, now: datetime) -> Markup:
+    """Returns the body of the page."""
     control_plane = status.control_plane or ControlPlane()
     return join(
         _head(status, control_plane, now),
@@ -71,6 +72,7 @@ def is_updating(status: UpdateStatusStatus) -> bool:
 
 
 def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime) -> Markup:
+    """Returns the head of the page: title, verdict, progress and facts."""
     insight = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
     if insight is None:
         why = find(control_plane.conditions, "Updating")
@@ -114,6 +116,7 @@ def _verdict(found: ClusterVersionInsight, *, busy: bool) -> tuple[str, str]:
 
 
 def _subtitle(found: ClusterVersionInsight) -> str:
+    """Returns what the update is: from which version, an installation, or a migration to another architecture."""
     if found.versions is None:
         return "ClusterVersion has no history."
     remarks = {entry.key: entry.value for entry in (*found.versions.previous.metadata, *found.versions.target.metadata)}
@@ -126,6 +129,7 @@ def _subtitle(found: ClusterVersionInsight) -> str:
 
 
 def _control_plane_bar(found: ClusterVersionInsight, control_plane: ControlPlane) -> Markup:
+    """Returns the bar of the control plane: operators updated, updating, waiting and not known."""
     reasons = [
         _updating_reason(i.cluster_operator.conditions) for i in insights_of(control_plane) if i.cluster_operator
     ]
@@ -142,6 +146,7 @@ def _control_plane_bar(found: ClusterVersionInsight, control_plane: ControlPlane
 
 
 def _facts(found: ClusterVersionInsight, control_plane: ControlPlane, now: datetime) -> Markup:
+    """Returns the facts of the head: completion, start, duration, expected end and operators' health."""
     health = [find(i.cluster_operator.conditions, "Healthy") for i in insights_of(control_plane) if i.cluster_operator]
     good = sum(each is not None and each.status == "True" for each in health)
     pairs: list[tuple[str, Child]] = [("Control plane", f"{found.completion} %")]
@@ -201,6 +206,7 @@ def health_of(status: UpdateStatusStatus) -> list[HealthInsight]:
 
 
 def _attention_section(status: UpdateStatusStatus, now: datetime) -> Markup:
+    """Returns the section of what needs attention; "nothing" is said only if everything could be read."""
     health_insights = health_of(status)
     omitted = sum(part.omitted.health for part in parts_of(status))
     cards = [_issue(each, now) for each in health_insights]
@@ -218,6 +224,7 @@ def _attention_section(status: UpdateStatusStatus, now: datetime) -> Markup:
 
 
 def _issue(found: HealthInsight, now: datetime) -> Markup:
+    """Returns the card of a health insight."""
     tone = tone_of_level(found.impact.level)
     since = found.started_at or found.first_observed_at
     label = "since" if found.started_at else "first seen"

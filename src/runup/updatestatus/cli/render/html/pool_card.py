@@ -80,6 +80,7 @@ def pool_card(part: ControlPlane | WorkerPool, title: str) -> Markup | None:
 
 
 def _summary_head(pool: MachineConfigPoolInsight, title: str) -> Markup:
+    """Returns the head of a pool's card: assessment, bar and counts."""
     counts = {summary.type: summary.count for summary in pool.summaries}
     total = counts.get("Total", 0)
     if total == 0:
@@ -114,6 +115,7 @@ def _parts(counts: dict[str, int], total: int) -> list[tuple[str, str, int]]:
 
 
 def _tables(rows: list[Row], omitted: int, whose: str) -> Markup:
+    """Returns the tables of Nodes: the first rows open, the others folded, and how many are not listed."""
     open_, folded = rows[:ROWS_SHOWN], rows[ROWS_SHOWN:]
     more = (
         el("details", el("summary", f"{len(folded)} more nodes"), _table(folded, f"The other nodes of {whose}"))

@@ -152,6 +152,7 @@ def _nodes(part: ControlPlane | WorkerPool, since: Since) -> Iterable[Lane]:
 
 
 def _node(found: NodeInsight, since: Since) -> Lane:
+    """Returns the Node's lane: its state, its tone, and since when it has it."""
     row, updating = row_of(found), find(found.conditions, "Updating")
     moved = updating.last_transition_time if updating else None
     if row.assessment in {"Degraded", "Unavailable"}:
@@ -178,6 +179,7 @@ def _troubled_since(found: NodeInsight) -> datetime | None:
 
 
 def _draw_group(span: Span, title: str, lanes: list[Lane]) -> Markup:
+    """Returns a group of lanes below its title; those without a time are listed."""
     lanes = _with_short_names(lanes)
     drawable = [lane for lane in lanes if lane.since is not None]
     others = [lane for lane in lanes if lane.since is None]
@@ -203,6 +205,7 @@ def _list_names(state: str, lanes: list[Lane]) -> Markup:
 
 
 def _lane(span: Span, lane: Lane) -> Markup:
+    """Returns one lane: a bar for a time with an end, a dot for a moment."""
     shape = None
     if lane.since is not None and lane.until is None:
         shape = el("i", class_=f"dot fill-{lane.tone}", style=f"left:{span.place(lane.since):.2f}%")
@@ -223,6 +226,7 @@ def _lane(span: Span, lane: Lane) -> Markup:
 
 
 def _axis(span: Span) -> Markup:
+    """Returns the axis, with a mark for each round time that has room."""
     length = span.end - span.start
     step = next((step for step in _STEPS if length / step <= _MARKS), _STEPS[-1])
     times = [span.start]
