@@ -58,6 +58,7 @@ def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:
 
 
 def _ask_cluster(ctx: click.Context, names: Callable[[ClusterVersion], list[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """Returns the names that the cluster has; none if it does not answer within `_LIMIT_S` seconds."""
     try:
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.retry_policy import Timeouts

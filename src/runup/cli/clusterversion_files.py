@@ -78,6 +78,7 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
 
 @contextmanager
 def _open_dump(path: str) -> Iterator[str]:
+    """Yields the folder of a dump; one that is packed is unpacked until the block ends. Raises CommandError."""
     if not os.path.exists(path):
         raise CommandError(f"there is no {path}; give the folder of a must-gather, or of another dump")
     if os.path.isdir(path) or path.endswith(_SUFFIXES):
@@ -148,6 +149,7 @@ def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
 
 
 def _walk_files(folder: str) -> Iterator[str]:
+    """Yields the files of objects below `folder` in order. Raises CommandError if it is too deep."""
     # Not os.walk, which calls itself for each level before Python 3.12.
     waiting = [(folder, 1)]
     while waiting:
@@ -174,6 +176,7 @@ def _versions_in(file: str) -> list[JSON]:
 
 
 def _objects(file: str) -> Iterator[JSON]:
+    """Yields the objects in a YAML file, also those of lists; none if it cannot be read as YAML."""
     if not os.path.isfile(file):
         return
     from kubekit.lang import yaml as kyaml
@@ -197,6 +200,7 @@ def _items_of(document: Any) -> list[JSON]:
 
 
 def _newest(found: list[Found], path: str) -> JSON:
+    """Returns the newest ClusterVersion. Raises CommandError if there is none, or if they are of several clusters."""
     if not found:
         raise CommandError(f"the dump {path} has no ClusterVersion, so its updates are not known")
     if len(found) > 1:
@@ -261,6 +265,7 @@ def _with_first_alerts(read: Read, root: str) -> Read:
 
 
 def _with_alerts(read: Read, path: str) -> Read:
+    """Returns `read` with the alerts in the file at `path`, or with the problem that `oc` would report."""
     try:
         content = contents(path)
     except FileNotFoundError:

@@ -70,6 +70,7 @@ def completion(ctx: click.Context, shell: str, words: tuple[str, ...]) -> None:
 
 
 def _script(shell: str, root: click.Command) -> str:
+    """Returns click's completion script for `shell`, for all names of the program, with the fixes of `_CHANGES`."""
     from click.shell_completion import get_completion_class
 
     completion_class = get_completion_class(shell)
@@ -86,6 +87,7 @@ def _script(shell: str, root: click.Command) -> str:
 
 
 def _candidates(root: click.Command, words: list[str]) -> str:
+    """Returns the completions of the last word, a line each, and the directive that cobra's scripts end with."""
     from click.shell_completion import ShellComplete
 
     incomplete = words.pop() if words else ""

@@ -48,6 +48,7 @@ def describe(error: Exception) -> Failure | None:
 
 
 def _usage(error: click.ClickException) -> str:
+    """Returns the text about wrong usage, as `oc` words it."""
     text = error.format_message()
     if isinstance(error, click.NoSuchOption):
         near = f" (did you mean {' or '.join(sorted(error.possibilities))}?)" if error.possibilities else ""
@@ -59,6 +60,7 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _of_kube(error: Exception) -> Failure | None:
+    """Returns the failure for an error of the kube layer, None if `error` is none of those."""
     # These errors can only be raised once the kube layer is imported, so it need not be imported to recognise them.
     import sys
 

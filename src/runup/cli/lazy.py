@@ -75,6 +75,7 @@ class Command(_Helping):
 def _format_options(
     command: click.Command, sections: Sections, ctx: click.Context, formatter: click.HelpFormatter
 ) -> None:
+    """Writes the options into the help, a section each; an option without a section goes to "Options"."""
     titles = {name: title for title, names in (*sections, ("Cluster", _SHARED)) for name in names}
     rows: dict[str, list[tuple[str, str]]] = {title: [] for title in (*(t for t, _ in sections), "Options", "Cluster")}
     for param in command.get_params(ctx):

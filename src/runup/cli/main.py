@@ -87,6 +87,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "runup") -> int:
 
 
 def _run_command(argv: Sequence[str] | None, prog: str) -> int:
+    """Runs one command line and returns the exit code; errors become texts on stderr."""
     stdout = sys.stdout
     try:
         words = list(sys.argv[1:] if argv is None else argv)
@@ -111,6 +112,7 @@ def _run_command(argv: Sequence[str] | None, prog: str) -> int:
 
 
 def _report(error: Exception) -> int:
+    """Writes the text of an error to stderr and returns the exit code; raises `error` again if it is a bug."""
     from runup.cli.errors import Failure, describe
 
     failure = describe(error)

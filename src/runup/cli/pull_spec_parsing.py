@@ -49,6 +49,7 @@ def pull_spec(text: str) -> PullSpec:
 
 
 def _check_digest(digest: str) -> None:
+    """Raises ValueError, worded as `oc` does, if `digest` is not empty and not algorithm:hex."""
     algorithm, _, value = digest.partition(":")
     if not digest:
         return

@@ -34,6 +34,7 @@ def version(ctx: click.Context, server: bool, output: str | None) -> None:
 
 
 def _server(ctx: click.Context) -> dict[str, str]:
+    """Returns the versions of the cluster and of its Kubernetes, asked of the API server."""
     from kubekit.api import codec
     from kubekit.kube import calls
     from kubekit.kube.errors import NotFound

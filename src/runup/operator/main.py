@@ -67,6 +67,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _run_command(args: Sequence[str] | None) -> int:
+    """Runs one command line of the operator and returns the exit code; errors become texts on stderr."""
     from kubekit.errors import RunupError
     from runup.cli.errors import describe
 

@@ -160,6 +160,7 @@ class Manager:
             await self._serve_cluster(client, facts, own)
 
     async def _serve_cluster(self, client: Client, facts: Facts, own: OwnRelease) -> None:
+        """Wires up all controllers and sources, and runs them until the process is told to stop."""
         queue: WorkQueue[str] = WorkQueue(self._clock)
         # Sources call this when their state changes: the next pass observes it.
         wake: Callable[[], None] = lambda: queue.add(KEY)  # noqa: E731

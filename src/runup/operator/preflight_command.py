@@ -134,6 +134,7 @@ def _content_of_reads() -> bytes:
 
 
 async def _run_checks(flags: Mapping[str, Any]) -> int:
+    """Runs the target's process until it is told to stop, or its report is complete; returns the exit code."""
     import asyncio
 
     from kubekit.kube.clock import SystemClock
@@ -232,6 +233,7 @@ def _authorities() -> str:
 
 
 def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
+    """Returns where the report goes: to the history, a ConfigMap, stdout or a file."""
     from runup.preflight.control.report_sinks import ConfigMapSink, FileSink, StreamSink
 
     where = os.environ.get("PREFLIGHT_REPORT_SINK")

@@ -63,6 +63,7 @@ def image(name: str) -> int:
 
 
 def _write_files(files: dict[str, bytes], root: Path) -> None:
+    """Writes the files below `root`. Raises CommandError if that fails."""
     from runup.cli.errors import CommandError
 
     try:

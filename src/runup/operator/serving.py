@@ -20,6 +20,7 @@ def serving(listen: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 
 def _options(listen: str) -> tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...]:
+    """Returns the options of serving; `listen` is the address by default."""
     return (
         click.option(
             "--listen",

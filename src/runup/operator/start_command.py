@@ -154,6 +154,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
 
 
 def _workplace(flags: Mapping[str, Any]) -> Workplace:
+    """Returns the settings of the preflight's Deployment from the command's flags."""
     from runup.preflight.decide.preflight_deployment import Quantities, Workplace
 
     quantities = ("cpu_request", "memory_request", "cpu_limit", "memory_limit")

@@ -33,6 +33,7 @@ class Installer:
             await self._clock.sleep(AGAIN_S)
 
     async def _read_notes(self) -> bool:
+        """Reads who installed the cluster and reports it; returns whether the cluster could be asked."""
         try:
             for name, kind in NOTES:
                 if (note := await self._note(name)) is not None:

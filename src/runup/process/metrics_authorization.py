@@ -67,6 +67,7 @@ class MetricsAuthorizer:
         return refusal
 
     async def _review_access(self, token: str, path: str) -> Refusal | None:
+        """Asks the API server whether the token's user may get `path`; returns the refusal, None if so."""
         async with self._asking:
             identity = await self._client.send(reviews.who_is(token))
             if not identity.authenticated:

@@ -64,6 +64,7 @@ class Executor:
             await self._carry_out(action)
 
     async def _carry_out(self, action: Action) -> None:
+        """Carries out one action of a plan."""
         if isinstance(action, Apply):
             await self._apply(action)
         elif isinstance(action, PatchStatus):
@@ -74,6 +75,7 @@ class Executor:
             await self._create_event(action)
 
     async def _apply(self, action: Apply) -> None:
+        """Applies an object. Raises NotApplied, unless the plan says that it may fail."""
         call = calls.apply(action.resource, action.object, field_manager=self._component, force=action.force)
         try:
             await self._client.send(call)
@@ -88,6 +90,7 @@ class Executor:
             log.warning("an object was refused", kind=action.resource.kind, name=name, error=error.message)
 
     async def _patch_status(self, action: PatchStatus) -> None:
+        """Patches a status. Raises StatusRefused if the API server rejects its content."""
         key = action.key
         call = calls.json_patch(
             action.resource,

@@ -42,6 +42,7 @@ class Readiness:
         return next((f"{cache.kind.__name__} is not followed any more: {cache.error}" for cache in stale), "")
 
     async def _why_unanswered(self) -> str:
+        """Returns why the API server does not answer, empty if it does; it is asked every `ASKED_EVERY_S` seconds."""
         if self._clock.monotonic() - self._asked_at >= ASKED_EVERY_S:
             try:
                 await within(self._clock, ANSWER_S, self._client.send(_VERSION))

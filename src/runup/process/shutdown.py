@@ -32,6 +32,7 @@ class CutOff:
         return self._timer is not None
 
     def after(self, seconds: float, code: int) -> None:
+        """Ends the process with `code` after `seconds`, instead of at an earlier time that was set before."""
         if self._timer is None:
             self._code = code
         else:

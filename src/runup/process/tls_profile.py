@@ -150,6 +150,7 @@ def _is_config(text: str) -> bool:
 
 
 def _with_profile(text: str, profile: TlsProfile) -> str:
+    """Returns the YAML `text` with the profile in its `servingInfo`; comments stay where the layout allows it."""
     root = pyyaml.compose(text, Loader=pyyaml.CSafeLoader)
     if root is None:
         return text

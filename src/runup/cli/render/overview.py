@@ -30,6 +30,7 @@ def overview(cluster: Facts, *, include_not_recommended: bool) -> Iterator[Outpu
 
 
 def _cluster_state(cluster: Facts) -> Iterator[Output]:
+    """Yields Failing, Progressing, Upgradeable and ReleaseAccepted, in the words of `oc adm upgrade`."""
     failing = cluster.condition("Failing")
     if failing is None:
         yield err(NO_INFO.format(type="Failing"))
@@ -68,6 +69,7 @@ def channel_line(cluster: Facts) -> str:
 
 
 def _recommended_updates(cluster: Facts) -> Iterator[Output]:
+    """Yields the recommended updates, and why they may be out of date."""
     updates = newest_first(cluster.available, lambda release: release.version)
     retrieved = cluster.condition("RetrievedUpdates")
     # The lists may be from an earlier answer of the update service.
@@ -83,6 +85,7 @@ def _recommended_updates(cluster: Facts) -> Iterator[Output]:
 
 
 def _conditional(cluster: Facts, *, shown: bool) -> Iterator[Output]:
+    """Yields the updates with known issues, or only a hint to them unless `shown`."""
     updates = cluster.not_recommended
     if not shown:
         unsure = next((c.status for _, c in updates if c.status not in ("True", "False")), "")

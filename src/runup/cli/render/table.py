@@ -207,6 +207,7 @@ class _Layout:
         return Drawn("".join(f"{line}\n" for line in lines))
 
     def _row_parts(self, row: Row) -> Iterable[RenderableType]:
+        """Yields one row: the columns beside each other, then those that did not fit, each on a line below."""
         from rich.padding import Padding
 
         table = self._table
@@ -241,6 +242,7 @@ class _Layout:
 
 
 def _console(screen: Screen, width: int) -> Console:
+    """Returns rich's console for a screen; what is printed there is kept and not shown."""
     import io
 
     from rich.console import Console

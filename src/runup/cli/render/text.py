@@ -56,6 +56,7 @@ def align_columns(rows: Iterable[Sequence[str]]) -> str:
 def _measure_column(
     lines: list[list[str]], widths: list[list[int]], start: int, end: int, column: int, minwidth: int, padding: int
 ) -> None:
+    """Computes the widths of `column` in the lines from `start` to `end`, and of all columns to its right."""
     row = start
     while row < end:
         if len(lines[row]) - 1 <= column:

@@ -30,6 +30,7 @@ def plugin() -> int:
 
 
 def _command(prog: str) -> int:
+    """Runs `runup` with what makes its start quick, and returns the exit code."""
     gc.set_threshold(_ALLOCATIONS)
     # Before the first import of a module that is to be delayed.
     lazy_imports.install()
