@@ -20,6 +20,7 @@ from runup.clusterversion.decide import (
     applying,
     assemble,
     history,
+    preflight_workload,
     preflights,
     release_accepted,
     size_limits,
@@ -32,7 +33,7 @@ from runup.clusterversion.decide import (
 from runup.clusterversion.decide import status as statuses
 from runup.clusterversion.decide.initial_history import complete_first_entry
 from runup.clusterversion.decide.observed import Observed
-from runup.clusterversion.decide.preflights import Preflight
+from runup.clusterversion.decide.preflight_case import Preflight
 from runup.clusterversion.decide.release_accepted import Decision
 from runup.clusterversion.decide.target_release import same_release
 from runup.clusterversion.decide.update_request import Refused
@@ -96,7 +97,9 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     preflight = preflights.decide(current_view)
     cluster_risks = assemble.in_the_cluster(observed, now)
     candidates, left_out = assemble.candidates(current_view, preflight.checked, cluster_risks)
-    update = release_accepted.decide(current_view, candidates, workload_gone=preflights.workload_gone(current_view))
+    update = release_accepted.decide(
+        current_view, candidates, workload_gone=preflight_workload.workload_gone(current_view)
+    )
     preflight = preflights.end_unless_waited_for(current_view, preflight, held=update.held, refused=_is_refused(update))
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
@@ -190,7 +193,7 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
     if wanted == histories.read(observed.history):
         return ()
     namespace = observed.facts.place.namespace
-    return (Apply(preflights.CONFIG_MAP, histories.config_map(wanted, namespace)),)
+    return (Apply(preflight_workload.CONFIG_MAP, histories.config_map(wanted, namespace)),)
 
 
 def _work_of(decided: _Decided) -> tuple[Work, ...]:

@@ -24,9 +24,10 @@ from runup.advice.decide.candidates import Candidate, only_holding_risks
 from runup.advice.decide.recommended import not_acceptable, recommended_condition, unaccepted_names
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
 from runup.clusterversion.decide import applying, assemble, history, preconditions, targets, verdict
+from runup.clusterversion.decide.image_checks import RECHECK, check_work, look_work, retry_unreadable
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.preconditions import Objection
-from runup.clusterversion.decide.preflights import RECHECK, check_work, ending_text, look_work, retry_unreadable
+from runup.clusterversion.decide.preflight_workload import ending_text
 from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.update_request import UpdateRequest
 from runup.clusterversion.decide.view import View
