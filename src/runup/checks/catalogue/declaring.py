@@ -1,9 +1,9 @@
 """Declares the checks of the catalogue: a check's page is its module's docstring, and its example stands beside it.
 
-A docstring's first paragraph says what is wrong; the others begin with `Applies when`, `Why it matters`, `What to do`,
-`Accepting it` and `Source of the rule`. `runup.checks.decide.check_page` makes the page from them and from what the
-check reads. The oldest checks have pages in `docs/checks` that are written by hand: they are declared with `BY_HAND`
-instead of the docstring, and have no example.
+A docstring's first paragraph says what is wrong; the others begin with `Applies when`, `Why it matters:`, `What to
+do:`, `Accepting it` and `Source of the rule:`. `runup.checks.decide.check_page` makes the page from them and from what
+the check reads. The oldest checks have pages in `docs/checks` that are written by hand: they are declared with
+`BY_HAND` instead of the docstring, and have no example.
 """
 
 from __future__ import annotations

@@ -110,9 +110,9 @@ def _is_targets(obj: dict[str, Any]) -> bool:
 
 
 def _bold(part: str) -> str:
-    """Returns the paragraph with its opening, if it has one, in bold type."""
+    """Returns the paragraph with its opening, if it has one, in bold type instead of with a colon."""
     opening = next((each for each in OPENINGS if part.startswith(each)), "")
-    return f"**{opening}**{part.removeprefix(opening)}"
+    return f"**{opening}**{part.removeprefix(opening).removeprefix(':')}"
 
 
 def _reads_in_words(reads: Sequence[Resource]) -> str:

@@ -4,14 +4,14 @@ Applies when a ValidatingAdmissionPolicy has failurePolicy Fail and a paramKind 
 and that is not built in, and a binding puts it into force with action Deny. It is critical if the policy's
 matchConstraints are for something that an update writes, as for webhooks, or say nothing; else it is a warning.
 
-Why it matters every request that the policy matches is refused, the update's own among them.
+Why it matters: every request that the policy matches is refused, the update's own among them.
 
-What to do install the definition, or delete the binding; `oc get validatingadmissionpolicybindings` shows it gone.
+What to do: install the definition, or delete the binding; `oc get validatingadmissionpolicybindings` shows it gone.
 
 Accepting it means that what the policy matches cannot be written.
 
-Source of the rule the Kubernetes documentation of ValidatingAdmissionPolicy (paramKind, failurePolicy); the deadlock of
-open-policy-agent/gatekeeper#4530.
+Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy (paramKind, failurePolicy); the deadlock
+of open-policy-agent/gatekeeper#4530.
 """
 
 from __future__ import annotations

@@ -2,15 +2,15 @@
 
 Applies when an APIService that a Service answers for has Available=False.
 
-Why it matters discovery is incomplete: namespaces are not deleted, garbage is not collected, and clients that look at
+Why it matters: discovery is incomplete: namespaces are not deleted, garbage is not collected, and clients that look at
 all APIs (the operators of the release among them) fail or are slow.
 
-What to do bring the pods behind it up; where its Service is gone, delete the APIService or install what it belonged to
+What to do: bring the pods behind it up; where its Service is gone, delete the APIService or install what it belonged to
 again. `oc get apiservices` shows it available.
 
 Accepting it means that discovery stays incomplete during the update.
 
-Source of the rule the condition Available of apiregistration.k8s.io/v1 (kube-aggregator).
+Source of the rule: the condition Available of apiregistration.k8s.io/v1 (kube-aggregator).
 """
 
 from __future__ import annotations

@@ -5,15 +5,15 @@ Applies when a CustomResourceDefinition converts by a webhook, its objects may b
 Service is missing, lacks the port or has no ready pod, or its caBundle has no certificate that is valid. Where all
 objects are stored in one version that is served, only requests in the other versions fail, and it is less grave.
 
-Why it matters whatever lists the kind in another version fails, also the garbage collector and the deletion of
+Why it matters: whatever lists the kind in another version fails, also the garbage collector and the deletion of
 namespaces; an operator of the release that reads it stands still.
 
-What to do what the finding says of the cause; `oc get KIND -A` works again then.
+What to do: what the finding says of the cause; `oc get KIND -A` works again then.
 
 Accepting it means that these objects cannot be read for the time being.
 
-Source of the rule kubernetes, `apiextensions-apiserver/pkg/apiserver/conversion` (no webhook is called for objects that
-are stored in the version that is asked for) and `pkg/util/proxy` of apiserver (how a Service is reached).
+Source of the rule: kubernetes, `apiextensions-apiserver/pkg/apiserver/conversion` (no webhook is called for objects
+that are stored in the version that is asked for) and `pkg/util/proxy` of apiserver (how a Service is reached).
 """
 
 from __future__ import annotations

@@ -4,16 +4,16 @@ Applies when the target's own manifests bring a CustomResourceDefinition, the cl
 `status.storedVersions` names a version that is not in the target's `spec.versions`. A release whose manifests cannot be
 read is Unknown.
 
-Why it matters the API server refuses such a definition, so the update stops at it.
+Why it matters: the API server refuses such a definition, so the update stops at it.
 
-What to do rewrite the objects in the storage version (a StorageVersionMigration, or `oc get KIND -A -o yaml | oc
+What to do: rewrite the objects in the storage version (a StorageVersionMigration, or `oc get KIND -A -o yaml | oc
 replace -f -`), then take the version out of the status: `oc patch crd NAME --subresource=status --type=merge -p ...`;
 `oc get crd NAME -o jsonpath='{.status.storedVersions}'` shows what is left.
 
 Accepting it means that the update stops there.
 
-Source of the rule kubernetes, `apiextensions-apiserver/pkg/apis/apiextensions/validation` (a stored version must appear
-in spec.versions); the complaints of cluster-api#6691, strimzi#12751 and karpenter#2157.
+Source of the rule: kubernetes, `apiextensions-apiserver/pkg/apis/apiextensions/validation` (a stored version must
+appear in spec.versions); the complaints of cluster-api#6691, strimzi#12751 and karpenter#2157.
 """
 
 from __future__ import annotations

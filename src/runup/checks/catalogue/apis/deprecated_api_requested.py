@@ -4,13 +4,13 @@ Applies when an APIRequestCount says that a version was asked for within the las
 scanner or the platform itself, and that it is removed one to three minor versions of Kubernetes after the target's. All
 of them are one risk.
 
-Why it matters for this update it does not. It is the time that is left to change the clients.
+Why it matters: for this update it does not. It is the time that is left to change the clients.
 
-What to do plan the change of the clients that are named; `oc get apirequestcounts` shows who still asks.
+What to do: plan the change of the clients that are named; `oc get apirequestcounts` shows who still asks.
 
 Accepting it is right for this update.
 
-Source of the rule openshift/api, `apiserver/v1`; the three minor versions are as far ahead as pluto and EKS look.
+Source of the rule: openshift/api, `apiserver/v1`; the three minor versions are as far ahead as pluto and EKS look.
 """
 
 from __future__ import annotations

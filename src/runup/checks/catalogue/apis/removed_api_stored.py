@@ -6,15 +6,15 @@ Kubernetes of the cluster and that of the target. The manager is named. Older en
 wrote does not count: it is of the target when the target is there. Where the target's Kubernetes is newer than the
 table of removed versions, an entry in an alpha or beta version that the table does not have is Unknown.
 
-Why it matters the next write of that manager fails: an operator stands still, a pipeline breaks. The objects themselves
-stay readable in the versions that are left.
+Why it matters: the next write of that manager fails: an operator stands still, a pipeline breaks. The objects
+themselves stay readable in the versions that are left.
 
-What to do change what the manager applies to the version that the objects are shown in, and apply it once;
+What to do: change what the manager applies to the version that the objects are shown in, and apply it once;
 `oc get KIND NAME -o yaml --show-managed-fields` shows the entry gone or changed.
 
 Accepting it means that the manager's next write may fail.
 
-Source of the rule the lifecycle that Kubernetes' own types declare (`k8s.io/api`, APILifecycleRemoved; the API server
+Source of the rule: the lifecycle that Kubernetes' own types declare (`k8s.io/api`, APILifecycleRemoved; the API server
 goes by it: apiserver, `pkg/server/deleted_kinds.go`), as the table `data/removed-apis.yaml` has it: 1.28 and 1.30
 remove nothing.
 """

@@ -2,15 +2,15 @@
 
 Applies when a StorageVersionMigration has the condition Failed.
 
-Why it matters what is still stored in an old version cannot be read by an API server that does not know it any more.
+Why it matters: what is still stored in an old version cannot be read by an API server that does not know it any more.
 
-What to do `oc get storageversionmigration NAME -o yaml` says why. Mend that, then make the object anew without its
+What to do: `oc get storageversionmigration NAME -o yaml` says why. Mend that, then make the object anew without its
 status, for the migrator never tries one again that has failed, and nobody else makes it again: `oc get
 storageversionmigration NAME -o yaml | oc replace --force -f -`.
 
 Accepting it means that objects may be left in an old version.
 
-Source of the rule kubernetes-sigs/kube-storage-version-migrator, `pkg/apis/migration/v1alpha1` and `pkg/controller`
+Source of the rule: kubernetes-sigs/kube-storage-version-migrator, `pkg/apis/migration/v1alpha1` and `pkg/controller`
 (an object that has Succeeded or Failed is passed over).
 """
 

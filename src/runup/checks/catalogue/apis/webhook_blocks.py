@@ -9,15 +9,15 @@ also applies when a single pod answers, and the webhook must admit that pod itse
 admits the next one. A webhook that is reached by a URL is not judged, nor is one that narrows itself by match
 conditions or by labels of the object.
 
-Why it matters the API server asks it first and, without an answer, refuses the request: operators cannot write, pods of
-a drained node are not made again, and the webhook's own pods may be among them.
+Why it matters: the API server asks it first and, without an answer, refuses the request: operators cannot write, pods
+of a drained node are not made again, and the webhook's own pods may be among them.
 
-What to do what the finding says of the cause: bring its pods up, mend port or caBundle, delete the configuration of
+What to do: what the finding says of the cause: bring its pods up, mend port or caBundle, delete the configuration of
 what is gone, or exclude namespaces with a namespaceSelector; `oc get pods -n NAMESPACE` shows its pods ready.
 
 Accepting it means that the update may stand still until somebody deletes the webhook.
 
-Source of the rule the Kubernetes documentation of dynamic admission control; apiserver,
+Source of the rule: the Kubernetes documentation of dynamic admission control; apiserver,
 `pkg/admission/plugin/webhook/predicates` (who is called) and `pkg/util/proxy` (how a Service is reached); Gardener's
 remediation of webhooks (gardener#3122): a webhook with Fail must have a backend and must not cover what brings the
 backend up.

@@ -3,14 +3,14 @@
 Applies when a webhook has matchPolicy Exact, and the target's Kubernetes serves none of the resources in the versions
 that a rule of it names, while the cluster's serves some; of the groups that the table of removed versions knows.
 
-Why it matters the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
+Why it matters: the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
 
-What to do give the rule the version that is served, or matchPolicy Equivalent;
+What to do: give the rule the version that is served, or matchPolicy Equivalent;
 `oc get validatingwebhookconfigurations -o yaml` shows the rules.
 
 Accepting it means that the webhook has no effect any more.
 
-Source of the rule the Kubernetes documentation of dynamic admission control (matchPolicy), and the deprecation guide.
+Source of the rule: the Kubernetes documentation of dynamic admission control (matchPolicy), and the deprecation guide.
 """
 
 from __future__ import annotations

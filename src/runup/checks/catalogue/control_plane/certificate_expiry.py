@@ -6,15 +6,15 @@ authorities are. The first ones of a cluster live for a day: these are on time u
 not read: certificates that only a Secret holds are not judged, and the operators that own them speak of them in their
 ClusterOperator.
 
-Why it matters what trusts this bundle refuses every connection from that moment on, and an update that is on its way
+Why it matters: what trusts this bundle refuses every connection from that moment on, and an update that is on its way
 then stops in the middle.
 
-What to do see which operator owns the bundle (`oc -n openshift-config-managed describe cm NAME`) and why it does not
+What to do: see which operator owns the bundle (`oc -n openshift-config-managed describe cm NAME`) and why it does not
 renew it; where a pool is paused, resume it.
 
 Accepting it means that the time may run out during the update.
 
-Source of the rule openshift/library-go, `pkg/operator/certrotation` (needNewSigningCertKeyPair).
+Source of the rule: openshift/library-go, `pkg/operator/certrotation` (needNewSigningCertKeyPair).
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 Applies when, of the EtcdBackups of the cluster, the newest has the condition BackupFailed. A cluster without any is not
 judged: backups may be made in other ways, which nobody tells the cluster.
 
-Why it matters an update that goes wrong is undone from a backup alone.
+Why it matters: an update that goes wrong is undone from a backup alone.
 
-What to do see `oc describe etcdbackup NAME`, and make one that comes to its end before the update.
+What to do: see `oc describe etcdbackup NAME`, and make one that comes to its end before the update.
 
 Accepting it means to have no backup, or one of another kind.
 
-Source of the rule cluster-etcd-operator, `pkg/operator/backupcontroller` (conditions of EtcdBackup).
+Source of the rule: cluster-etcd-operator, `pkg/operator/backupcontroller` (conditions of EtcdBackup).
 """
 
 from __future__ import annotations

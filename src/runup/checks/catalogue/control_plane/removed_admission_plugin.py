@@ -3,13 +3,13 @@
 Applies when `unsupportedConfigOverrides` of the API server's operator turns on or off a plug-in that is removed in a
 minor version up to the target's. Where the target is newer than the table, a plug-in that is named is Unknown.
 
-Why it matters the API server ends with `unknown admission plugin`: the roll-out of the control plane stops.
+Why it matters: the API server ends with `unknown admission plugin`: the roll-out of the control plane stops.
 
-What to do take the plug-in out where the risk says; what it enforced is done by Pod Security admission now.
+What to do: take the plug-in out where the risk says; what it enforced is done by Pod Security admission now.
 
 Accepting it means that the API server may not start.
 
-Source of the rule the changelogs of Kubernetes, as the table `data/removed-flags.yaml` has them.
+Source of the rule: the changelogs of Kubernetes, as the table `data/removed-flags.yaml` has them.
 """
 
 from __future__ import annotations

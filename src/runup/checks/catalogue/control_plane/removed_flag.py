@@ -4,13 +4,13 @@ Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kub
 gives its component a flag that is removed in a minor version up to the target's. Where the target is newer than the
 table, a flag that is set is Unknown.
 
-Why it matters a component that is given an unknown flag prints it and ends: the roll-out of the control plane stops.
+Why it matters: a component that is given an unknown flag prints it and ends: the roll-out of the control plane stops.
 
-What to do take the flag out where the risk says.
+What to do: take the flag out where the risk says.
 
 Accepting it means that the component may not start.
 
-Source of the rule the changelogs of Kubernetes, as the table `data/removed-flags.yaml` has them.
+Source of the rule: the changelogs of Kubernetes, as the table `data/removed-flags.yaml` has them.
 """
 
 from __future__ import annotations

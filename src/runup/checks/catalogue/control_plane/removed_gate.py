@@ -4,13 +4,13 @@ Applies when a KubeletConfig, the FeatureGate's own set or an operator's `unsupp
 that is removed in a minor version up to the target's. Where the target is newer than the table, a gate that is set is
 Unknown.
 
-Why it matters a component that is given an unknown gate does not start: a kubelet takes its node with it.
+Why it matters: a component that is given an unknown gate does not start: a kubelet takes its node with it.
 
-What to do take the gate out where the risk says; it has had no effect since it was graduated.
+What to do: take the gate out where the risk says; it has had no effect since it was graduated.
 
 Accepting it means that the component may not start.
 
-Source of the rule the Kubernetes list of removed feature gates, as the table `data/removed-gates.yaml` has it.
+Source of the rule: the Kubernetes list of removed feature gates, as the table `data/removed-gates.yaml` has it.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 Applies when `unsupportedConfigOverrides` of the operator of kube-apiserver, kube-controller-manager, kube-scheduler,
 etcd, authentication, openshift-apiserver or openshift-controller-manager is not empty.
 
-Why it matters the operator says Upgradeable=False for it, and the target's component has never been tried with it.
+Why it matters: the operator says Upgradeable=False for it, and the target's component has never been tried with it.
 
-What to do `oc edit kubeapiserver cluster` (or what the finding names) and take the overrides out; the operator's
+What to do: `oc edit kubeapiserver cluster` (or what the finding names) and take the overrides out; the operator's
 Upgradeable condition then says True.
 
 Accepting it means to take a configuration into the target that nobody has tried.
 
-Source of the rule openshift/library-go, `pkg/operator/unsupportedconfigoverridescontroller`, which the operators of all
-static pods (`pkg/operator/staticpod/controllers.go`: etcd is one) and those of authentication, openshift-apiserver and
-openshift-controller-manager run.
+Source of the rule: openshift/library-go, `pkg/operator/unsupportedconfigoverridescontroller`, which the operators of
+all static pods (`pkg/operator/staticpod/controllers.go`: etcd is one) and those of authentication, openshift-apiserver
+and openshift-controller-manager run.
 """
 
 from __future__ import annotations

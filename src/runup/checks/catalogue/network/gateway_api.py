@@ -5,15 +5,15 @@ gateway.networking.k8s.io that the ingress operator does not manage, or that are
 update to 4.19 it also applies to those that the operator will take over, as a warning, and to the group
 gateway.networking.x-k8s.io.
 
-Why it matters from 4.19 on the ingress operator brings these definitions itself, of one version and of the standard
+Why it matters: from 4.19 on the ingress operator brings these definitions itself, of one version and of the standard
 channel. With others it says Degraded, and the update stops; fields that its definitions lack are lost from objects.
 
-What to do back the objects up, and delete or replace the definitions before the update, together with whatever
+What to do: back the objects up, and delete or replace the definitions before the update, together with whatever
 installed them; `oc get crd | grep -F gateway.networking` shows them.
 
 Accepting it is right for definitions that are those of the target's version.
 
-Source of the rule cluster-ingress-operator, `pkg/operator/controller/gatewayapi` (managedCRDs,
+Source of the rule: cluster-ingress-operator, `pkg/operator/controller/gatewayapi` (managedCRDs,
 listUnmanagedGatewayAPICRDs); the OpenShift documentation of updating to 4.19 (Gateway API management succession).
 """
 

@@ -4,17 +4,17 @@ Applies when an IngressController of type HostNetwork asks for as many routers a
 more: the nodes of its nodePlacement, else those of role worker, that are ready, not cordoned and, without tolerations
 of its own, not tainted. A cluster of one node is not told.
 
-Why it matters such a router takes ports of its node, so that no node runs two. When a node is drained its router stays
+Why it matters: such a router takes ports of its node, so that no node runs two. When a node is drained its router stays
 Pending until the node is back: there is one less for that time, and a load balancer that does not ask for health sends
 requests to nobody.
 
-What to do add a node to the placement, or ask for one router less; `oc -n openshift-ingress get pods -o wide` shows
+What to do: add a node to the placement, or ask for one router less; `oc -n openshift-ingress get pods -o wide` shows
 where they are.
 
 Accepting it is right where the others can do the work, and the load balancer asks for health.
 
-Source of the rule the OpenShift documentation of the endpoint publishing strategy HostNetwork (n replicas need at least
-n nodes); cluster-ingress-operator, `pkg/operator/controller/ingress` (default placement: role worker).
+Source of the rule: the OpenShift documentation of the endpoint publishing strategy HostNetwork (n replicas need at
+least n nodes); cluster-ingress-operator, `pkg/operator/controller/ingress` (default placement: role worker).
 """
 
 from __future__ import annotations

@@ -4,15 +4,15 @@ Applies when the cluster's network is OVNKubernetes, and its pod or service netw
 (100.64.0.0/16 unless the network operator's configuration names another) or, for a target of 4.14 or later, with the
 transit switch subnet (100.88.0.0/16 likewise). A range that cannot be read is Unknown.
 
-Why it matters traffic to these addresses goes to the network's own routers: nodes or services cannot be reached. A
+Why it matters: traffic to these addresses goes to the network's own routers: nodes or services cannot be reached. A
 cluster from before 4.14 has no transit switch, so that its update is the first to need that range.
 
-What to do choose another internal subnet before the update: `oc patch network.operator.openshift.io cluster
+What to do: choose another internal subnet before the update: `oc patch network.operator.openshift.io cluster
 --type=merge -p '{"spec":{"defaultNetwork":{"ovnKubernetesConfig":{"ipv4":{"internalTransitSwitchSubnet":"RANGE"}}}}}'`.
 
 Accepting it is right where the cluster has worked with it before.
 
-Source of the rule openshift/api, `operator/v1` (IPv4OVNKubernetesConfig: both defaults, and that they must not
+Source of the rule: openshift/api, `operator/v1` (IPv4OVNKubernetesConfig: both defaults, and that they must not
 overlap); the OpenShift documentation of CIDR range definitions.
 """
 

@@ -3,14 +3,14 @@
 Applies when pods run an image of kube-proxy that is more than three minor versions older than the target (two, if it is
 older than 1.25), or newer. It is not updated with the nodes where it is an add-on of its own, as on EKS.
 
-Why it matters kube-proxy of such a version is not known to understand what the API server tells it: Services may lead
+Why it matters: kube-proxy of such a version is not known to understand what the API server tells it: Services may lead
 nowhere, on every node at once.
 
-What to do update kube-proxy first, to the version that the cluster runs now at least.
+What to do: update kube-proxy first, to the version that the cluster runs now at least.
 
 Accepting it is right where this version was tried with the target.
 
-Source of the rule <https://kubernetes.io/releases/version-skew-policy/#kube-proxy>.
+Source of the rule: <https://kubernetes.io/releases/version-skew-policy/#kube-proxy>.
 """
 
 from __future__ import annotations

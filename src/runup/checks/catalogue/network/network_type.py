@@ -2,14 +2,14 @@
 
 Applies when the Network's status says OpenShiftSDN (or Kuryr) and the target is 4.17 (4.15) or later.
 
-Why it matters the network operator refuses the update; forced, the pods have no network.
+Why it matters: the network operator refuses the update; forced, the pods have no network.
 
-What to do migrate to OVN-Kubernetes first (`oc patch network.operator.openshift.io cluster ...`, live migration);
+What to do: migrate to OVN-Kubernetes first (`oc patch network.operator.openshift.io cluster ...`, live migration);
 `oc get network cluster -o jsonpath='{.status.networkType}'` says OVNKubernetes then.
 
 Accepting it is supported by nobody.
 
-Source of the rule the release notes of OpenShift 4.17 (OpenShiftSDN) and 4.15 (Kuryr); CVO's readiness checks.
+Source of the rule: the release notes of OpenShift 4.17 (OpenShiftSDN) and 4.15 (Kuryr); CVO's readiness checks.
 """
 
 from __future__ import annotations

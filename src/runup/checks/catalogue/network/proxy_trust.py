@@ -4,14 +4,14 @@ Applies when Proxy `cluster` names a ConfigMap of `openshift-config` as trustedC
 certificate, or whose certificates have all ended. It is a warning where the last of them ends within seven days, in the
 middle of an update perhaps.
 
-Why it matters images of the target are pulled through that proxy.
+Why it matters: images of the target are pulled through that proxy.
 
-What to do give the ConfigMap a bundle that is valid in its key `ca-bundle.crt`; `oc get co network` says
+What to do: give the ConfigMap a bundle that is valid in its key `ca-bundle.crt`; `oc get co network` says
 Degraded=False.
 
 Accepting it means that the target's images may not come.
 
-Source of the rule cluster-network-operator, `pkg/controller/proxyconfig` (trustedCA).
+Source of the rule: cluster-network-operator, `pkg/controller/proxyconfig` (trustedCA).
 """
 
 from __future__ import annotations

@@ -5,16 +5,16 @@ one of them does. Entries are a registry, a registry with the beginning of a pat
 that has the running release's repository too does not keep the target away: the machine-config operator leaves such an
 entry out, or uses it only as far as mirrors take its place.
 
-Why it matters the container runtime of each node refuses the image, so the preflight's and the update's own pods end in
-ImagePullBackOff, and the update stops where it begins.
+Why it matters: the container runtime of each node refuses the image, so the preflight's and the update's own pods end
+in ImagePullBackOff, and the update stops where it begins.
 
-What to do name the registry in `spec.registrySources.allowedRegistries`, or take it out of `blockedRegistries`
+What to do: name the registry in `spec.registrySources.allowedRegistries`, or take it out of `blockedRegistries`
 (`oc edit image.config.openshift.io cluster`), and wait until the pools are updated. A mirror does not help by itself:
 the policy is about the name that is asked for.
 
 Accepting it means that the update stops at its first image.
 
-Source of the rule the OpenShift documentation of image configuration resources, and containers-policy.json(5): the
+Source of the rule: the OpenShift documentation of image configuration resources, and containers-policy.json(5): the
 scopes of transport `docker`; openshift/machine-config-operator, `pkg/controller/container-runtime-config`
 (getValidBlockedAndAllowedRegistries).
 """

@@ -6,14 +6,14 @@ before 4.15 say nothing of that: so also when a Route itself has a certificate (
 `destinationCACertificate`) that an authority signed with SHA-1 or MD5, and the update comes to 4.16. One that signed
 itself is taken.
 
-Why it matters what is reached by these routes is not reached any more once the routers are updated.
+Why it matters: what is reached by these routes is not reached any more once the routers are updated.
 
-What to do `oc -n NAMESPACE describe route NAME` has the router's reason; give the Route a certificate that is taken,
+What to do: `oc -n NAMESPACE describe route NAME` has the router's reason; give the Route a certificate that is taken,
 and the router clears the condition.
 
 Accepting it means that these routes end with the update.
 
-Source of the rule openshift/api `route/v1` (RouteUnservableInFutureVersions), openshift/router `upgrade_validation`,
+Source of the rule: openshift/api `route/v1` (RouteUnservableInFutureVersions), openshift/router `upgrade_validation`,
 and the admin gate of cluster-ingress-operator 4.15 for it; openshift/router 4.16, `pkg/router/routeapihelpers`
 (validateCertSignatureAlgorithms).
 """

@@ -4,14 +4,14 @@ Applies when an IngressController asks for one replica, on a cluster with more t
 two are the default there. A cluster whose infrastructure is a single node, and controllers that ask for none, are not
 told. All such controllers are one risk.
 
-Why it matters when the router's node is drained another router is started elsewhere, and until it serves all routes of
+Why it matters: when the router's node is drained another router is started elsewhere, and until it serves all routes of
 the domain are down: for the default one the console and the login, too.
 
-What to do `oc -n openshift-ingress-operator patch ingresscontroller NAME --type=merge -p '{"spec":{"replicas":2}}'`.
+What to do: `oc -n openshift-ingress-operator patch ingresscontroller NAME --type=merge -p '{"spec":{"replicas":2}}'`.
 
 Accepting it is right where the routes of the domain may be down for a moment with the node that has the router.
 
-Source of the rule the OpenShift documentation of ingress, Scaling an Ingress Controller; openshift/api, `operator/v1`
+Source of the rule: the OpenShift documentation of ingress, Scaling an Ingress Controller; openshift/api, `operator/v1`
 (IngressControllerSpec, replicas: 2 by default, 1 where the infrastructure topology is SingleReplica).
 """
 

@@ -5,16 +5,16 @@ NeverContactSource. Of several sources that cover it the most specific counts. I
 may be used: there are none, or Image `cluster` blocks the registry of each. As long as the target's image is not known,
 the repository of the running release is taken for its: if no such source covers it nothing is said, else it is Unknown.
 
-Why it matters what is not in a mirror yet is not found elsewhere: pods of a release that was not mirrored end in
+Why it matters: what is not in a mirror yet is not found elsewhere: pods of a release that was not mirrored end in
 ImagePullBackOff, and the update stops where it begins.
 
-What to do mirror the target release with its images and signatures first (`oc adm release mirror`, `oc mirror`), and
+What to do: mirror the target release with its images and signatures first (`oc adm release mirror`, `oc mirror`), and
 try one of them: `oc adm release info MIRROR@DIGEST`.
 
 Accepting it is right once the release is in the mirror.
 
-Source of the rule openshift/api, `config/v1` (ImageDigestMirrorSet, mirrorSourcePolicy); containers-registries.conf(5);
-the OpenShift documentation of disconnected environments, Mirroring images.
+Source of the rule: openshift/api, `config/v1` (ImageDigestMirrorSet, mirrorSourcePolicy);
+containers-registries.conf(5); the OpenShift documentation of disconnected environments, Mirroring images.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 Applies when Nodes report more than one architecture and ClusterVersion does not say that its release is for several
 (`status.desired.architecture` Multi).
 
-Why it matters an update stays with the architecture that it has: nodes of another get images that they cannot run.
+Why it matters: an update stays with the architecture that it has: nodes of another get images that they cannot run.
 
-What to do migrate to the release for several first: `oc adm upgrade --to-multi-arch`; ClusterVersion then says Multi.
+What to do: migrate to the release for several first: `oc adm upgrade --to-multi-arch`; ClusterVersion then says Multi.
 
 Accepting it means that the other nodes cannot take the update.
 
-Source of the rule openshift/api, `config/v1` (ClusterVersionArchitecture), and the OpenShift documentation of clusters
+Source of the rule: openshift/api, `config/v1` (ClusterVersionArchitecture), and the OpenShift documentation of clusters
 with several architectures.
 """
 

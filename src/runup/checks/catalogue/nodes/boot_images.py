@@ -6,16 +6,16 @@ not keep that MachineSet's image up to date (MachineConfiguration `cluster`, man
 object's bootImageSkewEnforcementStatus has a version below 4.13 or RHEL 9.2, which is what makes the machine-config
 operator refuse minor updates from 4.21 on. All of them are one risk.
 
-Why it matters boot images are not updated with the cluster by themselves. A node that starts from an old one must take
+Why it matters: boot images are not updated with the cluster by themselves. A node that starts from an old one must take
 the step to the release's operating system at its first start, and from RHEL 8 that is not sure to succeed: a cluster
 that has to replace or add a machine during the update does not get it.
 
-What to do let the machine-config operator manage the boot images (`oc edit machineconfiguration cluster`,
+What to do: let the machine-config operator manage the boot images (`oc edit machineconfiguration cluster`,
 spec.managedBootImages), or put an image of today's release into the MachineSet; in mode Manual write its version down.
 
 Accepting it is right where no node is added or replaced until the images are new.
 
-Source of the rule the OpenShift documentation of machine configuration, Boot image management and Boot image skew
+Source of the rule: the OpenShift documentation of machine configuration, Boot image management and Boot image skew
 enforcement; openshift/machine-config-operator, `pkg/operator/status.go` (checkBootImageSkew: 4.13.0, RHEL 9.2).
 """
 

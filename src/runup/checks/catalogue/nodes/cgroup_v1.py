@@ -4,14 +4,14 @@ Applies when the nodes' configuration (nodes.config.openshift.io) says cgroupMod
 later, or its Kubernetes is 1.35 or later. The mode is the cluster's; which
 mode a node runs it does not report.
 
-Why it matters the kubelet of such a node does not start any more.
+Why it matters: the kubelet of such a node does not start any more.
 
-What to do `oc patch nodes.config.openshift.io cluster --type=merge -p '{"spec":{"cgroupMode":"v2"}}'` and wait for the
+What to do: `oc patch nodes.config.openshift.io cluster --type=merge -p '{"spec":{"cgroupMode":"v2"}}'` and wait for the
 pools (`oc get mcp`); old Java and Node.js runtimes may need an update first.
 
 Accepting it is supported by nobody: the nodes do not come back.
 
-Source of the rule openshift/enhancements, `machine-config/mco-cgroupsv2-support.md`; Kubernetes KEP-5573, as the table
+Source of the rule: openshift/enhancements, `machine-config/mco-cgroupsv2-support.md`; Kubernetes KEP-5573, as the table
 `data/minimums.yaml` has them.
 """
 

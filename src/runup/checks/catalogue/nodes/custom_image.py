@@ -4,15 +4,15 @@ Applies when there is a MachineOSConfig: its pool's image is built in the cluste
 added. MachineConfigs are not read, since they may hold credentials: an osImageURL in one of them, which keeps the
 release's operating system away from a pool altogether, is not seen.
 
-Why it matters the image is built anew on the target's before a node of that pool is updated. What the build needs (a
+Why it matters: the image is built anew on the target's before a node of that pool is updated. What the build needs (a
 registry, packages that fit the new system) is needed then, and a build that fails stops the pool.
 
-What to do see that the last build succeeded and that its registry answers: `oc get machineosbuilds`, `oc get
+What to do: see that the last build succeeded and that its registry answers: `oc get machineosbuilds`, `oc get
 machineosconfigs -o yaml`.
 
 Accepting it is right where the build has been tried with the target's image.
 
-Source of the rule openshift/api, `machineconfiguration/v1` (MachineOSConfig); the OpenShift documentation of
+Source of the rule: openshift/api, `machineconfiguration/v1` (MachineOSConfig); the OpenShift documentation of
 CoreOS image layering (on-cluster image mode).
 """
 

@@ -5,13 +5,13 @@ in cpu or in memory, than all other nodes have left together. Nodes on which the
 not ready, of Windows, or with a taint NoSchedule or NoExecute that the drained nodes do not have) have nothing left.
 Pods of DaemonSets and of the node itself do not move, and do not count. A cluster of one node is not drained.
 
-Why it matters pods that fit nowhere stay Pending until the node is back; budgets then hold up the next node.
+Why it matters: pods that fit nowhere stay Pending until the node is back; budgets then hold up the next node.
 
-What to do add a node, or take load away; the risk is gone with the next look.
+What to do: add a node, or take load away; the risk is gone with the next look.
 
 Accepting it means that some pods wait while each node is updated.
 
-Source of the rule kubernetes, requests and allocatable; machine-config-operator, maxUnavailable. It is the mildest
+Source of the rule: kubernetes, requests and allocatable; machine-config-operator, maxUnavailable. It is the mildest
 reading: affinities, zones and volumes can only make it worse.
 """
 

@@ -7,14 +7,14 @@ the status are read. What concerns the target itself is told by KernelModulesNot
 validation of another release, or of a kernel that the target is known not to have, is no risk of the target. What a
 PreflightValidationOCP and its PreflightValidations say alike is told once.
 
-Why it matters nodes that boot the target's kernel without the module lose the hardware that it drives.
+Why it matters: nodes that boot the target's kernel without the module lose the hardware that it drives.
 
-What to do build or sign the module for the target's kernel (a kernel mapping in its Module); the validation then says
+What to do: build or sign the module for the target's kernel (a kernel mapping in its Module); the validation then says
 True, or Success: `oc get preflightvalidationsocp -o yaml`.
 
 Accepting it means that these modules may not load on the target.
 
-Source of the rule kernel-module-management, `api/v1beta1` and `api/v1beta2`.
+Source of the rule: kernel-module-management, `api/v1beta1` and `api/v1beta2`.
 """
 
 from __future__ import annotations

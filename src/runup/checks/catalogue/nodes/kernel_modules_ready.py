@@ -6,14 +6,14 @@ without the file below `<dirName>/lib/modules/<kernel>/`. Nothing is built for t
 signed is Unknown, and what it would take is told. Where a PreflightValidationOCP of the target's image has tried it,
 its word counts. Unknown, too, is a registry that does not answer, and a cluster whose release brings no driver toolkit.
 
-Why it matters nodes that boot the target's kernel without the module lose the hardware that it drives.
+Why it matters: nodes that boot the target's kernel without the module lose the hardware that it drives.
 
-What to do build, sign and push the module for the target's kernel; `runup kmod check --to-image IMAGE` shows what is
+What to do: build, sign and push the module for the target's kernel; `runup kmod check --to-image IMAGE` shows what is
 looked for, and a PreflightValidationOCP with the target's `releaseImage` tries builds and signatures.
 
 Accepting it means that these modules may not load on the target.
 
-Source of the rule kernel-module-management, the preflight validation of 1.x and 2.0.
+Source of the rule: kernel-module-management, the preflight validation of 1.x and 2.0.
 """
 
 from __future__ import annotations

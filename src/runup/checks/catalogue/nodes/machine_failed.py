@@ -3,16 +3,16 @@
 Applies when a Machine is in phase Failed, has been Provisioning or Provisioned (without a node) for two hours or more,
 or has been on its way out for two hours. All of them are one risk.
 
-Why it matters a failed machine is never mended by itself: its node is missing where a drain needs the room, and a
+Why it matters: a failed machine is never mended by itself: its node is missing where a drain needs the room, and a
 MachineSet that wants it does not make another.
 
-What to do `oc describe machine NAME -n openshift-machine-api` says why. Once that is mended, delete a machine that has
+What to do: `oc describe machine NAME -n openshift-machine-api` says why. Once that is mended, delete a machine that has
 an owner: its MachineSet, or the ControlPlaneMachineSet, makes a new one. One without an owner is not made again.
 
 Accepting it means that the cluster has room enough without them.
 
-Source of the rule openshift/machine-api-operator, phases of Machines (Failed is final; Provisioned becomes Running with
-its node).
+Source of the rule: openshift/machine-api-operator, phases of Machines (Failed is final; Provisioned becomes Running
+with its node).
 """
 
 from __future__ import annotations

@@ -4,16 +4,16 @@ Applies when a MachineHealthCheck that has machines is not paused (annotation `c
 that is not Ready for unhealthy, and may do something about it (maxUnhealthy is not 0). One that waits for other
 conditions alone is not told. All of them are one risk.
 
-Why it matters a node that is updated is not Ready while it restarts. Where that takes longer than the check waits, its
+Why it matters: a node that is updated is not Ready while it restarts. Where that takes longer than the check waits, its
 machine is rebooted again or deleted in the middle of it.
 
-What to do pause them for the time of the update: `oc -n openshift-machine-api annotate mhc NAME
+What to do: pause them for the time of the update: `oc -n openshift-machine-api annotate mhc NAME
 cluster.x-k8s.io/paused=""`, and resume them afterwards; `oc -n openshift-machine-api get mhc -o yaml` shows the
 annotation.
 
 Accepting it is right where the nodes restart in much less time than the checks wait.
 
-Source of the rule the OpenShift documentation of updating clusters, Pausing a MachineHealthCheck resource;
+Source of the rule: the OpenShift documentation of updating clusters, Pausing a MachineHealthCheck resource;
 openshift/machine-api-operator, `pkg/controller/machinehealthcheck`.
 """
 

@@ -3,13 +3,13 @@
 Applies when machine config pool `master` has a maxUnavailable above 1, as a number or as a share of its machines, and
 more than one machine.
 
-Why it matters with two of three members away etcd has no quorum, and the cluster stands still until one is back.
+Why it matters: with two of three members away etcd has no quorum, and the cluster stands still until one is back.
 
-What to do `oc patch mcp/master --type=merge -p '{"spec":{"maxUnavailable":1}}'`; `oc get mcp master -o yaml` shows it.
+What to do: `oc patch mcp/master --type=merge -p '{"spec":{"maxUnavailable":1}}'`; `oc get mcp master -o yaml` shows it.
 
 Accepting it is supported by nobody.
 
-Source of the rule the OpenShift documentation of MachineConfigPools (maxUnavailable of the control plane must be 1),
+Source of the rule: the OpenShift documentation of MachineConfigPools (maxUnavailable of the control plane must be 1),
 and machine-config-operator, `pkg/controller/node` (shares are rounded down, and at least 1).
 """
 

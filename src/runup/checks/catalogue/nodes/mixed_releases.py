@@ -5,15 +5,15 @@ versions. Builds of one version (`v1.34.2+k3s1`, `v1.30.4-eks-a737599`) are one.
 is Unknown. Who belongs to which pool is decided as the machine-config operator does, which has nothing to do with
 Windows nodes: another operator updates them, to kubelets of its own.
 
-Why it matters an update was left half done, or is under way: the target is applied to nodes of which some are a release
-behind, and the distance that Kubernetes supports counts from the oldest.
+Why it matters: an update was left half done, or is under way: the target is applied to nodes of which some are a
+release behind, and the distance that Kubernetes supports counts from the oldest.
 
-What to do see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let it finish first: `oc get nodes` then
+What to do: see what holds the pool up (`oc get mcp`, `oc describe node NAME`). Let it finish first: `oc get nodes` then
 shows one version.
 
 Accepting it means to update from two releases at once.
 
-Source of the rule machine-config-operator, `pkg/helpers` (GetPoolsForNode); kubernetes, version skew policy.
+Source of the rule: machine-config-operator, `pkg/helpers` (GetPoolsForNode); kubernetes, version skew policy.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ Talos by its own support matrix, and Amazon Linux 2 on EKS, which ended with 1.3
 starts with cgroup v1 unless it was told otherwise (RHEL 8, CentOS 7, Ubuntu 20.04, Debian 10, Amazon Linux 2): which of
 both a node runs it does not report.
 
-Why it matters there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
+Why it matters: there is no image to update these nodes to; a kubelet of 1.35 and later does not start on cgroup v1.
 
-What to do move these nodes to an image of the target first: a node group of its own, then drain the old one.
+What to do: move these nodes to an image of the target first: a node group of its own, then drain the old one.
 
 Accepting it is right where `stat -fc %T /sys/fs/cgroup` says cgroup2fs on these nodes, or the image is your own.
 
-Source of the rule the publishers' pages, and <https://kubernetes.io/docs/concepts/architecture/cgroups/>, as
+Source of the rule: the publishers' pages, and <https://kubernetes.io/docs/concepts/architecture/cgroups/>, as
 `data/distributions.yaml` has them.
 """
 

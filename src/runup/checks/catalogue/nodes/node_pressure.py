@@ -2,15 +2,15 @@
 
 Applies when a Node says DiskPressure, MemoryPressure, PIDPressure or NetworkUnavailable. All of them are one risk.
 
-Why it matters such a node evicts pods and takes no new ones; the target's images, several gigabytes, do not fit on a
+Why it matters: such a node evicts pods and takes no new ones; the target's images, several gigabytes, do not fit on a
 disk that is full.
 
-What to do make room (`oc adm node-logs`, `oc debug node/NAME -- chroot /host crictl rmi --prune`), or replace the node;
-`oc describe node NAME` shows the condition gone.
+What to do: make room (`oc adm node-logs`, `oc debug node/NAME -- chroot /host crictl rmi --prune`), or replace the
+node; `oc describe node NAME` shows the condition gone.
 
 Accepting it means that these nodes may not take the update.
 
-Source of the rule kubernetes, node conditions and eviction by the kubelet.
+Source of the rule: kubernetes, node conditions and eviction by the kubelet.
 """
 
 from __future__ import annotations

@@ -3,15 +3,15 @@
 Applies when a Node has the taint `node.cloudprovider.kubernetes.io/uninitialized` or
 `node.kubernetes.io/network-unavailable` and is older than an hour.
 
-Why it matters nothing is scheduled there, although the node may say Ready: the room that a drain needs is missing, and
+Why it matters: nothing is scheduled there, although the node may say Ready: the room that a drain needs is missing, and
 what removes the taint (the cloud's controller, the network) does not work.
 
-What to do see the pods of the cloud controller manager and of the network on that node; `oc describe node NAME` shows
+What to do: see the pods of the cloud controller manager and of the network on that node; `oc describe node NAME` shows
 the taint gone.
 
 Accepting it means that the cluster has room enough without them.
 
-Source of the rule kubernetes, `cloud-provider/api/well_known_taints.go` and the node lifecycle controller.
+Source of the rule: kubernetes, `cloud-provider/api/well_known_taints.go` and the node lifecycle controller.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ Applies when a Node's osImage is Red Hat Enterprise Linux and not its CoreOS, an
 counts, not the label `node.openshift.io/os_id`: from 4.19 on CoreOS calls itself `rhel`, too. Where a cluster below
 4.19 has a Node without osImage, it is Unknown.
 
-Why it matters nobody updates these nodes: their kubelets stay behind the control plane, and the machine-config operator
-of 4.18 refuses the update because of them.
+Why it matters: nobody updates these nodes: their kubelets stay behind the control plane, and the machine-config
+operator of 4.18 refuses the update because of them.
 
-What to do add CoreOS nodes in their place, drain and delete these; `oc get nodes -o wide` shows each node's OS-IMAGE.
+What to do: add CoreOS nodes in their place, drain and delete these; `oc get nodes -o wide` shows each node's OS-IMAGE.
 
 Accepting it is supported by nobody.
 
-Source of the rule the release notes of OpenShift 4.19 (removed features, package-based RHEL compute machines), and its
+Source of the rule: the release notes of OpenShift 4.19 (removed features, package-based RHEL compute machines), and its
 page on preparing to update from 4.18 to a newer version.
 """
 

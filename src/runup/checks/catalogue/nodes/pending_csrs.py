@@ -3,14 +3,14 @@
 Applies when CertificateSigningRequests of kubelets (client or serving) have been open for ten minutes or more: neither
 approved nor denied.
 
-Why it matters the machine approver signs such requests within seconds. Where it does not, nodes that the update
+Why it matters: the machine approver signs such requests within seconds. Where it does not, nodes that the update
 restarts do not come back, or their logs and metrics cannot be read.
 
-What to do see who asks (`oc get csr`), and approve what is right: `oc adm certificate approve NAME`.
+What to do: see who asks (`oc get csr`), and approve what is right: `oc adm certificate approve NAME`.
 
 Accepting it means that these nodes may drop out.
 
-Source of the rule openshift/cluster-machine-approver; kubernetes, `certificates.k8s.io/v1` signer names.
+Source of the rule: openshift/cluster-machine-approver; kubernetes, `certificates.k8s.io/v1` signer names.
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ of before 1.24, whose dockershim later ones do not have (one of 1.24 and later r
 with the release and is not judged, nor is the containerd that the Windows Machine Config Operator brings together with
 its kubelet (annotation `windowsmachineconfig.openshift.io/version`).
 
-Why it matters the kubelet does not start with a runtime whose API it does not speak.
+Why it matters: the kubelet does not start with a runtime whose API it does not speak.
 
-What to do update the runtime of these nodes first; `oc get nodes -o wide` shows its version.
+What to do: update the runtime of these nodes first; `oc get nodes -o wide` shows its version.
 
 Accepting it means that these nodes may not come back.
 
-Source of the rule the Kubernetes blog of the minor versions, as the table `data/minimums.yaml` has it.
+Source of the rule: the Kubernetes blog of the minor versions, as the table `data/minimums.yaml` has it.
 """
 
 from __future__ import annotations

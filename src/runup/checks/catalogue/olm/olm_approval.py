@@ -4,15 +4,15 @@ Applies when an InstallPlan is in phase RequiresApproval and what it brings is n
 A plan that brings no version to which a Subscription of its namespace goes is superseded, and nobody waits for it.
 Where one of them does not say to which version it goes, or there is none, each plan counts.
 
-Why it matters the catalog has a newer version that nobody has taken; after the update of the cluster it may be too
+Why it matters: the catalog has a newer version that nobody has taken; after the update of the cluster it may be too
 old a version to go on from.
 
-What to do look at the plan and approve it: `oc patch installplan NAME -n NAMESPACE --type=merge -p
+What to do: look at the plan and approve it: `oc patch installplan NAME -n NAMESPACE --type=merge -p
 '{"spec":{"approved":true}}'`; `oc get csv -n NAMESPACE` shows the new version.
 
 Accepting it is right where the version is held back on purpose.
 
-Source of the rule operator-framework/api, `operators/v1alpha1` (InstallPlanPhase; SubscriptionStatus, currentCSV).
+Source of the rule: operator-framework/api, `operators/v1alpha1` (InstallPlanPhase; SubscriptionStatus, currentCSV).
 """
 
 from __future__ import annotations

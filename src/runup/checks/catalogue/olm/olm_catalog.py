@@ -2,14 +2,14 @@
 
 Applies when a CatalogSource's connection is not READY (and not CONNECTING or IDLE, which pass).
 
-Why it matters OLM resolves all Subscriptions of a namespace at once: one catalog that does not answer keeps every
+Why it matters: OLM resolves all Subscriptions of a namespace at once: one catalog that does not answer keeps every
 update back, also those of other catalogs.
 
-What to do see the catalog's pod: `oc get pods -n openshift-marketplace`; a disconnected cluster needs its mirror's.
+What to do: see the catalog's pod: `oc get pods -n openshift-marketplace`; a disconnected cluster needs its mirror's.
 
 Accepting it means that operators are not updated until it answers.
 
-Source of the rule operator-lifecycle-manager, CatalogSource `status.connectionState` (gRPC connectivity states).
+Source of the rule: operator-lifecycle-manager, CatalogSource `status.connectionState` (gRPC connectivity states).
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
 Applies when a Subscription has the condition PackageDeprecated, ChannelDeprecated or BundleDeprecated with status True.
 
-Why it matters nobody makes updates for it any more; a later release of the cluster may not run it.
+Why it matters: nobody makes updates for it any more; a later release of the cluster may not run it.
 
-What to do what the catalog says in the message: another channel, or another operator. `oc get subscription -A -o yaml`
+What to do: what the catalog says in the message: another channel, or another operator. `oc get subscription -A -o yaml`
 shows the condition gone.
 
 Accepting it means to go on with what nobody maintains.
 
-Source of the rule operator-lifecycle-manager, deprecations of file-based catalogs (`olm.deprecations`).
+Source of the rule: operator-lifecycle-manager, deprecations of file-based catalogs (`olm.deprecations`).
 """
 
 from __future__ import annotations

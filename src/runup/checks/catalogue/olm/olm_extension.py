@@ -3,13 +3,13 @@
 Applies when a ClusterExtension has Installed=False, a condition that says it is Deprecated, or, installed, has been
 Progressing with reason Retrying or Blocked for ten minutes or more: what it is to become cannot be installed.
 
-Why it matters what it was to bring is missing or incomplete, and an update of the cluster does not mend it.
+Why it matters: what it was to bring is missing or incomplete, and an update of the cluster does not mend it.
 
-What to do `oc describe clusterextension NAME` says why; it shows Installed=True afterwards.
+What to do: `oc describe clusterextension NAME` says why; it shows Installed=True afterwards.
 
 Accepting it means that this operator stays as it is.
 
-Source of the rule operator-framework/operator-controller, `api/v1` (conditions of ClusterExtension).
+Source of the rule: operator-framework/operator-controller, `api/v1` (conditions of ClusterExtension).
 """
 
 from __future__ import annotations

@@ -5,13 +5,13 @@ InstallReady or Installing for an hour or more; when an InstallPlan that was app
 one for the same operator came to its end; or when a Subscription has said ResolutionFailed for ten minutes or more, so
 that OLM finds no set of versions that fit.
 
-Why it matters an operator that fails before the update does not get better by it, and its webhooks may hold others up.
+Why it matters: an operator that fails before the update does not get better by it, and its webhooks may hold others up.
 
-What to do `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv -A` then shows it Succeeded.
+What to do: `oc describe csv NAME -n NAMESPACE` names what it lacks; `oc get csv -A` then shows it Succeeded.
 
 Accepting it means that this operator stays as it is.
 
-Source of the rule operator-framework/api, `operators/v1alpha1` (ClusterServiceVersionPhase, InstallPlanPhase,
+Source of the rule: operator-framework/api, `operators/v1alpha1` (ClusterServiceVersionPhase, InstallPlanPhase,
 SubscriptionResolutionFailed: the resolution is that of the whole namespace).
 """
 

@@ -4,14 +4,14 @@ Applies when a ClusterServiceVersion that OLM installed has the property `olm.ma
 minor version. Each is a risk of its own. A value that is no version is named, and Unknown. The target is judged, not
 the next minor version alone: an operator that allows the next does not hold back that one, but may a jump.
 
-Why it matters OLM says Upgradeable=False and the update is refused; where it is forced, the operator may fail.
+Why it matters: OLM says Upgradeable=False and the update is refused; where it is forced, the operator may fail.
 
-What to do update the operator first to a version that allows the target, if need be out of another channel;
+What to do: update the operator first to a version that allows the target, if need be out of another channel;
 `oc get csv -n NAMESPACE` shows the new one Succeeded.
 
 Accepting it means that this operator may fail on the target.
 
-Source of the rule operator-lifecycle-manager, `pkg/controller/operators/openshift/helpers.go`.
+Source of the rule: operator-lifecycle-manager, `pkg/controller/operators/openshift/helpers.go`.
 """
 
 from __future__ import annotations

@@ -3,13 +3,13 @@
 Applies when a ClusterServiceVersion's `spec.nativeAPIs` names a version of a built-in group that is removed in the
 target's Kubernetes.
 
-Why it matters OLM finds the requirement missing after the update and sets the operator to Pending; it is not run.
+Why it matters: OLM finds the requirement missing after the update and sets the operator to Pending; it is not run.
 
-What to do update the operator to a version that does not need it; `oc get csv NAME -o yaml` shows its nativeAPIs.
+What to do: update the operator to a version that does not need it; `oc get csv NAME -o yaml` shows its nativeAPIs.
 
 Accepting it means that the operator may not run on the target.
 
-Source of the rule operator-framework/api, `operators/v1alpha1` (NativeAPIs are requirements), and the deprecation
+Source of the rule: operator-framework/api, `operators/v1alpha1` (NativeAPIs are requirements), and the deprecation
 guide.
 """
 

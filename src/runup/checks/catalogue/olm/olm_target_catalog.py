@@ -9,15 +9,15 @@ none of these changes stays as it is, and takes no way away. In a cluster the ta
 ([how](../operator.md#the-catalogs-of-the-target)); `runup preflight run` does with `--read-catalogs`, or is told by
 `--target-catalog SOURCE=IMAGE`. What could not be read is Unknown, for the operators of that catalog alone.
 
-Why it matters once the cluster is updated, its catalogs are those of its new minor version: an operator that is not in
+Why it matters: once the cluster is updated, its catalogs are those of its new minor version: an operator that is not in
 them gets no update any more, and one whose channel is gone stays where it is without a word.
 
-What to do change the Subscription's channel to one that is in both catalogs, and let it update, before the cluster is
+What to do: change the Subscription's channel to one that is in both catalogs, and let it update, before the cluster is
 updated; `oc get packagemanifest NAME -o yaml` shows those of today, `oc get subscription NAME -o yaml` what it has.
 
 Accepting it means that this operator stays at its version.
 
-Source of the rule operator-registry, `alpha/declcfg` (file-based catalogs); operator-lifecycle-manager,
+Source of the rule: operator-registry, `alpha/declcfg` (file-based catalogs); operator-lifecycle-manager,
 `pkg/controller/registry/resolver` (replaces, skips, skipRange) and `pkg/controller/registry/catalogtemplate`;
 operator-marketplace, `defaults/`.
 """

@@ -6,15 +6,15 @@ Where the plan that brings the newer version says up to which minor version that
 operator whose Subscription knows nothing newer it says what the other channels of its catalog have, as the catalogs on
 the cluster are now; only the newest version of a channel is looked at.
 
-Why it matters the update of the cluster is refused until these are done, and the other order may fail.
+Why it matters: the update of the cluster is refused until these are done, and the other order may fail.
 
-What to do approve the plans in this order, wait for phase Succeeded of each (`oc get csv -A`), and check again: the
+What to do: approve the plans in this order, wait for phase Succeeded of each (`oc get csv -A`), and check again: the
 next version may need another. Where nothing newer is known, change the Subscription's channel to one that is named, or
 plan without the operator. An operator whose CatalogSource is gone has no update at all: bring that back first.
 
 Accepting it means that these operators may fail on the target.
 
-Source of the rule operator-lifecycle-manager: Subscription `status.installedCSV` and `currentCSV`, InstallPlan
+Source of the rule: operator-lifecycle-manager: Subscription `status.installedCSV` and `currentCSV`, InstallPlan
 `status.bundleLookups[].properties`, `olm.maxOpenShiftVersion`; PackageManifest `status.channels[].currentCSV` and its
 annotation `olm.properties`.
 """

@@ -4,15 +4,15 @@ Applies when the cluster's ConfigMap `admin-gates`, or the target's own, has a g
 cluster runs or one that the update passes, and `admin-acks` does not acknowledge it. Each gate is a risk of its own,
 under the name that the cluster-version operator gives it. A gate without a text, or whose name is none, is Unknown.
 
-Why it matters the update to the next minor version is refused; what the gate asks about (removed APIs, as a rule)
+Why it matters: the update to the next minor version is refused; what the gate asks about (removed APIs, as a rule)
 breaks applications.
 
-What to do what the gate's text says, then acknowledge it:
+What to do: what the gate's text says, then acknowledge it:
 `oc -n openshift-config patch cm admin-acks --type=merge -p '{"data":{"GATE":"true"}}'`.
 
 Accepting it does not acknowledge the gate: the operator refuses the update all the same.
 
-Source of the rule cluster-version-operator, `pkg/risk/adminack`.
+Source of the rule: cluster-version-operator, `pkg/risk/adminack`.
 """
 
 from __future__ import annotations

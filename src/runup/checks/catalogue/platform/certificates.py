@@ -6,15 +6,15 @@ not Ready and ends within seven days; or when all certificates of one name that 
 more, when its owner renews it. Its life is known by the time in its name; one without is not judged. Secrets are not
 read: this is what other objects tell of the certificates in them.
 
-Why it matters what is served or trusted by it stops being so in the middle of an update perhaps: webhooks that are not
+Why it matters: what is served or trusted by it stops being so in the middle of an update perhaps: webhooks that are not
 trusted refuse requests, routes and internal connections break, nodes cannot reach the API server.
 
-What to do `oc describe certificate NAME -n NAMESPACE` says why it is not renewed (its issuer, a challenge, a limit); a
+What to do: `oc describe certificate NAME -n NAMESPACE` says why it is not renewed (its issuer, a challenge, a limit); a
 certificate of the platform is renewed by its operator, and comes to the nodes of a pool that is not paused.
 
 Accepting it is right where it is replaced before its end.
 
-Source of the rule cert-manager, `pkg/apis/certmanager/v1` (Certificate: notAfter, renewalTime); openshift/api,
+Source of the rule: cert-manager, `pkg/apis/certmanager/v1` (Certificate: notAfter, renewalTime); openshift/api,
 `machineconfiguration/v1` (MachineConfigPoolStatus, certExpirys); openshift/library-go, `pkg/operator/certrotation`.
 """
 

@@ -4,14 +4,14 @@ Applies when CloudCredential says credentialsMode Manual and its annotation
 `cloudcredential.openshift.io/upgradeable-to` names no version as new as the target. The target's CredentialsRequests
 that the cluster does not have are named, where its manifests can be read.
 
-Why it matters a component of the target that needs a new account, or a new right, does not start.
+Why it matters: a component of the target that needs a new account, or a new right, does not start.
 
-What to do make the accounts out of the target's CredentialsRequests (`ccoctl`, `oc adm release extract
+What to do: make the accounts out of the target's CredentialsRequests (`ccoctl`, `oc adm release extract
 --credentials-requests`), then set the annotation to the target's version.
 
 Accepting it is right where the target needs nothing new.
 
-Source of the rule cloud-credential-operator, `pkg/operator/status` (upgradeable), and the OpenShift documentation of
+Source of the rule: cloud-credential-operator, `pkg/operator/status` (upgradeable), and the OpenShift documentation of
 clusters with manually maintained credentials.
 """
 

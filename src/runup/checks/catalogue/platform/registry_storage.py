@@ -2,15 +2,15 @@
 
 Applies when the registry's configuration says managementState Managed and storage emptyDir.
 
-Why it matters its pod moves when its node is drained, and all images that were pushed to it are gone: what was built
+Why it matters: its pod moves when its node is drained, and all images that were pushed to it are gone: what was built
 from source cannot be pulled any more.
 
-What to do give the registry a volume or an object store (`oc edit configs.imageregistry.operator.openshift.io
+What to do: give the registry a volume or an object store (`oc edit configs.imageregistry.operator.openshift.io
 cluster`).
 
 Accepting it is right where nobody pushes images to it.
 
-Source of the rule openshift/cluster-image-registry-operator, documentation of `storage.emptyDir` (not for production).
+Source of the rule: openshift/cluster-image-registry-operator, documentation of `storage.emptyDir` (not for production).
 """
 
 from __future__ import annotations

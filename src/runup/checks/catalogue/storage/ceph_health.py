@@ -4,15 +4,15 @@ Applies when a CephCluster (Rook, OpenShift Data Foundation) says HEALTH_ERR, or
 warning that names nothing but daemons that crashed in the past (RECENT_CRASH, RECENT_MGR_MODULE_CRASH) is not told. One
 that does not say how it is, is Unknown.
 
-Why it matters each drained node takes its disks out of the storage. Where data is not yet complete on the others,
+Why it matters: each drained node takes its disks out of the storage. Where data is not yet complete on the others,
 Rook's budgets keep the next node from being drained, or volumes stop.
 
-What to do `oc describe cephcluster NAME -n NAMESPACE` has Ceph's own words; wait until all data is where it should be,
+What to do: `oc describe cephcluster NAME -n NAMESPACE` has Ceph's own words; wait until all data is where it should be,
 and HEALTH_OK is said.
 
 Accepting it is right for warnings that are not about data.
 
-Source of the rule rook, `ceph.rook.io/v1` (CephCluster `status.ceph`) and its documentation of upgrades (health
+Source of the rule: rook, `ceph.rook.io/v1` (CephCluster `status.ceph`) and its documentation of upgrades (health
 verification); the documentation of OpenShift Data Foundation on updating (resilient data first); the documentation of
 Ceph, Health checks.
 """

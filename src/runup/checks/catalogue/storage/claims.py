@@ -4,15 +4,15 @@ Applies when a pod that a drain would move has a PersistentVolumeClaim that is b
 (phase Lost), or that is not there any more. All of them are one risk. It is critical if a claim was seen in this state;
 one that is not there may have been made after claims were listed, and before pods were.
 
-Why it matters a claim in use is only deleted once no pod has it: when its pod is evicted the claim goes, and with
+Why it matters: a claim in use is only deleted once no pod has it: when its pod is evicted the claim goes, and with
 reclaim policy Delete its data. A claim that has lost its volume, or is gone, holds the next pod back for good.
 
-What to do save the data and make the claim anew before the node is drained; `oc describe pvc NAME -n NAMESPACE` shows
+What to do: save the data and make the claim anew before the node is drained; `oc describe pvc NAME -n NAMESPACE` shows
 who has it.
 
 Accepting it means that these pods do not come back, and that their data may be gone.
 
-Source of the rule the Kubernetes documentation of persistent volumes (Storage Object in Use Protection, phases of
+Source of the rule: the Kubernetes documentation of persistent volumes (Storage Object in Use Protection, phases of
 claims).
 """
 

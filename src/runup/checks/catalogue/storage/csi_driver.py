@@ -3,14 +3,14 @@
 Applies when a VolumeAttachment says that a volume is attached, and the CSINode of its node does not name its driver. A
 driver that is just being restarted is registered again within a minute, and the risk is gone.
 
-Why it matters the kubelet needs the driver to take a volume from a pod: on that node a pod with it does not end, so
+Why it matters: the kubelet needs the driver to take a volume from a pod: on that node a pod with it does not end, so
 that the node is never drained and the update stands still.
 
-What to do mend the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows who is registered.
+What to do: mend the driver's DaemonSet on that node; `oc get csinode NAME -o yaml` shows who is registered.
 
 Accepting it means that these nodes may not be drained.
 
-Source of the rule storage.k8s.io/v1 (CSINode `spec.drivers`: "drivers that exist on the node"; VolumeAttachment
+Source of the rule: storage.k8s.io/v1 (CSINode `spec.drivers`: "drivers that exist on the node"; VolumeAttachment
 `spec.attacher` is the driver's name); kubelet, `pkg/volume/csi` (a driver that is not registered cannot be called).
 """
 

@@ -5,13 +5,13 @@ that is removed in a minor version up to the target's, and that nothing takes th
 rbd, ...). Volumes whose plug-in a CSI driver has taken over go on, and a PersistentVolume that no claim has (Available,
 Released) is mounted by nobody.
 
-Why it matters pods with such a volume do not start any more once their node is updated.
+Why it matters: pods with such a volume do not start any more once their node is updated.
 
-What to do copy the data to a volume of a CSI driver; `oc get pv` shows what is left.
+What to do: copy the data to a volume of a CSI driver; `oc get pv` shows what is left.
 
 Accepting it means that these volumes cannot be mounted on the target.
 
-Source of the rule the Kubernetes documentation of volumes, as the table `data/removed-volumes.yaml` has it.
+Source of the rule: the Kubernetes documentation of volumes, as the table `data/removed-volumes.yaml` has it.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 Applies when a VolumeAttachment has an error of attaching or detaching that is ten minutes old or more, or is neither
 attached nor detached after ten minutes, without an error: nobody answers for its driver.
 
-Why it matters a drained node's pods come back elsewhere with their volumes. Where that fails today it fails then, for
+Why it matters: a drained node's pods come back elsewhere with their volumes. Where that fails today it fails then, for
 every node in turn.
 
-What to do `oc describe volumeattachment NAME` has the driver's words; see its controller's pods.
+What to do: `oc describe volumeattachment NAME` has the driver's words; see its controller's pods.
 
 Accepting it means that pods with these volumes may not come back.
 
-Source of the rule storage.k8s.io/v1 (VolumeAttachment `status.attachError` and `detachError`).
+Source of the rule: storage.k8s.io/v1 (VolumeAttachment `status.attachError` and `detachError`).
 """
 
 from __future__ import annotations

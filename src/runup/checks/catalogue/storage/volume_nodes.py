@@ -4,14 +4,14 @@ Applies when a pod that a drain would move has a PersistentVolume whose CSI driv
 (CSINode), or whose nodeAffinity no node satisfies. All of them are one risk. It is for information where only one node
 of several has the driver registered: the pod has no other place while that node is updated.
 
-Why it matters the pod lives on a mount of the past; once evicted it stays Pending or ContainerCreating.
+Why it matters: the pod lives on a mount of the past; once evicted it stays Pending or ContainerCreating.
 
-What to do install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume asks
-for. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
+What to do: install the driver again, or have its DaemonSet run on more nodes; give nodes the labels that the volume
+asks for. `oc get csinode -o yaml` and `oc get pv NAME -o yaml` show both sides.
 
 Accepting it means that these pods do not come back.
 
-Source of the rule storage.k8s.io/v1 (CSINode `spec.drivers`); core/v1 (PersistentVolume `spec.nodeAffinity`);
+Source of the rule: storage.k8s.io/v1 (CSINode `spec.drivers`); core/v1 (PersistentVolume `spec.nodeAffinity`);
 kubernetes, `pkg/scheduler/framework/plugins/volumebinding`.
 """
 

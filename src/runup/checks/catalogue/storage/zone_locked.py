@@ -5,10 +5,10 @@ other node of that zone takes its pod: there is none, or it is cordoned, not rea
 NoExecute that the volume's present node does not have. Volumes that are bound to one machine by design, and clusters of
 one node, are not told.
 
-Why it matters while that node is updated its pod has no place to go: it is down until the node is back, whatever a
+Why it matters: while that node is updated its pod has no place to go: it is down until the node is back, whatever a
 disruption budget of other pods promises.
 
-What to do add a node to the zone before the update, or plan for the pod to be down; `oc get pv NAME -o yaml` shows
+What to do: add a node to the zone before the update, or plan for the pod to be down; `oc get pv NAME -o yaml` shows
 where the volume can be.
 
 It is for information: clusters of one node a zone are like that by design, and a workload of several pods, each with a
@@ -16,7 +16,7 @@ volume in a zone of its own, is drained one after the other where it has a budge
 
 Accepting it means that these pods are down while their node is updated.
 
-Source of the rule Kubernetes, `pkg/scheduler/framework/plugins/volumebinding` ("node(s) had volume node affinity
+Source of the rule: Kubernetes, `pkg/scheduler/framework/plugins/volumebinding` ("node(s) had volume node affinity
 conflict"); core/v1 (PersistentVolume `spec.nodeAffinity`).
 """
 

@@ -6,14 +6,14 @@ for the target. Each finding says whose table that is, and as of when. Not to be
 calls untested is told as that. Where the table has no version for the target at all, or not the one that runs, it is
 Unknown. One risk for each add-on.
 
-Why it matters a controller that asks for versions of APIs that are gone, or does not know what is new, stands still:
+Why it matters: a controller that asks for versions of APIs that are gone, or does not know what is new, stands still:
 no certificates, no routes, no nodes, and for a network no pods.
 
-What to do update the add-on first, to a version that has both Kubernetes versions in its range.
+What to do: update the add-on first, to a version that has both Kubernetes versions in its range.
 
 Accepting it is right where that version was tried with the target.
 
-Source of the rule the tables that the projects publish, as `data/addons.yaml` has them.
+Source of the rule: the tables that the projects publish, as `data/addons.yaml` has them.
 """
 
 from __future__ import annotations

@@ -3,14 +3,14 @@
 Applies when pods run an image of the Ingress controller ingress-nginx, which ended on 24 March 2026. It informs: what
 runs goes on.
 
-Why it matters no version of it will be made or tested for the target's Kubernetes, and nothing that is found in it is
+Why it matters: no version of it will be made or tested for the target's Kubernetes, and nothing that is found in it is
 mended. Each update of the cluster takes it further from what it was tested with.
 
-What to do move to what the finding names, before or after this update; `oc get pods -A -o yaml` shows the image.
+What to do: move to what the finding names, before or after this update; `oc get pods -A -o yaml` shows the image.
 
 Accepting it is right for as long as it works and is guarded otherwise.
 
-Source of the rule <https://kubernetes.io/blog/2025/11/11/ingress-nginx-retirement/>, as `data/addons.yaml` has it.
+Source of the rule: <https://kubernetes.io/blog/2025/11/11/ingress-nginx-retirement/>, as `data/addons.yaml` has it.
 """
 
 from __future__ import annotations

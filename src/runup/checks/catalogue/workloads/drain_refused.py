@@ -4,17 +4,17 @@ Applies when a pod that a drain of its node would evict has no owner that brings
 PodDisruptionBudget, or is under one that never allows an eviction. Each node is judged with all its pods and budgets
 together. A cluster of one node is not drained. One risk for each group of nodes that are updated together.
 
-Why it matters `oc adm drain` refuses a pod without an owner unless it is given `--force`, and tries for ever where the
+Why it matters: `oc adm drain` refuses a pod without an owner unless it is given `--force`, and tries for ever where the
 API server refuses the eviction. The node is not updated until somebody decides, or until the time limit of a service
 is over, which then deletes the pod all the same.
 
-What to do for each pod that is named: give it a Deployment, StatefulSet or Job, or delete it; leave it one budget; let
+What to do: for each pod that is named: give it a Deployment, StatefulSet or Job, or delete it; leave it one budget; let
 that budget allow one disruption. `oc adm drain NODE --dry-run=server` tries it.
 
 Accepting it is right where these pods may be deleted when the time limit is over.
 
-Source of the rule kubectl, `pkg/drain` (unreplicated pods); kubernetes, `pkg/registry/core/pod/storage` (an eviction of
-a pod with several budgets is refused).
+Source of the rule: kubectl, `pkg/drain` (unreplicated pods); kubernetes, `pkg/registry/core/pod/storage` (an eviction
+of a pod with several budgets is refused).
 """
 
 from __future__ import annotations

@@ -8,14 +8,14 @@ when a pod is placed; a pod that was there before stays until it is evicted. Nod
 as nodes: that passes. So do nodes kept free for those that ask for a device, if the template asks for it: where taints
 have the device's name, the API server adds the toleration to the pod. All such workloads are one risk.
 
-Why it matters a pod that is evicted stays Pending, and the workload shrinks with each node that is drained.
+Why it matters: a pod that is evicted stays Pending, and the workload shrinks with each node that is drained.
 
-What to do give a node the label again (`oc label node`), add the toleration to the template, or change its selector;
+What to do: give a node the label again (`oc label node`), add the toleration to the template, or change its selector;
 `oc get nodes --show-labels` and `oc describe node NAME` show both sides.
 
 Accepting it means that these pods do not come back.
 
-Source of the rule the Kubernetes documentation of assigning pods to nodes (IgnoredDuringExecution) and of taints and
+Source of the rule: the Kubernetes documentation of assigning pods to nodes (IgnoredDuringExecution) and of taints and
 tolerations; the OpenShift documentation of nodes, Placing pods on specific nodes using node selectors.
 """
 

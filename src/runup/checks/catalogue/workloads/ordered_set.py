@@ -4,14 +4,14 @@ Applies when a StatefulSet makes its pods in order (podManagementPolicy OrderedR
 that does not recover (CrashLoopBackOff, ImagePullBackOff, Unschedulable, ...) comes before others that a drain would
 move. All such StatefulSets are one risk.
 
-Why it matters its controller makes no pod before all those with a smaller number are ready: each pod that is evicted is
-gone until the broken one is mended.
+Why it matters: its controller makes no pod before all those with a smaller number are ready: each pod that is evicted
+is gone until the broken one is mended.
 
-What to do mend the pod that is named: `oc describe pod NAME -n NAMESPACE`.
+What to do: mend the pod that is named: `oc describe pod NAME -n NAMESPACE`.
 
 Accepting it means that these pods do not come back by themselves.
 
-Source of the rule the Kubernetes documentation of StatefulSets (Deployment and Scaling Guarantees, Forced rollback).
+Source of the rule: the Kubernetes documentation of StatefulSets (Deployment and Scaling Guarantees, Forced rollback).
 """
 
 from __future__ import annotations

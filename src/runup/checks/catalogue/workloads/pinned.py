@@ -5,15 +5,15 @@ nodes only one has the labels that its nodeSelector, its required affinity and i
 resources (devices) that it asks for, without a taint that it does not tolerate. All such workloads are one risk. On a
 cluster of one node it says nothing.
 
-Why it matters an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
+Why it matters: an evicted pod stays Pending until its node is back: drained, restarted with the new system, and
 uncordoned.
 
-What to do let a second node have what is demanded (`oc label node`), or plan for the time: `oc get pods -n NAMESPACE
+What to do: let a second node have what is demanded (`oc label node`), or plan for the time: `oc get pods -n NAMESPACE
 -o wide` shows the node.
 
 Accepting it is right where these workloads may be down for as long as a node takes.
 
-Source of the rule the Kubernetes documentation of assigning pods to nodes, and of safely draining a node.
+Source of the rule: the Kubernetes documentation of assigning pods to nodes, and of safely draining a node.
 """
 
 from __future__ import annotations

@@ -5,15 +5,15 @@ a pod that a drain would move, and that a controller would make again, violates 
 before the label became stricter. Judged is the pod as it was admitted, with what security context constraints gave it,
 not its template. All of them are one risk.
 
-Why it matters such a pod runs on until its node is drained. Then nobody can make it again: the workload is gone until
+Why it matters: such a pod runs on until its node is drained. Then nobody can make it again: the workload is gone until
 somebody notices.
 
-What to do `oc label --dry-run=server --overwrite ns NAMESPACE pod-security.kubernetes.io/enforce=LEVEL` warns of the
+What to do: `oc label --dry-run=server --overwrite ns NAMESPACE pod-security.kubernetes.io/enforce=LEVEL` warns of the
 pods; change their template, or the level of the namespace.
 
 Accepting it means that these pods do not come back.
 
-Source of the rule the Kubernetes documentation of Pod Security Admission and of the Pod Security Standards; the
+Source of the rule: the Kubernetes documentation of Pod Security Admission and of the Pod Security Standards; the
 OpenShift documentation of authentication, Understanding and managing pod security admission (OpenShift synchronizes
 the labels `warn` and `audit`, not `enforce`).
 """

@@ -3,14 +3,14 @@
 Applies when a Deployment has the condition ReplicaFailure: an attempt to make one of its pods was refused, by a
 quota, by pod security admission, by security context constraints or by a webhook. All such Deployments are one risk.
 
-Why it matters what is refused now is refused for every pod that a drain evicts: such a workload loses its pods node by
+Why it matters: what is refused now is refused for every pod that a drain evicts: such a workload loses its pods node by
 node. A Deployment of the platform does not get the target's pods.
 
-What to do `oc describe replicaset NAME -n NAMESPACE` has the refusal in its events; mend what it names.
+What to do: `oc describe replicaset NAME -n NAMESPACE` has the refusal in its events; mend what it names.
 
 Accepting it means that these workloads shrink with each node that is drained.
 
-Source of the rule kubernetes, apps/v1 (DeploymentReplicaFailure) and `pkg/controller/replicaset` (FailedCreate).
+Source of the rule: kubernetes, apps/v1 (DeploymentReplicaFailure) and `pkg/controller/replicaset` (FailedCreate).
 """
 
 from __future__ import annotations

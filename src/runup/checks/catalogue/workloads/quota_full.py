@@ -6,16 +6,16 @@ machine that must move when its node is drained, or, in a namespace of the platf
 maxSurge. And when a quota is used beyond its limit, which was lowered later: pods that are evicted are not made again.
 What is only full is not told otherwise: a new pod is made once the old one has ended. All of them are one risk.
 
-Why it matters a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
+Why it matters: a virtual machine that cannot move holds up the drain of its node, and a Deployment of the platform
 without its new pods holds up the update.
 
-What to do raise the quota for the time of the update (`oc edit quota NAME -n NAMESPACE`), or make room in it.
+What to do: raise the quota for the time of the update (`oc edit quota NAME -n NAMESPACE`), or make room in it.
 
 Accepting it is right where the room is made in time.
 
-Source of the rule the Kubernetes documentation of resource quotas; kubernetes, `pkg/quota/v1/evaluator/core` (pods that
-end still count); apps/v1 (RollingUpdateDeployment); kubevirt, `pkg/virt-controller/watch/migration` (the target's pod
-is made beside the source's).
+Source of the rule: the Kubernetes documentation of resource quotas; kubernetes, `pkg/quota/v1/evaluator/core` (pods
+that end still count); apps/v1 (RollingUpdateDeployment); kubevirt, `pkg/virt-controller/watch/migration` (the target's
+pod is made beside the source's).
 """
 
 from __future__ import annotations

@@ -6,15 +6,15 @@ cluster does not have, or has a container that asks for more than a LimitRange o
 pod was admitted by security context constraints (annotation `openshift.io/scc`) that are gone, and needs more than the
 strictest ones give. ConfigMaps and Secrets are not looked at. All such workloads are one risk.
 
-Why it matters whatever is named is asked for when a pod is made, not while it runs: after the drain of its node the pod
-is refused, and the workload shrinks.
+Why it matters: whatever is named is asked for when a pod is made, not while it runs: after the drain of its node the
+pod is refused, and the workload shrinks.
 
-What to do make again what is missing, or change the template; `oc rollout restart` of one such workload shows whether
+What to do: make again what is missing, or change the template; `oc rollout restart` of one such workload shows whether
 its pods are admitted.
 
 Accepting it means that these pods do not come back.
 
-Source of the rule kubernetes, the admission plug-ins Priority, RuntimeClass, ServiceAccount and LimitRanger; the
+Source of the rule: kubernetes, the admission plug-ins Priority, RuntimeClass, ServiceAccount and LimitRanger; the
 OpenShift documentation of managing security context constraints; the Kubernetes Network Custom Resource Definition
 De-facto Standard (additional networks).
 """

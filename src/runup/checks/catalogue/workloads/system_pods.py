@@ -4,15 +4,15 @@ Applies when a pod in a namespace of the platform (`openshift-*`, `kube-*`) has 
 ImagePullBackOff or a state like it, or has been Pending for ten minutes or more: Unschedulable, ContainerCreating, or
 without a word. One that is held back by a scheduling gate does not count. All of them are one risk.
 
-Why it matters an update brings hundreds of images and restarts every one of these: what cannot be pulled today cannot
+Why it matters: an update brings hundreds of images and restarts every one of these: what cannot be pulled today cannot
 be pulled then, and an operator without its pods does not finish.
 
-What to do `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, a volume, room on the nodes,
+What to do: `oc describe pod NAME -n NAMESPACE` says why: a pull secret, a mirror, a proxy, a volume, room on the nodes,
 or the container's own log.
 
 Accepting it means that the update may wait for these pods.
 
-Source of the rule kubernetes, `pkg/kubelet` (reasons of waiting containers) and core/v1 (phase Pending, condition
+Source of the rule: kubernetes, `pkg/kubelet` (reasons of waiting containers) and core/v1 (phase Pending, condition
 PodScheduled).
 """
 

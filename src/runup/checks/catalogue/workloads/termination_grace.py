@@ -4,14 +4,14 @@ Applies when a pod that a drain evicts has a terminationGracePeriodSeconds of mo
 operator gives up a drain after that time, reports the node, and begins again. Other tools that update nodes wait as
 long or less.
 
-Why it matters a node that such a pod is on can hold up its pool for hours.
+Why it matters: a node that such a pod is on can hold up its pool for hours.
 
-What to do make the period shorter, or move the pod before its node is drained; `oc get pods -A -o
+What to do: make the period shorter, or move the pod before its node is drained; `oc get pods -A -o
 custom-columns=N:.metadata.name,G:.spec.terminationGracePeriodSeconds` shows it.
 
 Accepting it is right where the pods end sooner than they may.
 
-Source of the rule the documentation of Google Kubernetes Engine, Node upgrade strategies (a drain respects budgets and
+Source of the rule: the documentation of Google Kubernetes Engine, Node upgrade strategies (a drain respects budgets and
 grace periods for up to an hour); machine-config-operator, `pkg/controller/drain` (drainTimeoutDuration, an hour).
 """
 

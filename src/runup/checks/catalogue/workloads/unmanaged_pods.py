@@ -3,14 +3,14 @@
 Applies when a pod outside the platform's namespaces runs on a node and has no owner at all. Pods that have ended, and
 those of the node itself, do not count. All of them are one risk.
 
-Why it matters `oc adm drain` refuses such a pod, and with `--force` deletes it, and with it whatever it kept on the
+Why it matters: `oc adm drain` refuses such a pod, and with `--force` deletes it, and with it whatever it kept on the
 node. The machine-config operator drains with force.
 
-What to do give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
+What to do: give it a Deployment, StatefulSet or Job, or delete it; `oc get pods -A` shows it gone.
 
 Accepting it is right where nobody needs these pods any more.
 
-Source of the rule kubectl drain (pkg/drain, unmanaged pods); machine-config-operator, `pkg/controller/drain`
+Source of the rule: kubectl drain (pkg/drain, unmanaged pods); machine-config-operator, `pkg/controller/drain`
 (Force).
 """
 

@@ -3,15 +3,15 @@
 Applies when a VirtualMachineInstance that runs has evictionStrategy LiveMigrate (its own, or as its status says) and
 the condition LiveMigratable is False.
 
-Why it matters KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node,
+Why it matters: KubeVirt refuses the eviction until the machine has moved, which it never does: the drain of its node,
 and with it its pool, stands still.
 
-What to do shut the machine down before its node is drained, or mend what the condition names (a volume that only one
+What to do: shut the machine down before its node is drained, or mend what the condition names (a volume that only one
 node can write, a host device); `oc get vmi -A -o yaml` shows LiveMigratable=True.
 
 Accepting it means that these nodes are not drained by themselves.
 
-Source of the rule kubevirt, `pkg/virt-controller/watch/drain` and the condition VMCannotBeEvicted.
+Source of the rule: kubevirt, `pkg/virt-controller/watch/drain` and the condition VMCannotBeEvicted.
 """
 
 from __future__ import annotations
