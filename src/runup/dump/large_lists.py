@@ -85,7 +85,7 @@ def unpacked(obj: JSON) -> JSON:
     if text is None:
         return obj
     head = {key: value for key, value in obj.items() if key not in (PACKED, "metadata")}
-    # What a reader made of the version counts (`normalize.newer`).
+    # What a reader made of the version counts (`normalize.replace_old_version`).
     whole: JSON = {**msgspec.json.decode(text), **head}
     # Whoever reads dumps has taken these from its objects (`normalize`).
     whole["metadata"] = {k: v for k, v in whole["metadata"].items() if k not in ("resourceVersion", "selfLink")}

@@ -9,7 +9,7 @@ SCRIPT = """
 from runup.checks.decide import reads
 import runup.api
 from kubekit.api.scheme import RESOURCES
-print(*(resource for resource in RESOURCES.values() if not reads.known(resource)))
+print(*(resource for resource in RESOURCES.values() if not reads.has_type(resource)))
 """
 
 

@@ -37,7 +37,13 @@ def apply_patch(
     empty: JSON | None = None,
     default: Callable[[JSON], JSON] = lambda obj: obj,
 ) -> JSON:
-    """Returns the object after `manager` applied `config`; `live` is not changed. Raises ApiError 409 on conflicts."""
+    """Returns the object after `manager` applied `config`; `live` is not changed. Raises ApiError 409 on conflicts.
+
+    In order (https://kubernetes.io/docs/reference/using-api/server-side-apply/): the fields of `config` are merged into
+    `live`; fields that `manager` applied before and does not any more are removed; a change of what others own is a
+    conflict unless `force`; then managedFields are written. `empty` is the object of that kind without any field, and
+    `default` fills in what the server adds: an apply that changes nothing keeps its time.
+    """
     root = typed_root(tree)
     config = copy.deepcopy(config)
     for name in ("managedFields", "resourceVersion", "uid"):

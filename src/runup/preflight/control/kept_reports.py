@@ -41,7 +41,7 @@ def ensure(client: SyncClient) -> None:
 
 def add(client: SyncClient, report: Report) -> None:
     """Adds a report to the ConfigMap. Raises KubeError."""
-    _change(client, lambda kept: (kept_history.with_report(kept, report), None))
+    _patch_kept(client, lambda kept: (kept_history.with_report(kept, report), None))
 
 
 class HistorySink:
@@ -57,7 +57,8 @@ class HistorySink:
         report = read(data)
         try:
             with SyncClient(self._config) as client:
-                self.last = _change(client, lambda kept: kept_history.with_scheduled(kept, report, self._clock.now()))
+                now = self._clock.now()
+                self.last = _patch_kept(client, lambda kept: kept_history.with_scheduled(kept, report, now))
         except NotFound as error:
             text = f"{error}; `runup preflight schedule` creates it"
             raise OSError(f"ConfigMap {NAMESPACE}/{NAME}: {text}") from error
@@ -65,8 +66,12 @@ class HistorySink:
             raise OSError(f"ConfigMap {NAMESPACE}/{NAME}: {error}") from error
 
 
-def _change(client: SyncClient, decide: Callable[[ConfigMap], tuple[dict[str, Any], T]]) -> T:
-    """Decides on the ConfigMap as it is and writes that; decides again if another run was quicker."""
+def _patch_kept(client: SyncClient, decide: Callable[[ConfigMap], tuple[dict[str, Any], T]]) -> T:
+    """Patches the ConfigMap as `decide` says, and returns what else it says.
+
+    `decide` gets the ConfigMap and returns a merge patch, empty for none. It is asked again if another run wrote
+    meanwhile, `_ATTEMPTS` times at most. Raises KubeError.
+    """
     for left in reversed(range(_ATTEMPTS)):
         patch, outcome = decide(client.send(calls.get(ConfigMap, NAME, NAMESPACE)))
         if not patch:

@@ -63,17 +63,18 @@ def _fit_draft(found: Draft, memory: PreviousStatus, max_bytes: int, pools: int)
         status = status_of(found, replace(limits.LARGEST, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             return status
-    for caps in (*_with_fewer_nodes(found, memory, max_bytes, sizes), *limits.SMALLEST):
+    for caps in (*_limits_to_try(found, memory, max_bytes, sizes), *limits.SMALLEST):
         status = status_of(found, replace(caps, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             break
     return status
 
 
-def _with_fewer_nodes(
-    found: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]
-) -> Iterator[limits.Limits]:
-    """Yields the limits that should fit, by the size of the first nodes of each pool, then the smaller ones."""
+def _limits_to_try(found: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]) -> Iterator[limits.Limits]:
+    """Yields the limits to try in turn: with as many nodes as should fit `max_bytes`, then with fewer.
+
+    How many should fit is estimated from the bytes that the first nodes of each pool take.
+    """
     none, some = (replace(limits.FEWER_NODES, nodes=nodes) for nodes in (0, limits.MIN_NODES))
     bare_bytes = len(codec.encode(status_of(found, none, memory)))
     sampled_nodes = sum(min(size, limits.MIN_NODES) for size in sizes) or 1
