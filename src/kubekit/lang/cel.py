@@ -207,7 +207,7 @@ def _environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False
         ext_bindings.ExtBindings(),
         ext_optional.ExtOptional(),
         # An extension, and the last one: only then may a function add overloads to an existing one, such as indexOf.
-        cel.CelExtension("kubernetes", [*_declarations(FUNCTIONS), *(_hooks() if counts else ())]),
+        cel.CelExtension("kubernetes", [*_declarations(FUNCTIONS), *(_cost_hooks() if counts else ())]),
     ]
     return cel.NewEnv(variables=types, extensions=extensions)
 
@@ -220,7 +220,8 @@ def _declarations(functions: tuple[Function, ...]) -> list[Any]:
     return [_engine().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
 
 
-def _hooks() -> list[Any]:
+def _cost_hooks() -> list[Any]:
+    """Returns the declarations of the functions that count what an expression costs, one for each name."""
     known = _types()
     overloads: dict[str, list[Any]] = {}
     for name, kinds, result, call in cel_cost.HOOKS:

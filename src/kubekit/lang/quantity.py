@@ -30,14 +30,15 @@ def parse_quantity(text: str) -> Decimal:
         )
     sign, number, suffix = match.groups()
     try:
-        value = Decimal(number) * _unit(suffix)
+        value = Decimal(number) * _multiplier(suffix)
     except (ArithmeticError, ValueError) as error:
         # The exponent exceeds what Decimal can represent.
         raise QuantityError(str(error) or "unable to parse quantity's suffix") from error
     return -value if sign == "-" else value
 
 
-def _unit(suffix: str) -> Decimal:
+def _multiplier(suffix: str) -> Decimal:
+    """Returns the factor that a suffix such as `Ki`, `m` or `e3` stands for. Raises QuantityError."""
     if suffix in _UNITS:
         return _UNITS[suffix]
     exponent = _EXPONENT.fullmatch(suffix)

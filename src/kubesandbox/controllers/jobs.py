@@ -101,7 +101,7 @@ class Jobs:
         if wait > 0:
             yield Again(wait)
             return None
-        return (yield from self._asked.create_all(key, pod_of(job, JOBS, _template(job)), room))
+        return (yield from self._asked.create_all(key, pod_of(job, JOBS, _pod_template(job)), room))
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,8 @@ def _condition(type_: str, reason: str, message: str, status: ConditionStatus = 
     return Condition(type=type_, status=status, reason=reason, message=message)
 
 
-def _template(job: WholeJob) -> JSON:
+def _pod_template(job: WholeJob) -> JSON:
+    """Returns the template of the Job's pods, with the labels that name the Job."""
     template = job.spec.template
     metadata = template.get("metadata") or {}
     labels = {

@@ -313,6 +313,7 @@ def document(path: str) -> Any:
 
 
 def _first_item(document: Any, path: str) -> JSON:
+    """Returns the first ClusterVersion of a document. Raises CommandError, which names the file, if there is none."""
     items = _items_of(document)
     if not items:
         raise CommandError(f"{path} contains no ClusterVersion")

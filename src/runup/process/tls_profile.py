@@ -142,6 +142,7 @@ def inject_profile(data: Mapping[str, Any], profile: TlsProfile | None) -> dict[
 
 
 def _is_config(text: str) -> bool:
+    """Returns whether a text is a configuration file of one of `KINDS`, whose TLS settings can be set."""
     try:
         document = kyaml.load(text)
     except kyaml.YamlError:

@@ -57,7 +57,7 @@ class Converting:
         webhook = kind.crd["spec"]["conversion"]["webhook"] if kind.crd else {}
         question = _question(webhook.get("conversionReviewVersions") or (), objects, version)
         try:
-            answer = await _post(self._call(webhook.get("clientConfig") or {}), question)
+            answer = await _post(self._address_of(webhook.get("clientConfig") or {}), question)
             converted = _objects_of(question, answer)
         except _Failed as error:
             raise ApiError(500, "", f"{group_kind} failed: {error}") from None
@@ -68,7 +68,8 @@ class Converting:
         except _Failed as error:
             raise ApiError(500, "", f"{group_kind} returned {error}") from None
 
-    def _call(self, client: JSON) -> Call:
+    def _address_of(self, client: JSON) -> Call:
+        """Returns where the webhook of a `clientConfig` is reached. Raises _Failed for a Service without pods."""
         context = _trusting(client.get("caBundle") or "")
         service = client.get("service")
         if not service:

@@ -38,7 +38,11 @@ JSON = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The parameters of one client's watch. `since` is None for "all existing objects, then changes"."""
+    """The parameters of one client's watch.
+
+    `since` is the revision after which it begins, None for "all existing objects, then changes"; `form` names how
+    `render` writes an object, so that watches of one form share what is written.
+    """
 
     kind: Kind
     namespace: str

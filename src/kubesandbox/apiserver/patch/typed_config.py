@@ -23,7 +23,7 @@ Faults = Iterator[str]
 
 def refusal(tree: Structural | None, kind: Kind, config: JSON) -> str:
     """Returns why the configuration is invalid, or ""."""
-    faults = list(_value(typed_root(tree), config, ()))
+    faults = list(_value_faults(typed_root(tree), config, ()))
     if not faults:
         return ""
     metadata = config.get("metadata") or {}
@@ -33,13 +33,13 @@ def refusal(tree: Structural | None, kind: Kind, config: JSON) -> str:
     return f"failed to create typed patch object ({where}): {text}"
 
 
-def _value(node: Structural | None, value: Any, path: Path) -> Faults:
+def _value_faults(node: Structural | None, value: Any, path: Path) -> Faults:
     if node is None or value is None:
         return
     if node.type == "object":
-        yield from _map(node, value, path)
+        yield from _map_faults(node, value, path)
     elif node.type == "array":
-        yield from _list(node, value, path)
+        yield from _list_faults(node, value, path)
     elif node.type == "string":
         if not isinstance(value, str):
             yield f"{show(path)}: expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
@@ -50,7 +50,8 @@ def _value(node: Structural | None, value: Any, path: Path) -> Faults:
         yield f"{show(path)}: expected numeric (int or float), got {_go_name(value)}"
 
 
-def _map(node: Structural, value: Any, path: Path) -> Faults:
+def _map_faults(node: Structural, value: Any, path: Path) -> Faults:
+    """Yields what is wrong with a value that the schema calls a map: its type, an undeclared field, or a field."""
     if not isinstance(value, dict):
         yield f"{show(path)}: expected map, got &{{{go_plain(value)}}}"
         return
@@ -60,14 +61,15 @@ def _map(node: Structural, value: Any, path: Path) -> Faults:
         if child is None and _is_closed(node) and not (node.embedded and name in RESOURCE_FIELDS):
             yield f"{show(here)}: field not declared in schema"
         else:
-            yield from _value(child, member, here)
+            yield from _value_faults(child, member, here)
 
 
 def _is_closed(node: Structural) -> bool:
     return bool(node.properties) and not node.preserve_unknown and not node.additional_any
 
 
-def _list(node: Structural, value: Any, path: Path) -> Faults:
+def _list_faults(node: Structural, value: Any, path: Path) -> Faults:
+    """Yields what is wrong with a value that the schema calls a list: its type, its items' keys, or an item."""
     if not isinstance(value, list):
         yield f"{show(path)}: expected list, got &{{{go_plain(value)}}}"
         return
@@ -82,7 +84,7 @@ def _list(node: Structural, value: Any, path: Path) -> Faults:
             if key in keys:
                 yield f"{show(path)}: duplicate entries for key {show((key,))}"
             keys.add(key)
-        yield from _value(node.items, item, (*path, key))
+        yield from _value_faults(node.items, item, (*path, key))
 
 
 def _unplaceable(node: Structural, item: Any) -> str:

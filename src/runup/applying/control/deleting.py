@@ -25,15 +25,15 @@ log = structlog.get_logger("payload")
 class ObjectDeleter:
     """The deletions of a release that are under way.
 
-    `told` is called with True when a deletion was requested, and again when the object is gone.
+    `on_change` is called with True when a deletion was requested, and again when the object is gone.
     """
 
-    def __init__(self, client: Client, clock: Clock, told: Callable[[bool], None]) -> None:
+    def __init__(self, client: Client, clock: Clock, on_change: Callable[[bool], None]) -> None:
         self._client = client
         self._clock = clock
-        self._told = told
+        self._on_change = on_change
         self._pending: dict[Identity, asyncio.Task[None]] = {}
-        self._asked: set[Identity] = set()
+        self._requested: set[Identity] = set()
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -43,18 +43,18 @@ class ObjectDeleter:
     async def delete(self, task: Task, resource: Resource | None) -> None:
         """Requests the object's deletion, once. Does nothing if the object or its kind (`resource` None) is absent."""
         identity = task.identity
-        if resource is None or identity in self._asked:
+        if resource is None or identity in self._requested:
             return
         if await object_requests.delete(self._client, resource, identity.name, identity.namespace):
             log.info("deleted", task=str(task))
             self._pending[identity] = asyncio.create_task(self._until_gone(identity, resource))
-            self._told(True)
+            self._on_change(True)
         # Only after the request, so that a retry repeats one that failed.
-        self._asked.add(identity)
+        self._requested.add(identity)
 
     def forget(self) -> None:
         """Forgets which deletions were requested, so that the next release requests its own again."""
-        self._asked.clear()
+        self._requested.clear()
 
     async def close(self) -> None:
         """Stops all watches."""
@@ -88,4 +88,4 @@ class ObjectDeleter:
         finally:
             await cancel([watch])
         del self._pending[identity]
-        self._told(True)
+        self._on_change(True)

@@ -39,7 +39,11 @@ def _unversioned(obj: Object) -> Object:
 
 
 class WatchedKinds:
-    """The caches of `resources`; `changed()` is called after every change of any of them."""
+    """The caches of what checks read, one for each resource; `changed()` is called after every change of any of them.
+
+    `_listed` keeps the sorted objects of a resource until they change, `_news` counts its changes, and `_unknown` says
+    why a resource cannot be read at all.
+    """
 
     def __init__(
         self, client: Client, resources: Iterable[Resource], *, clock: Clock, changed: Callable[[], None]

@@ -86,7 +86,10 @@ class _Parent(NamedTuple):
 
 
 class _Scene:
-    """All risks that are grouped, and the nodes that are known not to be ready, each with the words about it."""
+    """All risks that are grouped, as rules look at them.
+
+    `broken_nodes` are the nodes that a risk calls not ready, with its words; `not_ready` those of NodeNotReady.
+    """
 
     def __init__(self, risks: Sequence[Groupable]) -> None:
         self.risks = risks

@@ -406,7 +406,10 @@ def of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = 
 
 
 def of_refusal(name: str, message: str, report: Report) -> Risk:
-    """Returns the risk of a guard that refuses the update, for a cluster without an operator that would name it."""
+    """Returns the risk `name` of a guard that refuses the update, found when `report` was made.
+
+    For `preflight run`, which judges without the operator that would report it. It cannot be accepted.
+    """
     severity, fix = _OWN[name]
     return Risk(
         name=name,

@@ -22,14 +22,18 @@ _LEASE = "--lease=20,15,0.5"
 
 def fit_files(files: Mapping[str, bytes], cluster: ClusterSpec, update_service: str) -> dict[str, bytes]:
     """Returns the files of a release, with adapted Deployments of its own workloads."""
-    return {name: _file(data, cluster, update_service) if _has_one(name) else data for name, data in files.items()}
+    return {
+        name: _fit_file(data, cluster, update_service) if _is_deployment_file(name) else data
+        for name, data in files.items()
+    }
 
 
-def _has_one(name: str) -> bool:
+def _is_deployment_file(name: str) -> bool:
     return name.startswith("manifests/") and name.endswith("_deployment.yaml")
 
 
-def _file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
+def _fit_file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
+    """Returns a file of manifests in which the Deployments of runup's own components fit this machine."""
     objects = [obj for obj in kyaml.load_all(data) if obj]
     for obj in objects:
         if obj["kind"] == "Deployment" and (fit := _OWN.get(obj["metadata"]["name"])):
@@ -37,7 +41,7 @@ def _file(data: bytes, cluster: ClusterSpec, update_service: str) -> bytes:
     return kyaml.dump_all(objects).encode()
 
 
-def _operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
+def _fit_operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> None:
     """Sets the update service, a free port, and a lease for which a restart need not wait."""
     gates = (f"--open-gates={','.join(cluster.operator_gates)}",) if cluster.operator_gates else ()
     # An imported cluster is shown as it was: no manifests of a release are applied to it.
@@ -46,16 +50,16 @@ def _operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -> No
     served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
     ours = (*served, *applying, *gates, *cluster.operator_args)
     # No operator signs serving certificates here, and there is no monitoring unless the scenario names one.
-    _with_args(deployment, cluster, ours, without=("--listen=", "--serving-", "--prometheus-"))
+    _set_arguments(deployment, cluster, ours, without=("--listen=", "--serving-", "--prometheus-"))
 
 
-def _update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
+def _fit_update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
     """Removes alerts and metrics, which the sandbox does not have, and sets the dump's time as now."""
     now = (f"--mock-now={cluster.now}",) if cluster.now else ()
-    _with_args(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
+    _set_arguments(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
 
 
-def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
+def _set_arguments(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
     """Sets the container's arguments: `ours` at the end, without those that begin with a text in `without`."""
     pod = deployment["spec"]["template"]["spec"]
     if cluster.imported:
@@ -68,6 +72,6 @@ def _with_args(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, w
 
 
 _OWN: dict[str, Callable[[JSON, ClusterSpec, str], None]] = {
-    "cluster-version-operator": _operator,
-    "update-status-controller": _update_status,
+    "cluster-version-operator": _fit_operator,
+    "update-status-controller": _fit_update_status,
 }

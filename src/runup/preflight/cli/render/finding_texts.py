@@ -180,7 +180,7 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
         if found.failed is None:
             return (f"Verdict: the preflight of {found.target} has no result yet.",)
         why = f"{found.failed.reason}: {_sentence(found.failed.message)}"
-        return (f"Verdict: the preflight could not run. {why} {_advice(found)}",)
+        return (f"Verdict: the preflight could not run. {why} {_next_step_text(found)}",)
     if code == 0:
         accepted = count_risks(found.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
@@ -268,7 +268,8 @@ def _asides_text(found: Findings) -> str:
     return f"{waived}{''.join(f' {text}.' for text in grown)}"
 
 
-def _advice(found: Findings) -> str:
+def _next_step_text(found: Findings) -> str:
+    """Returns what to do after a preflight that could not run; empty for a cluster of Kubernetes alone."""
     if found.kind == "Kubernetes":
         return ""
     if found.failed is not None and found.failed.reason in OVER:
