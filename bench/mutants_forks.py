@@ -11,7 +11,7 @@ from typing import Any, Self
 from bench.mutants_copy import OUT_OF_TIME, Copy
 from bench.mutants_lines import LEAST_S, Lines, tests_of
 from bench.mutants_made import Mutant
-from bench.mutants_warm import CANNOT
+from bench.mutants_warm import CANNOT, READY
 
 
 class Forks:
@@ -40,6 +40,9 @@ class Forks:
 
     def _killed(self, mutant: Mutant, lines: Lines, room: str) -> bool:
         tests = {test: limit_s for test, limit_s in lines.tests(mutant).items() if self._alone.get(test, True)}
+        if tests:
+            # Before the change is there: what it had imported with it, it would have for all that follow.
+            self._process(room)
         while tests:
             with self._copy.changed(mutant):
                 answer = self._ask(room, {"tests": tests, "file": mutant.inside, "code": mutant.code()})
@@ -58,15 +61,22 @@ class Forks:
         return self._alone[test]
 
     def _ask(self, room: str, asked: dict[str, Any]) -> dict[str, Any]:
-        if room not in self._processes:
-            self._processes[room] = self._begun(tests_of(room) if room else ())
-        process = self._processes[room]
+        process = self._process(room)
         assert process.stdin
         assert process.stdout
         process.stdin.write(json.dumps(asked) + "\n")
         process.stdin.flush()
         answer: dict[str, Any] = json.loads(process.stdout.readline())
         return answer
+
+    def _process(self, room: str) -> subprocess.Popen[str]:
+        """Begins it where there is none yet, and returns it when it has imported what it is to import."""
+        if room not in self._processes:
+            process = self._processes[room] = self._begun(tests_of(room) if room else ())
+            assert process.stdout
+            if process.stdout.readline() != READY:
+                raise RuntimeError(f"the tests of {room} cannot be collected")
+        return self._processes[room]
 
     def _begun(self, folders: tuple[str, ...]) -> subprocess.Popen[str]:
         return subprocess.Popen(

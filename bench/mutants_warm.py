@@ -47,6 +47,8 @@ MEMORY_BYTES = 8 << 30
 SLOWEST_S = 150.0
 # The child's exit code where a change is of another sort than a function's code.
 CANNOT = 78
+# The first line of all: what was to be imported has been.
+READY = "ready\n"
 
 
 class Forking:
@@ -61,6 +63,8 @@ class Forking:
 
     def forked(self) -> Iterator[dict[str, Any]]:
         """What is asked, in a child for each; the parent answers, and comes out at the end."""
+        self._answers.write(READY)
+        self._answers.flush()
         for line in self._asked:
             reading, writing = os.pipe()
             child = os.fork()

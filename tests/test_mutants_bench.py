@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from bench import mutants
+from bench.mutants_made import Mutant
 
 
 @pytest.mark.parametrize(
@@ -17,3 +20,19 @@ def test_a_sample_of_nothing(arguments: list[str], told: str, capsys: pytest.Cap
     """An error that names it, before anything is copied or run."""
     assert mutants.main(arguments) == 1
     assert capsys.readouterr().err.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "operator", "can"),
+    [
+        pytest.param("a = 1 | 2\n", "ReplaceBinaryOperator_BitOr_FloorDiv", True, id="an operator"),
+        pytest.param(
+            "match 1:\n    case 1 | 2:\n        pass\n", "ReplaceBinaryOperator_BitOr_FloorDiv", False, id="a pattern's"
+        ),
+    ],
+)
+def test_what_is_no_code_any_more_is_no_mutant(text: str, operator: str, *, can: bool, tmp_path: Path) -> None:
+    """Otherwise the tests that it breaks are all of them."""
+    module = tmp_path / "module.py"
+    module.write_text(text)
+    assert Mutant(module, 1, operator, 0).can_be_made() is can

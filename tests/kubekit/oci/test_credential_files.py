@@ -149,6 +149,12 @@ HELPERS = {
         pytest.param(
             {"credsStore": "good"}, "a/b:1", Login("bob", "https://index.docker.io/v1/"), id="Docker Hub by its old URL"
         ),
+        pytest.param(
+            {"credsStore": "good"},
+            "a.example/b:1",
+            Login("bob", "a.example"),
+            id="one before it in the alphabet by its own",
+        ),
         pytest.param({"credsStore": "token"}, "quay.io/a:1", Login(identity_token="t"), id="a token"),
         pytest.param({"credsStore": "none"}, "quay.io/a:1", None, id="one that knows nobody"),
         pytest.param(

@@ -175,6 +175,29 @@ def test_each_search_counts_its_own_bytes(tmp_path: Path) -> None:
     assert client.received_bytes == 2 * first.fetched
 
 
+@pytest.mark.parametrize(
+    ("linked", "found", "faults"),
+    [
+        pytest.param("simple.ko", [], ["other", "simple"], id="to a file that does not count"),
+        pytest.param("good.ko", ["other"], ["simple"], id="to one that counts"),
+    ],
+)
+def test_a_hard_link_counts_as_its_file_does(tmp_path: Path, linked: str, found: list[str], faults: list[str]) -> None:
+    """It has no content of its own to be judged by."""
+
+    def fault(_path: str, head: bytes) -> str:
+        return "a text" if head == b"text" else ""
+
+    layout = layout_in(tmp_path)
+    modules = (Made(KO, b"text"), Made(f"{FOLDER}/good.ko"), hardlink(f"{FOLDER}/other.ko", f"{FOLDER}/{linked}"))
+    image = put_image(layout, modules)
+    with odd_registry(layout) as odd:
+        query = FileQuery(FOLDER, frozenset({"simple", "other"}), key, fault)
+        result = RegistryClient().search(parse(f"{odd.host}/a/b@{image.digest}"), query)
+    assert sorted(result.found) == found
+    assert result.faults == {f"{FOLDER}/{name}.ko": "a text" for name in faults}
+
+
 def test_what_is_elsewhere_is_told(tmp_path: Path) -> None:
     """A file of that name for another kernel helps whoever reads why."""
     layout = layout_in(tmp_path)

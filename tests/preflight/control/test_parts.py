@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import io
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from runup.checks.catalogue.nodes import node_health
 from runup.checks.decide.engine import run_check
 from runup.preflight.control.read_only_client import WriteRefused, refuse_writes
 from runup.preflight.control.release import load_release, python_checks
-from runup.preflight.control.report_sinks import FileSink
+from runup.preflight.control.report_sinks import FileSink, StreamSink
 
 NAMESPACE = "openshift-cluster-version-operator"
 INSIDE = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
@@ -249,3 +250,12 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
 def test_the_built_in_checks_are_found_by_their_entry_point_group() -> None:
     """Without packages that bring checks there are none: the built-in ones are not found twice."""
     assert node_health.CHECK.name not in [check.name for check in python_checks()]
+
+
+def test_a_stream_gets_every_report_at_once() -> None:
+    """Whoever reads a pipe waits for no buffer to be full."""
+    raw = io.BytesIO()
+    sink = StreamSink(io.BufferedWriter(raw))  # type: ignore[arg-type]
+    for number in (b"1\n", b"2\n"):
+        sink.write(number)
+    assert raw.getvalue() == b"1\n2\n"

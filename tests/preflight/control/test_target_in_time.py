@@ -131,6 +131,15 @@ async def test_once_only_a_whole_report_is_written(target: PreflightTarget) -> N
     assert len(kept(target).written) == 1
 
 
+async def test_a_report_that_was_written_is_logged(target: PreflightTarget) -> None:
+    """One that was not is an error in the log, and no more."""
+    kept(target).broken = 1
+    await target.write(report("running"))
+    assert target.log.lines == ["the report could not be written; the last one stays"]
+    await target.write(report("running"))
+    assert target.log.lines[1:] == ["report written"]
+
+
 async def test_a_report_that_cannot_be_written_is_tried_again_later_and_later(target: PreflightTarget) -> None:
     """Up to ten seconds between two attempts; one of many on the way is not."""
     kept(target).broken = 7

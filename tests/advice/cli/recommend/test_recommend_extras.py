@@ -114,6 +114,23 @@ def test_names_without_a_record_are_no_table() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("names", "record", "rows"),
+    [
+        pytest.param(("RiskA",), None, ["RiskA"], id="names without a record"),
+        pytest.param((), Acceptance("RiskA", "why"), [], id="a record without names"),
+        pytest.param((), None, [], id="neither"),
+    ],
+)
+def test_which_acceptances_are_told(names: tuple[str, ...], record: Acceptance | None, rows: list[str]) -> None:
+    """What the request names, whether or not there is a record of it."""
+    desired = {"desiredUpdate": {"acceptRisks": [{"name": name} for name in names]}}
+    document = CARRIED | {"spec": desired}
+    maps = [_records(record)] if record else []
+    found = additions_to_oc.of(document, maps, "", NOW)
+    assert [row["name"] for row in found.acceptances] == rows
+
+
 def test_every_risk_that_an_update_carries_is_known() -> None:
     """By the list of all, by an update's own, by names alone; what is no name is none."""
     document = _cluster(_update("5.1.0", _risk("B"), names=("C", 7)), _update("5.2.0", _risk("B"), _risk("D")))  # type: ignore[arg-type]
