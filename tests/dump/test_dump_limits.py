@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from bench.hostile_images import header
+from tests.cli.commands import Run
+from tests.cli.commands import run as run
 
 from kubekit.lang.removal import remove_tree
 from runup.cli import clusterversion_files
@@ -167,11 +169,60 @@ def test_large_files_that_are_refused(tmp_path: Path, name: str, monkeypatch: py
 
 
 def test_objects_that_take_too_much_in_all() -> None:
-    """They are counted with all that they hold."""
-    memory = Memory("mine", 10_000)
-    memory.take({"a": ["b" * 1000]})
-    with pytest.raises(BadDump, match="the objects of the dump mine take more than"):
-        memory.take({"a": ["b" * 10_000]})
+    """They are counted with all that they hold; the file that takes most is named."""
+    memory = Memory("mine", 5 * MIB)
+    memory.take({"a": ["b" * MIB]}, "small.yaml")
+    memory.take({"a": ["b" * (3 * MIB)]}, "large\udcff.yaml")
+    memory.take({"a": ["b" * 1000]}, "small.yaml")
+    with pytest.raises(BadDump) as raised:
+        memory.take({"a": ["b" * MIB]}, "last.yaml")
+    assert raised.value.reason == "DumpTooLarge"
+    assert raised.value.message == (
+        "the objects of the dump mine take more than 5 MiB, the most of them large\\udcff.yaml with 3 MiB; give a dump "
+        "of fewer namespaces, or collect what checks read: runup dump collect"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        pytest.param(
+            ("preflight", "run", "--from=5.0.0", "--to=5.0.1"),
+            3,
+            "warning: dump: {0}: it holds more than 128 MiB; give a dump of fewer namespaces\n",
+            id="preflight run",
+        ),
+        pytest.param(
+            ("upgrade",),
+            1,
+            "error: {0}: it holds more than 64 MiB; give a dump without it, or of fewer namespaces\n",
+            id="upgrade",
+        ),
+    ],
+)
+def test_what_a_command_says_of_a_file_that_is_too_large(
+    tmp_path: Path, run: Run, words: tuple[str, ...], code: int, told: str
+) -> None:
+    """One line that names the file and the way out: what needs no more than the rest goes on without it."""
+    dump = write(tmp_path / "dump", sparse="")
+    os.truncate(dump / "sparse.yaml", (128 << 20) + 1)
+    ran = run(*words, "--dump", dump)
+    assert (ran.code, ran.err) == (code, told.format(dump / "sparse.yaml"))
+
+
+@pytest.mark.parametrize("words", [("preflight", "run", "--to=5.0.1"), ("upgrade", "status")], ids=" ".join)
+def test_what_a_command_says_of_a_dump_that_is_too_large(
+    tmp_path: Path, run: Run, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One error, and nothing is concluded from a part."""
+    monkeypatch.setattr(Memory.__init__, "__defaults__", (MIB,))
+    dump = write(tmp_path / "dump")
+    (dump / "pods.json").write_text(json.dumps(pods(500)))
+    ran = run(*words, "--dump", dump)
+    assert (ran.code, ran.out) == (1, "")
+    begins = f"error: the objects of the dump dump take more than 1 MiB, the most of them {dump}/pods.json with "
+    assert ran.err.startswith(begins)
+    assert ran.err.endswith("; give a dump of fewer namespaces, or collect what checks read: runup dump collect\n")
 
 
 def pax(records: bytes) -> bytes:
@@ -236,6 +287,29 @@ LISTS = {
     "a million objects in items": '{"items":[' + ",".join(['{"a":[' + ",".join(["{}"] * 998) + "]}"] * 4_000) + "]}",
     "lists in items": '{"items":[' + ",".join(['{"a":[' + "[]," * 100_000 + "0]}"] * 300) + "]}",
 }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_memory_of_a_dump_at_its_limit(tmp_path: Path) -> None:
+    """So many objects that a few more would be refused, in files of some megabytes."""
+    objects = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n:06}", "namespace": "a"}, "data": data}
+        for n, data in enumerate([{f"k{i}": "x" * 40 for i in range(100)}] * 1000)
+    ]
+    each = sum(dump_limits.size_of(obj) for obj in objects)
+    fitting = dump_limits.MAX_OBJECTS_BYTES // each
+    text = json.dumps({"apiVersion": "v1", "kind": "ConfigMapList", "metadata": {}, "items": objects})
+    for count, code in ((fitting, 0), (fitting + 1, 1)):
+        dump = write(tmp_path / str(count))
+        for number in range(count):
+            (dump / f"maps{number}.json").write_text(text.replace('"c0', f'"{number:03}c0'))
+        done = subprocess.run([sys.executable, "-c", _READ, str(dump)], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        if code:
+            assert "take more than 448 MiB" in done.stderr
+        else:
+            assert 300 < int(done.stdout) < 1024
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ gigabytes, too much to read for a list of versions.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -144,8 +145,17 @@ def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
     for number, file in enumerate(_walk_files(folder), 1):
         if number > _MAX_CANDIDATES:
             raise CommandError(f"{folder} has more than {_MAX_CANDIDATES} files; give the folder of one dump")
-        if word in contents(file):
+        if word in _contents_of(file):
             yield file
+
+
+def _contents_of(file: str) -> bytes:
+    try:
+        return contents(file)
+    except OSError as error:
+        if error.errno != errno.EFBIG:
+            raise
+        raise CommandError(f"{file}: {error.strerror}; give a dump without it, or of fewer namespaces") from error
 
 
 def _walk_files(folder: str) -> Iterator[str]:
@@ -182,7 +192,7 @@ def _objects(file: str) -> Iterator[JSON]:
     from kubekit.lang import yaml as kyaml
 
     try:
-        documents = kyaml.load_all(contents(file), name=file)
+        documents = kyaml.load_all(_contents_of(file), name=file)
     except kyaml.YamlError:
         return
     for each in documents:

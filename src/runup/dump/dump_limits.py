@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang.files import MIB, contents
+from kubekit.lang.printable import printable
 from runup.dump.dump_files import BadDump
 
 MAX_FILE_BYTES = 128 * MIB
@@ -93,14 +94,19 @@ def check_folder(folder: Path) -> None:
 
 
 class Memory:
-    """The memory that a dump's objects may still take."""
+    """The memory that a dump's objects may still take, and the part of each file in what they have taken."""
 
     def __init__(self, name: str, limit: int = MAX_OBJECTS_BYTES) -> None:
         self._name, self._limit, self._left = name, limit, limit
+        self._by_file: dict[str, int] = {}
 
-    def take(self, value: Any) -> None:
-        """Counts an object with all that it holds. Raises BadDump."""
-        self._left -= size_of(value)
+    def take(self, value: Any, file: str) -> None:
+        """Counts an object of `file` with all that it holds. Raises BadDump, which names the file that takes most."""
+        size = size_of(value)
+        self._left -= size
+        self._by_file[file] = self._by_file.get(file, 0) + size
         if self._left < 0:
+            most = max(self._by_file, key=self._by_file.__getitem__)
             text = f"the objects of the dump {self._name} take more than {self._limit // MIB} MiB"
+            text += f", the most of them {printable(most)} with {self._by_file[most] // MIB} MiB"
             raise BadDump(f"{text}; {WAY_OUT}, or collect what checks read: runup dump collect", reason="DumpTooLarge")

@@ -117,7 +117,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
             if identity(raw) in _OF_A_CLUSTER:
                 seen.append(Seen(_path_to_name(file, layout), raw))
             obj, mended_problems = mend_object(raw)
-            memory.take(obj)
+            memory.take(obj, str(file))
             problems += mended_problems
             key, version = identity(obj), _version(raw)
             if key in objects_by_identity:
