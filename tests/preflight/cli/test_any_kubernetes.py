@@ -62,9 +62,9 @@ HOOK: JSON = {
             "admissionReviewVersions": ["v1"],
             "timeoutSeconds": 1,
             "clientConfig": {"service": {"namespace": "policies", "name": "policies", "path": "/"}},
-            # Of every kind that it needs, but of none that this test or the server's own controllers write.
+            # Kinds that an update writes, but none that these tests or the server's own controllers write.
             "rules": [
-                {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["nodes", "clusterroles"]}
+                {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["nodes", "csidrivers"]}
             ],
         }
     ],
