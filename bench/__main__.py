@@ -26,8 +26,8 @@ NAMES = (
     "drains",
     "fleet",
 )
-# Those that are run by name alone: they need programs that are built once.
-BY_NAME = ("placements",)
+# Those that are run by name alone: they need programs that are built once, or run others.
+BY_NAME = ("placements", "aims")
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),

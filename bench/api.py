@@ -1,4 +1,6 @@
-"""The sandbox's API server: GETs a second, and one change delivered to 200 watchers.
+"""The sandbox's API server: until it is ready, GETs and creates a second, one change delivered to 200 watchers.
+
+GETs and creates are measured on an empty store and again beside 100,000 objects.
 
 The server is a process of its own, the load comes from this one: raw HTTP/1.1 over TLS on loopback, so that the
 client's own work does not set the figure.
@@ -7,12 +9,15 @@ client's own work does not set the figure.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,10 +31,13 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import KubeError
 from kubekit.kube.tls import context_for
+from kubesandbox.apiserver.store import key_of
 
 READY_S = 90.0
 CONNECTIONS = 16
-GET_SECONDS = 5.0
+SECONDS = 5.0
+STARTS = 3
+MANY = 100_000
 WATCHERS = 200
 CHANGES = 50
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -93,6 +101,16 @@ class Connection:
         )
         return await self.reader.readexactly(length)
 
+    async def create(self, path: str, body: bytes) -> None:
+        """One POST; its answer is read and thrown away."""
+        head = f"POST {path} HTTP/1.1\r\nHost: sandbox\r\nContent-Type: application/json\r\n"
+        self.writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        answer = await self.reader.readuntil(b"\r\n\r\n")
+        assert b" 201 " in answer.split(b"\r\n", 1)[0], answer
+        length = re.search(rb"(?i)content-length: (\d+)", answer)
+        assert length, answer
+        await self.reader.readexactly(int(length[1]))
+
     async def watch(self, resource_version: str) -> None:
         """Start a watch of the ConfigMaps; events are read with `event`."""
         await self.get(f"{PATH}?watch=1&resourceVersion={resource_version}")
@@ -107,19 +125,33 @@ class Connection:
                 return line
 
 
-async def _gets(cluster: ClusterConfig) -> dict[str, Any]:
+async def _a_second(cluster: ClusterConfig, one: Callable[[Connection, int], Awaitable[object]]) -> int:
+    """Returns how often a second `one` is done, by all connections together; it is told a number of its own."""
     connections = [await Connection.open(cluster) for _ in range(CONNECTIONS)]
-    until = time.perf_counter() + GET_SECONDS
+    until = time.perf_counter() + SECONDS
+    numbers = itertools.count()
 
     async def loop(connection: Connection) -> int:
         done = 0
         while time.perf_counter() < until:
-            await connection.get(f"{PATH}/bench")
+            await one(connection, next(numbers))
             done += 1
         return done
 
     done = await asyncio.gather(*(loop(connection) for connection in connections))
-    return {"connections": CONNECTIONS, "seconds": GET_SECONDS, "gets_per_second": round(sum(done) / GET_SECONDS)}
+    return round(sum(done) / SECONDS)
+
+
+async def _load(cluster: ClusterConfig, prefix: str) -> dict[str, Any]:
+    """GETs of one object, then creates of others."""
+
+    def create(connection: Connection, number: int) -> Awaitable[None]:
+        return connection.create(PATH, json.dumps(_config_map(f"{prefix}-{number}")).encode())
+
+    told = {"connections": CONNECTIONS, "seconds": SECONDS}
+    gets = await _a_second(cluster, lambda connection, _: connection.get(f"{PATH}/bench"))
+    creates = await _a_second(cluster, create)
+    return {"gets": {**told, "gets_per_second": gets}, "creates": {**told, "creates_per_second": creates}}
 
 
 async def _fan_out(cluster: ClusterConfig) -> dict[str, Any]:
@@ -150,14 +182,43 @@ def _change(client: SyncClient, number: int) -> None:
     client.send(calls.merge_patch(resource_of(ConfigMap), "bench", {"data": {"number": str(number + 1)}}, "default"))
 
 
-def run() -> dict[str, Any]:
-    """GETs first, then the fan-out, on one server."""
-    body = {
+def _config_map(name: str) -> dict[str, Any]:
+    metadata = {"name": name, "namespace": "default"}
+    return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": "bench", "namespace": "default"},
+        "metadata": metadata,
         "data": {"number": "0", "text": "x" * 400},
     }
-    with api_server() as cluster:
-        SyncClient(cluster).send(calls.create(resource_of(ConfigMap), body))
-        return {"gets": asyncio.run(_gets(cluster)), "watch": asyncio.run(_fan_out(cluster))}
+
+
+def _fill(store: Path) -> None:
+    """Writes objects into the store of a server that does not run."""
+    database = sqlite3.connect(store)
+    (last,) = database.execute("SELECT max(rv) FROM revisions").fetchone()
+    rows = []
+    for rv in range(last + 1, last + 1 + MANY):
+        obj = _config_map(f"many-{rv}")
+        obj["metadata"] |= {"resourceVersion": str(rv), "creationTimestamp": "2026-01-14T09:00:00Z", "uid": str(rv)}
+        rows.append((rv, "configmaps", key_of("default", f"many-{rv}"), json.dumps(obj).encode()))
+    with database:
+        database.executemany("INSERT INTO revisions VALUES (?, ?, ?, 0, ?)", rows)
+    database.close()
+
+
+def run() -> dict[str, Any]:
+    """Starts on fresh folders; then the load, the fan-out, and the load again on a store that is full."""
+    ready = []
+    for _ in range(STARTS):
+        started = time.perf_counter()
+        with api_server():
+            ready.append(time.perf_counter() - started)
+    with tempfile.TemporaryDirectory() as folder:
+        with api_server_in(Path(folder)) as cluster:
+            SyncClient(cluster).send(calls.create(resource_of(ConfigMap), _config_map("bench")))
+            found = {**asyncio.run(_load(cluster, "one")), "watch": asyncio.run(_fan_out(cluster))}
+        _fill(next(Path(folder).rglob("store.db")))
+        (Path(folder) / "admin.kubeconfig").unlink()
+        with api_server_in(Path(folder)) as cluster:
+            full = {"objects": MANY, **asyncio.run(_load(cluster, "two"))}
+    return {"ready_seconds": spread(ready), **found, "full": full}

@@ -1,4 +1,4 @@
-"""Update advice: a graph built and read by a client, and how long PromQL risks take until all of them are known.
+"""Update advice: graphs built and judged, and how long PromQL risks take until all of them are known.
 
 The first needs a folder of graph data beside the checkout, the second a Prometheus on PATH; each says what it lacked.
 One query a second, which is what clusters do today, is the line to compare with: as many seconds as there are risks.
@@ -7,6 +7,7 @@ One query a second, which is what clusters do today, is the line to compare with
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 import tempfile
 import time
@@ -15,7 +16,7 @@ from typing import Any
 
 from tests.prometheus import PROGRAM, prometheus
 
-from bench.measure import process
+from bench.measure import process, timed
 from kubekit.api import codec
 from kubekit.kube.auth import Static
 from kubekit.kube.clock import SystemClock
@@ -26,12 +27,52 @@ from runup.advice.decide.build_graph import of_channel
 from runup.advice.decide.graph import advice, parse_graph
 
 DATA = Path(__file__).parents[2] / "shared" / "corpus" / "graph-data"
+EDGES, ROUNDS = (5_000, 10_000, 20_000), 7
 CHANNEL, ORIGIN = "stable-4.16", "4.14.20"
 
 
 def run() -> dict[str, Any]:
-    """Both parts."""
-    return {"graph": _graph() if DATA.exists() else "no graph data", "rules": _rules() if PROGRAM else "no prometheus"}
+    """All parts."""
+    return {
+        "graph": _graph() if DATA.exists() else "no graph data",
+        "large_graph": _large_graph(),
+        "rules": _rules() if PROGRAM else "no prometheus",
+    }
+
+
+def _large_graph() -> dict[str, Any]:
+    """From the bytes of an answer to the advice, with ten edges from each of so many releases."""
+    by_edges = {}
+    for edges in EDGES:
+        body = json.dumps(_document(edges)).encode()
+        by_edges[str(edges)] = timed(
+            lambda body=body: advice(parse_graph(body), current=Version("4.0.0"), channel="stable"),  # type: ignore[misc]
+            ROUNDS,
+        )
+    return {
+        "seconds": by_edges[str(EDGES[-1])],
+        "by_edges": {count: found["median"] for count, found in by_edges.items()},
+    }
+
+
+def _document(edges: int) -> dict[str, Any]:
+    """A graph with as many edges, a tenth of them conditional."""
+    nodes = [
+        {"version": f"4.{number // 100}.{number % 100}", "payload": f"r/x@sha256:{number:064}"}
+        for number in range(edges // 10)
+    ]
+    pairs = [[number, (number + step) % len(nodes)] for number in range(len(nodes)) for step in range(1, 10)]
+    risks = [
+        {"url": "https://example.com/risk", "name": "Risk", "message": "A risk.", "matchingRules": [{"type": "Always"}]}
+    ]
+    guarded = [
+        {
+            "edges": [{"from": nodes[number]["version"], "to": nodes[(number + 10) % len(nodes)]["version"]}],
+            "risks": risks,
+        }
+        for number in range(len(nodes))
+    ]
+    return {"nodes": nodes, "edges": pairs, "conditionalEdges": guarded}
 
 
 def _graph() -> dict[str, Any]:
@@ -57,7 +98,7 @@ def _graph() -> dict[str, Any]:
 
 def _rules() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, prometheus(Path(folder), []) as real:
-        return {str(count): round(asyncio.run(_until_known(real.url, count)), 3) for count in (10, 100)}
+        return {str(count): round(asyncio.run(_until_known(real.url, count)), 3) for count in (10, 100, 1000)}
 
 
 async def _until_known(url: str, count: int) -> float:

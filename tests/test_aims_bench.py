@@ -1,0 +1,74 @@
+"""The aims of `python -m bench aims`: what holds, what does not, what was not measured, and the page of a run."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from bench import aims
+
+STARTUP = {"times_a_bare_interpreter": {"version": {"wall": 2.2}, "upgrade, sandbox": {"wall": 5.6}}}
+API = {"gets": {"gets_per_second": 8000}, "creates": {"creates_per_second": 3999}}
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "verdict"),
+    [
+        pytest.param("`version`", 2.2, aims.HOLDS, id="below the most"),
+        pytest.param("`upgrade, sandbox`", 5.6, aims.MISSED, id="above the most"),
+        pytest.param("its GETs", 8000, aims.HOLDS, id="exactly the least"),
+        pytest.param("its creates", 3999, aims.MISSED, id="below the least"),
+        pytest.param("1,000 PromQL rules", None, aims.NOT_MEASURED, id="a text instead of figures"),
+        pytest.param("a change among them", None, aims.NOT_MEASURED, id="a benchmark that was not run"),
+    ],
+)
+def test_what_holds(what: str, value: float | None, verdict: str) -> None:
+    """A figure that is not there is no success."""
+    results = {"startup": STARTUP, "api": API, "update_advice": {"rules": "no prometheus"}}
+    (found,) = (each for each in aims.judge(results) if each.what == what)
+    assert (found.value, found.verdict) == (value, verdict)
+
+
+@pytest.mark.parametrize(
+    ("costs", "exponent"),
+    [
+        ({10: 1.0, 100: 10.0, 1000: 100.0}, 1.0),
+        ({10: 1.0, 100: 100.0, 1000: 10_000.0}, 2.0),
+        ({10: 3.0, 100: 3.0, 1000: 3.0}, 0.0),
+    ],
+)
+def test_how_a_cost_grows(costs: dict[int, float], exponent: float) -> None:
+    """Linear, quadratic, constant."""
+    assert aims.exponent(costs) == exponent
+
+
+def test_growth_of_what_was_not_measured() -> None:
+    """One size of three lacks."""
+    results = {"update_advice": {"rules": {"10": 0.1, "100": 0.2}, "large_graph": {"by_edges": EDGES}}}
+    found = aims.growth(results)
+    assert found["PromQL rules, by rules"] is None
+    assert found["a graph judged, by edges"] == 1.0
+
+
+EDGES = {"5000": 0.05, "10000": 0.1, "20000": 0.2}
+
+
+def test_the_page() -> None:
+    """Each aim is a row, and how many hold is said."""
+    results: dict[str, Any] = {"startup": STARTUP, "checks": {"10000 nodes": {"dearest_checks": {"Slow": 0.25}}}}
+    judged = [asdict(each) for each in aims.judge(results)]
+    told = {"commit": "abc", "processors": 2, "judged": judged, "growth": aims.growth(results), "results": results}
+    page = aims.page(told)
+    assert "| `version` | 2.2 | at most 2.3 times a bare interpreter | holds |\n" in page
+    assert "| a change among them |  | at most 0.1 s | not measured |\n" in page
+    assert f"Measured at abc on 2 processors: 1 of {len(aims.AIMS)} hold.\n" in page
+    assert page.endswith("| Slow | 0.25 |\n")
+
+
+def test_every_aim_names_a_benchmark() -> None:
+    """That can be run."""
+    assert {
+        aim.bench for aim in aims.AIMS if not hasattr(importlib.import_module(f"bench.{aim.bench}"), "run")
+    } == set()
