@@ -28,8 +28,9 @@ from runup.preflight.decide.attempt import is_attempt_id
 from runup.preflight.decide.outcome import BadReportSeen, ReportSeen
 from runup.preflight.decide.report import BadReport, Report
 
-# Seconds within which a renamed file is noticed; a stat of one file costs microseconds.
-POLL_S = 0.25
+# Seconds within which a renamed file is noticed, and between looks while no file is followed. Somebody may be waiting
+# for the effect of a fix; a stat of one file costs microseconds, and 25 of them a second a thousandth of a core.
+POLL_S, IDLE_S = 0.04, 0.25
 # Changes of a report that are taken at once, and seconds until there is room for another one.
 BURST = 4
 INTERVAL_S = 10.0
@@ -148,7 +149,7 @@ class ReportReader:
     async def run(self) -> None:
         """Polls until cancelled; removes what earlier preflights left once another one is followed, or none."""
         while True:
-            await self._clock.sleep(POLL_S)
+            await self._clock.sleep(POLL_S if self._id and self._text is None else IDLE_S)
             if self.poll():
                 self._on_change()
             if self._over:
