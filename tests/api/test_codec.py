@@ -143,7 +143,7 @@ def test_text_that_only_starts_like_json_is_a_decode_error() -> None:
 )
 def test_an_object_that_does_not_fit_is_named_as_far_as_it_says(body: bytes, identity: tuple[str, str, str]) -> None:
     """A person can look it up; what cannot be read of its identity either is left out, and never raises."""
-    bad = codec.undecodable(body, codec.DecodeError("odd"))
+    bad = codec.identify_undecodable(body, codec.DecodeError("odd"))
     assert (bad.namespace, bad.name, bad.resource_version) == identity
     assert bad.problem == "odd"
 

@@ -9,12 +9,12 @@ import pytest
 
 import kubekit.api
 import runup.api
-from kubekit.api.scheme import RESOURCES, resource_of, types
+from kubekit.api.scheme import RESOURCES, resource_of, resources_by_type
 
 
 def test_every_named_type_is_there() -> None:
     """Each is of a kind, and found again by itself."""
-    found = types()
+    found = resources_by_type()
     assert len(found) == len(RESOURCES)
     assert all(resource_of(kind) is resource for kind, resource in found.items())
 

@@ -41,7 +41,7 @@ class Undecodable(msgspec.Struct, frozen=True, order=True):
 
 
 @cache
-def _decoder(kind: Hashable) -> msgspec.json.Decoder[Any]:
+def _decoder_of(kind: Hashable) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
@@ -51,23 +51,23 @@ def decode(kind: type[T], data: bytes | str) -> T:
     A null where a value is expected means the same as omitting the field, as it does for the API server.
     """
     try:
-        return exactly(kind, data)
+        return decode_strictly(kind, data)
     except DecodeError as error:
         if not isinstance(error.__cause__, msgspec.ValidationError):
             raise
         # Go writes empty lists and times as null. That is rare, so only the slow path handles it.
-        return convert(kind, _parsed(data))
+        return convert(kind, _parse_json(data))
 
 
-def exactly(kind: type[T], data: bytes | str) -> T:
+def decode_strictly(kind: type[T], data: bytes | str) -> T:
     """Decodes JSON in which no null stands for an absent value. Raises DecodeError."""
     try:
-        return cast("T", _decoder(cast("Hashable", kind)).decode(data))
+        return cast("T", _decoder_of(cast("Hashable", kind)).decode(data))
     except _UNREADABLE as error:
-        raise DecodeError(_words(error)) from error
+        raise DecodeError(_error_text(error)) from error
 
 
-def bounded(kind: type[T], data: bytes, *, most_values: int) -> T:
+def decode_bounded(kind: type[T], data: bytes, *, most_values: int) -> T:
     """Decodes JSON of other people into `kind`. Raises DecodeError, before any object is made, for too many values."""
     if (values := values_in(data)) > most_values:
         raise DecodeError(f"it has {values} values; the limit is {most_values}")
@@ -82,9 +82,9 @@ def values_in(data: bytes) -> int:
     return 1 + sum(map(data.count, (b",", b"[", b"{")))
 
 
-def undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
+def identify_undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
     """Returns the identity of the object in `data`, as far as it can be read, with `error` as its problem."""
-    obj = _parsed(data)
+    obj = _parse_json(data)
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     namespace, name, version = (
         value if isinstance(metadata, dict) and isinstance(value := metadata.get(field), str) else ""
@@ -93,12 +93,12 @@ def undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
     return Undecodable(namespace, name, str(error), version)
 
 
-def _parsed(data: bytes | str) -> Any:
+def _parse_json(data: bytes | str) -> Any:
     # A type error at the start (`404: Not Found`) is raised before the decoder sees that the rest is not JSON.
     try:
         return msgspec.json.decode(data)
     except _UNREADABLE as error:
-        raise DecodeError(_words(error)) from error
+        raise DecodeError(_error_text(error)) from error
 
 
 def convert(kind: type[T], obj: Any) -> T:
@@ -110,10 +110,10 @@ def convert(kind: type[T], obj: Any) -> T:
     try:
         return msgspec.convert(without_nulls(obj), kind, strict=True)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise DecodeError(_words(error)) from error
+        raise DecodeError(_error_text(error)) from error
 
 
-def _words(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """Returns the decoder's message; the middle of a long one is left out, because the field is named at the end."""
     text = str(error)
     half = LONGEST_WORDS // 2

@@ -36,7 +36,7 @@ class Resource(msgspec.Struct, frozen=True):
         return self.name
 
 
-def _admission(kind: str, plural: str) -> Resource:
+def _admission_resource(kind: str, plural: str) -> Resource:
     return Resource("admissionregistration.k8s.io", "v1", kind, plural, namespaced=False)
 
 
@@ -66,27 +66,27 @@ RESOURCES: dict[str, Resource] = {
     "kubekit.api.extension_v1.APIService": Resource(
         "apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False
     ),
-    "kubekit.api.extension_v1.ValidatingWebhookConfiguration": _admission(
+    "kubekit.api.extension_v1.ValidatingWebhookConfiguration": _admission_resource(
         "ValidatingWebhookConfiguration", "validatingwebhookconfigurations"
     ),
-    "kubekit.api.extension_v1.MutatingWebhookConfiguration": _admission(
+    "kubekit.api.extension_v1.MutatingWebhookConfiguration": _admission_resource(
         "MutatingWebhookConfiguration", "mutatingwebhookconfigurations"
     ),
-    "kubekit.api.extension_v1.ValidatingAdmissionPolicy": _admission(
+    "kubekit.api.extension_v1.ValidatingAdmissionPolicy": _admission_resource(
         "ValidatingAdmissionPolicy", "validatingadmissionpolicies"
     ),
-    "kubekit.api.extension_v1.ValidatingAdmissionPolicyBinding": _admission(
+    "kubekit.api.extension_v1.ValidatingAdmissionPolicyBinding": _admission_resource(
         "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"
     ),
 }
 
 
-def types() -> dict[type[Object], Resource]:
+def resources_by_type() -> dict[type[Object], Resource]:
     """Returns the whole table, keyed by the types themselves, which it imports."""
-    return {_type(name): resource for name, resource in RESOURCES.items()}
+    return {_import_type(name): resource for name, resource in RESOURCES.items()}
 
 
-def _type(name: str) -> type[Object]:
+def _import_type(name: str) -> type[Object]:
     module, _, kind = name.rpartition(".")
     wire_type: type[Object] = getattr(import_module(module), kind)
     return wire_type

@@ -34,8 +34,8 @@ class AddressPolicy(msgspec.Struct, frozen=True):
 
     def refuses(self, address: Address) -> bool:
         """Returns whether a registry must not lead to `address`."""
-        plain = _unmapped(address)
-        inside = inward(plain) or any(plain in network for network in self.networks)
+        plain = _unmap_ipv4(address)
+        inside = is_local_only(plain) or any(plain in network for network in self.networks)
         return not self.own and inside and not (self.loopback and plain.is_loopback)
 
     def check(self, host: str) -> None:
@@ -47,7 +47,7 @@ class AddressPolicy(msgspec.Struct, frozen=True):
             raise ForbiddenAddress(f"{host} is an address that registries must not lead to")
 
 
-def inward(address: Address) -> bool:
+def is_local_only(address: Address) -> bool:
     """Returns whether an address is this machine, link-local, unspecified or multicast.
 
     Clouds serve credentials at link-local addresses.
@@ -70,7 +70,7 @@ def address_of(host: str) -> Address | None:
         return None
 
 
-def _unmapped(address: Address) -> Address:
+def _unmap_ipv4(address: Address) -> Address:
     """Returns the IPv4 address embedded in an IPv6 one, by which the same machine is reached."""
     if isinstance(address, ipaddress.IPv6Address):
         # The same host can be written as an IPv4-mapped, 6to4 or NAT64 address.
@@ -84,7 +84,7 @@ def _of_nat64(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if in_prefix else None
 
 
-def connected(host: str, port: int, reach: AddressPolicy, deadline: Deadline) -> socket.socket:
+def connect_allowed(host: str, port: int, reach: AddressPolicy, deadline: Deadline) -> socket.socket:
     """Returns a connection to the first address of `host` that accepts one. Raises OSError."""
     problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, place in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):

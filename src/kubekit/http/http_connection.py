@@ -76,7 +76,7 @@ class Connection:
         whole, pieces = (body, ()) if isinstance(body, bytes) else (b"", body or ())
         if isinstance(body, bytes):
             lines.append(("Content-Length", str(len(body))))
-        for data in chain([_head(method, target, lines) + whole], pieces):
+        for data in chain([_request_head(method, target, lines) + whole], pieces):
             sock.settimeout(wait_s())
             sock.sendall(data)
         return Answer(sock, wait_s, has_body=method not in _WITHOUT_BODY)
@@ -88,7 +88,7 @@ class Connection:
             self._open = None
 
 
-def _head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
+def _request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
     if not all(" " < each <= "~" for each in target):
         raise ValueError(f"{target!r} is not the path of a URL")
     for name, value in headers:
@@ -139,7 +139,7 @@ class Answer:
         self.status = 0
         self.headers = Headers()
         while not self._headed:
-            self._feed()
+            self._receive()
 
     @property
     def will_close(self) -> bool:
@@ -168,16 +168,16 @@ class Answer:
     def read1(self) -> bytes:
         """Returns the body's bytes that have arrived, at least one until the end. Raises OSError as `read` does."""
         while not self._pieces and not self._complete:
-            self._feed()
+            self._receive()
         piece = b"".join(self._pieces)
         self._pieces.clear()
         return piece
 
-    def _feed(self) -> None:
+    def _receive(self) -> None:
         self._sock.settimeout(self._wait_s())
         size = self._sock.recv_into(self._buffer)
         if not size:
-            self._ended()
+            self._handle_end()
             return
         self._spent += size
         try:
@@ -193,7 +193,7 @@ class Answer:
         if self._spent > MAX_HEAD and not self._complete:
             raise OSError(errno.EPROTO, f"the answer has more than {MAX_HEAD} bytes of headers")
 
-    def _ended(self) -> None:
+    def _handle_end(self) -> None:
         """Handles the end of the connection: it completes a body of unknown length, and is an error for any other."""
         bounded = self.headers.get("Content-Length") or self.headers.get("Transfer-Encoding")
         if not self._headed or bounded:

@@ -12,17 +12,17 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _LONGEST = 64
 
 
-def read(text: str) -> datetime:
+def parse_http_date(text: str) -> datetime:
     """Returns the time in `text`. Raises ValueError if it is not a date."""
     if len(text) > _LONGEST:
         raise ValueError("too long for a date")
     try:
-        return _read(text)
+        return _parse_date(text)
     except (OverflowError, IndexError, TypeError) as error:  # numbers of any size, and gaps between them
         raise ValueError("not a date") from error
 
 
-def _read(text: str) -> datetime:
+def _parse_date(text: str) -> datetime:
     match text.split():
         case [_, day, month, year, time, "GMT"] if month in _MONTHS:
             hour, minute, second = time.split(":")

@@ -39,7 +39,7 @@ class Proxy(msgspec.Struct, frozen=True):
         return cls(parts.scheme, host, port, f"Basic {base64.b64encode(login.encode()).decode()}")
 
 
-def named(scheme: str, host: str) -> str:
+def proxy_url_for(scheme: str, host: str) -> str:
     """Returns what the environment names as the proxy for a URL of `scheme`, empty where `host` is reached directly.
 
     `host` may have a port, which `no_proxy` may name, too.

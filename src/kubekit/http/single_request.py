@@ -11,7 +11,7 @@ import string
 from collections.abc import Iterable, Mapping
 from urllib.parse import SplitResult, quote
 
-from kubekit.http.addresses import AddressPolicy, connected
+from kubekit.http.addresses import AddressPolicy, connect_allowed
 from kubekit.http.deadline import Deadline
 from kubekit.http.http_connection import Answer, Connection
 from kubekit.http.proxies import Proxy
@@ -21,7 +21,7 @@ _ANYWHERE = AddressPolicy()
 _HEADERS = {"Accept-Encoding": "identity", "Connection": "close"}
 
 
-def send(
+def send_once(
     method: str,
     url: SplitResult,
     headers: Mapping[str, str],
@@ -42,15 +42,15 @@ def send(
     reach.check(host)
     port = url.port or (443 if secure else 80)
     connection = Connection(host, url.port, context if secure else None, host)
-    target, sent = _path(url), {**_HEADERS, **headers}
+    target, sent = _path_and_query(url), {**_HEADERS, **headers}
     if proxy is None:
-        sock = connected(host, port, reach, deadline)
+        sock = connect_allowed(host, port, reach, deadline)
     elif secure:
-        sock = _tunnel(host, port, proxy, deadline)
+        sock = _open_tunnel(host, port, proxy, deadline)
     else:
-        sock = _connected(proxy, context, deadline)
+        sock = _connect_to_proxy(proxy, context, deadline)
         target = f"http://{url.netloc.rpartition('@')[2]}{target}"
-        sent |= _authorization(proxy)
+        sent |= _proxy_authorization(proxy)
     sock.settimeout(deadline.wait_s())
     connection.begin(sock, deadline.wait_s)
     try:
@@ -60,15 +60,15 @@ def send(
         raise
 
 
-def _path(url: SplitResult) -> str:
+def _path_and_query(url: SplitResult) -> str:
     """Returns path and query; what a server wrote into them unescaped, in bytes of any encoding, is escaped."""
     text = (url.path or "/") + (f"?{url.query}" if url.query else "")
     return quote(text, safe=string.punctuation, encoding="iso-8859-1")
 
 
-def _connected(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline) -> socket.socket:
+def _connect_to_proxy(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline) -> socket.socket:
     """Returns a connection to a proxy that is asked for a plain http URL."""
-    sock = connected(proxy.host, proxy.port, _ANYWHERE, deadline)
+    sock = connect_allowed(proxy.host, proxy.port, _ANYWHERE, deadline)
     if proxy.scheme != "https" or context is None:
         return sock
     try:
@@ -79,18 +79,18 @@ def _connected(proxy: Proxy, context: ssl.SSLContext | None, deadline: Deadline)
         raise
 
 
-def _tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> socket.socket:
+def _open_tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> socket.socket:
     """Returns a connection through a proxy to `host`, over which TLS is to be spoken. Raises OSError.
 
     The proxy itself is asked without TLS, whatever its URL says, as by urllib.
     """
-    sock = connected(proxy.host, proxy.port, _ANYWHERE, deadline)
+    sock = connect_allowed(proxy.host, proxy.port, _ANYWHERE, deadline)
     # The `Host` of this request is the server's and not the proxy's (RFC 9110, 9.3.6).
     connection = Connection(host, port, None, host)
     connection.begin(sock, deadline.wait_s)
     try:
         literal = f"[{host}]" if ":" in host else host
-        answer = connection.send("CONNECT", f"{literal}:{port}", _authorization(proxy).items(), None)
+        answer = connection.send("CONNECT", f"{literal}:{port}", _proxy_authorization(proxy).items(), None)
         if not 200 <= answer.status < 300:
             raise OSError(f"Tunnel connection failed: {answer.status} from the proxy {proxy.host}:{proxy.port}")
     except BaseException:
@@ -99,5 +99,5 @@ def _tunnel(host: str, port: int, proxy: Proxy, deadline: Deadline) -> socket.so
     return sock
 
 
-def _authorization(proxy: Proxy) -> dict[str, str]:
+def _proxy_authorization(proxy: Proxy) -> dict[str, str]:
     return {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}

@@ -55,7 +55,7 @@ def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
         try:
             return codec.decode(kind, data)
         except codec.DecodeError as error:
-            raise codec.DecodeError(f"{resource.kind} {codec.undecodable(data, error)}") from error
+            raise codec.DecodeError(f"{resource.kind} {codec.identify_undecodable(data, error)}") from error
 
     return Call(_read(path, _accept(kind)), read)
 

@@ -225,7 +225,7 @@ class SyncClient:
 
     def _compare_clocks(self, date: str) -> None:
         with suppress(ValueError, TypeError, OverflowError):
-            ahead = http_date.read(date) - self._clock.now()
+            ahead = http_date.parse_http_date(date) - self._clock.now()
             self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
 
     def _attempt(self, request: Request, attempts: Attempts) -> Answer:

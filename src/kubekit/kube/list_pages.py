@@ -116,7 +116,7 @@ def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
 
     def read(data: bytes) -> Page[K]:
         try:
-            whole = codec.exactly(_ListOf[kind], data)  # type: ignore[valid-type]
+            whole = codec.decode_strictly(_ListOf[kind], data)  # type: ignore[valid-type]
         except codec.DecodeError:
             return _piecemeal(kind, data)
         return Page(whole.items, whole.metadata.resource_version, whole.metadata.continue_)
@@ -129,7 +129,7 @@ def _piecemeal(kind: type[K], data: bytes) -> Page[K]:
     metadata = codec.decode(_Frame, data).metadata
     items: list[K] = []
     undecoded: list[Undecodable] = []
-    for raw in codec.exactly(_RawItems, data).items or ():
+    for raw in codec.decode_strictly(_RawItems, data).items or ():
         obj = _decoded(kind, bytes(raw))
         if isinstance(obj, Undecodable):
             undecoded.append(obj)
@@ -142,7 +142,7 @@ def _decoded(kind: type[K], data: bytes) -> K | Undecodable:
     try:
         return codec.decode(kind, data)
     except codec.DecodeError as error:
-        return codec.undecodable(data, error)
+        return codec.identify_undecodable(data, error)
 
 
 def raw_page(data: bytes, resource: Resource) -> Page[JSON]:

@@ -19,11 +19,11 @@ from urllib.parse import SplitResult, urlencode, urljoin, urlsplit
 
 import kubekit
 from kubekit.http import http_date, proxies
-from kubekit.http.addresses import ForbiddenAddress, connected
+from kubekit.http.addresses import ForbiddenAddress, connect_allowed
 from kubekit.http.deadline import Deadline
 from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.http.proxies import Proxy
-from kubekit.http.single_request import send
+from kubekit.http.single_request import send_once
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
 from kubekit.oci.challenges import parse as parse_challenges
@@ -192,7 +192,7 @@ class Transport:
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         deadline = Deadline.after(_HANDSHAKE_S, self._access.timeout_s, self._access.monotonic)
         try:
-            with connected(url.hostname or "", url.port or 80, reach, deadline) as plain:
+            with connect_allowed(url.hostname or "", url.port or 80, reach, deadline) as plain:
                 plain.settimeout(deadline.wait_s())
                 with context.wrap_socket(plain, server_hostname=url.hostname):
                     return True
@@ -215,10 +215,10 @@ class Transport:
         headers = {"User-Agent": kubekit.product, **question.headers}
         own = {"Authorization": authorization} if authorization else {}
         for hop in range(MAX_REDIRECTS + 1):
-            proxy = "" if direct else proxies.named(url.scheme, url.netloc)
+            proxy = "" if direct else proxies.proxy_url_for(url.scheme, url.netloc)
             try:
                 with _opened(question.body) as (body, length):
-                    answer = send(
+                    answer = send_once(
                         question.method,
                         url,
                         {**headers, **own, **length},
@@ -360,7 +360,9 @@ def pause_s(attempt: int, retry_after: str | None = None, date: str | None = Non
         requested_s = float(retry_after or "nan")
     except ValueError:
         try:
-            requested_s = (http_date.read(retry_after or "") - http_date.read(date or "")).total_seconds()
+            requested_s = (
+                http_date.parse_http_date(retry_after or "") - http_date.parse_http_date(date or "")
+            ).total_seconds()
         except (ValueError, TypeError):
             return fallback
     # NaN, which means no Retry-After, is the only number that differs from itself.

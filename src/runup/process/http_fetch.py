@@ -85,7 +85,9 @@ async def _fetch_once(
         _refuse_address(reach, written)
     # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
     connector = aiohttp.TCPConnector(
-        socket_factory=_factory(AddressPolicy() if proxies.named(parts.scheme, parts.hostname or "") else reach),
+        socket_factory=_factory(
+            AddressPolicy() if proxies.proxy_url_for(parts.scheme, parts.hostname or "") else reach
+        ),
         ssl=context if context is not None else True,
     )
     async with (

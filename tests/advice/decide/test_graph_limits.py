@@ -168,9 +168,9 @@ def test_no_document_has_more_values_than_are_counted(document: Any) -> None:
 
 def test_a_decoder_of_other_peoples_json_takes_as_many_values_as_are_allowed() -> None:
     """Three: the list and its items."""
-    assert codec.bounded(list[int], b"[1,2]", most_values=3) == [1, 2]
+    assert codec.decode_bounded(list[int], b"[1,2]", most_values=3) == [1, 2]
     with pytest.raises(codec.DecodeError, match="it has 3 values; the limit is 2"):
-        codec.bounded(list[int], b"[1,2]", most_values=2)
+        codec.decode_bounded(list[int], b"[1,2]", most_values=2)
 
 
 def test_a_release_lists_as_many_channels_as_its_status_may() -> None:

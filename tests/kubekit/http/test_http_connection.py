@@ -296,22 +296,22 @@ def test_what_cannot_be_sent(target: str, value: str, says: str) -> None:
 )
 def test_a_date(text: str, expected: datetime) -> None:
     """The moment, in UTC or with its offset."""
-    assert http_date.read(text) == expected
+    assert http_date.parse_http_date(text) == expected
 
 
 @pytest.mark.parametrize("month", range(12))
 def test_every_month_has_its_name(month: int) -> None:
     """In English."""
     names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-    assert http_date.read(f"Sun, 06 {names[month]} 1994 08:49:37 GMT").month == month + 1
+    assert http_date.parse_http_date(f"Sun, 06 {names[month]} 1994 08:49:37 GMT").month == month + 1
 
 
 def test_how_long_a_date_may_be() -> None:
     """64 characters, with a comment as e-mail allows it."""
     date = "Sun, 06 Nov 1994 08:49:37 +0000 "
-    assert http_date.read(date + f"({'x' * (64 - 34)})").second == 37
+    assert http_date.parse_http_date(date + f"({'x' * (64 - 34)})").second == 37
     with pytest.raises(ValueError, match="too long for a date"):
-        http_date.read(date + f"({'x' * (65 - 34)})")
+        http_date.parse_http_date(date + f"({'x' * (65 - 34)})")
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_how_long_a_date_may_be() -> None:
 def test_no_date(text: str) -> None:
     """A ValueError, whatever it is."""
     with pytest.raises(ValueError):
-        http_date.read(text)
+        http_date.parse_http_date(text)
 
 
 def test_an_interrupt_in_the_middle_of_an_answer_is_one(monkeypatch: pytest.MonkeyPatch) -> None:

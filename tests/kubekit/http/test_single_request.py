@@ -18,7 +18,7 @@ from kubekit.http import proxies
 from kubekit.http.addresses import AddressPolicy, ForbiddenAddress
 from kubekit.http.deadline import Deadline
 from kubekit.http.proxies import Proxy
-from kubekit.http.single_request import send
+from kubekit.http.single_request import send_once
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 Serve = Callable[[socket.socket, list[bytes]], None]
@@ -70,7 +70,7 @@ def test_a_request_is_sent_as_it_is_asked() -> None:
     """Whatever encoding a server wrote a link in, it goes out in bytes that a head may have."""
     with listening(answers) as (port, got):
         url = urlsplit(f"http://127.0.0.1:{port}/a b/%20\xe4?c=d|e\xff#part")
-        answer = send("GET", url, {"Accept": "x"}, context=None, deadline=within())
+        answer = send_once("GET", url, {"Accept": "x"}, context=None, deadline=within())
         assert (answer.status, answer.read()) == (200, b"hi")
         answer.close()
     assert got[0].split(b"\r\n") == [
@@ -87,7 +87,7 @@ def test_a_body_goes_out_in_pieces() -> None:
     with listening(answers) as (port, got):
         url = urlsplit(f"http://127.0.0.1:{port}")
         pieces = iter([b"ab", b"c" * 100_000, b"d"])
-        send("PUT", url, {"Content-Length": "100003"}, pieces, context=None, deadline=within()).close()
+        send_once("PUT", url, {"Content-Length": "100003"}, pieces, context=None, deadline=within()).close()
     assert got[0].startswith(b"PUT / HTTP/1.1\r\n")
     assert got[1] == b"ab" + b"c" * 100_000 + b"d"
 
@@ -95,7 +95,7 @@ def test_a_body_goes_out_in_pieces() -> None:
 def test_an_answer_may_be_read_up_to_a_limit() -> None:
     """What is beyond is there for the next reader."""
     with listening(answers) as (port, _):
-        answer = send("GET", urlsplit(f"http://127.0.0.1:{port}/"), {}, context=None, deadline=within())
+        answer = send_once("GET", urlsplit(f"http://127.0.0.1:{port}/"), {}, context=None, deadline=within())
         assert [answer.read(1), answer.read(5), answer.read(5)] == [b"h", b"i", b""]
         answer.close()
 
@@ -103,7 +103,7 @@ def test_an_answer_may_be_read_up_to_a_limit() -> None:
 def test_an_answer_to_head_has_no_body() -> None:
     """However long the head says that it would be: nobody waits for it."""
     with listening(lambda caller, _: (caller.recv(9999), caller.sendall(OK[:-2]), caller.recv(1))) as (port, _):  # type: ignore[arg-type, return-value]
-        answer = send("HEAD", urlsplit(f"http://127.0.0.1:{port}/"), {}, context=None, deadline=within())
+        answer = send_once("HEAD", urlsplit(f"http://127.0.0.1:{port}/"), {}, context=None, deadline=within())
         assert (answer.status, answer.headers.get("Content-Length"), answer.read()) == (200, "2", b"")
         answer.close()
 
@@ -120,7 +120,7 @@ def test_the_time_of_a_request_is_that_of_its_body_too() -> None:
     with listening(lambda caller, got: got.append(caller.recv(9999))) as (port, _):
         url, deadline = urlsplit(f"http://127.0.0.1:{port}/"), Deadline.after(60, 60, lambda: now[0])
         with pytest.raises(TimeoutError, match="the request's time is over"):
-            send("PUT", url, {"Content-Length": "2"}, pieces(), context=None, deadline=deadline)
+            send_once("PUT", url, {"Content-Length": "2"}, pieces(), context=None, deadline=deadline)
 
 
 def test_an_address_that_must_not_be_reached_is_not_connected_to() -> None:
@@ -128,7 +128,7 @@ def test_an_address_that_must_not_be_reached_is_not_connected_to() -> None:
     nobody = Proxy("http", "127.0.0.1", 1)
     for proxy in (None, nobody):
         with pytest.raises(ForbiddenAddress):
-            send(
+            send_once(
                 "GET",
                 urlsplit("http://169.254.169.254/"),
                 {},
@@ -144,7 +144,7 @@ def test_a_proxy_is_asked_for_the_whole_url() -> None:
     with listening(answers) as (port, got):
         proxy = Proxy.parse(f"http://ann:a%20word@127.0.0.1:{port}")
         url = urlsplit("http://u@registry.invalid:81/v2/?a=b")
-        answer = send("GET", url, {}, context=None, deadline=within(), reach=AddressPolicy(own=False), proxy=proxy)
+        answer = send_once("GET", url, {}, context=None, deadline=within(), reach=AddressPolicy(own=False), proxy=proxy)
         assert answer.read() == b"hi"
         answer.close()
     lines = got[0].split(b"\r\n")
@@ -165,7 +165,7 @@ def test_tls_goes_through_a_proxy_to_the_server(tmp_path: Path) -> None:
             answers(secure, got)
 
     with listening(serve) as (port, got):
-        answer = send(
+        answer = send_once(
             "GET",
             urlsplit("https://127.0.0.9/x"),
             {},
@@ -196,7 +196,7 @@ def test_a_proxy_may_be_asked_by_tls(tmp_path: Path) -> None:
     with listening(serve) as (port, got):
         context = ssl.create_default_context(cafile=str(certificate))
         proxy = Proxy.parse(f"https://127.0.0.1:{port}")
-        send("GET", urlsplit("http://h.invalid/x"), {}, context=context, deadline=within(), proxy=proxy).close()
+        send_once("GET", urlsplit("http://h.invalid/x"), {}, context=context, deadline=within(), proxy=proxy).close()
     assert got[0].startswith(b"GET http://h.invalid/x HTTP/1.1\r\nHost: h.invalid\r\n")
 
 
@@ -232,6 +232,6 @@ def test_the_environment_names_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://p:1")
     monkeypatch.setenv("no_proxy", "near.example,far.example:5000")
     hosts = ["other.example", "near.example", "near.example:5000", "far.example", "far.example:5000"]
-    assert [proxies.named("https", host) for host in hosts] == ["http://p:1", "", "", "http://p:1", ""]
+    assert [proxies.proxy_url_for("https", host) for host in hosts] == ["http://p:1", "", "", "http://p:1", ""]
     monkeypatch.delenv("http_proxy", raising=False)
-    assert proxies.named("http", "other.example") == ""
+    assert proxies.proxy_url_for("http", "other.example") == ""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kubekit.api.codec import DecodeError, Undecodable
 from kubekit.api.core_v1 import ConfigMap, Node, Pod
 from kubekit.api.meta_v1 import Object
-from kubekit.api.scheme import Resource, resource_of, types
+from kubekit.api.scheme import Resource, resource_of, resources_by_type
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, reviews
 from kubekit.kube.errors import Gone
@@ -364,7 +364,7 @@ def test_what_an_answer_is_read_as(call: calls.Call[Any], answer: bytes, read: A
 def test_a_kind_with_more_to_read_is_asked_for_as_a_whole() -> None:
     """A kind may inherit from one whose metadata is enough; its own fields would stay empty for ever."""
     own = {"api_version", "kind", "metadata", "owned"}
-    kinds = [kind for kind in (OwnedWorkload, Configuration, *types()) if {*kind.__struct_fields__} - own]
+    kinds = [kind for kind in (OwnedWorkload, Configuration, *resources_by_type()) if {*kind.__struct_fields__} - own]
     assert Pod in kinds
     for kind in kinds:
         for call in (calls.list_page(kind, resource=NODES), calls.watch(kind, resource=NODES, resource_version="1")):

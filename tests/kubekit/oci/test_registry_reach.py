@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 
-from kubekit.http.addresses import AddressPolicy, ForbiddenAddress, address_of, connected
+from kubekit.http.addresses import AddressPolicy, ForbiddenAddress, address_of, connect_allowed
 from kubekit.http.deadline import Deadline
 from kubekit.oci.access import Access
 from kubekit.oci.errors import AddressNotAllowed, OciError, Unauthorized, Unreachable
@@ -185,18 +185,18 @@ def test_the_first_address_that_answers_is_taken(names: dict[str, list[str]]) ->
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         names["somewhere"] = ["127.0.0.2", "127.0.0.1", "127.0.0.3"]
-        with connected("somewhere", port, AddressPolicy(), deadline()) as made:
+        with connect_allowed("somewhere", port, AddressPolicy(), deadline()) as made:
             assert made.getpeername()[0] == "127.0.0.1"
         names["nowhere"] = ["127.0.0.2", "127.0.0.3"]
         with pytest.raises(ConnectionRefusedError):
-            connected("nowhere", port, AddressPolicy(), deadline())
+            connect_allowed("nowhere", port, AddressPolicy(), deadline())
         with pytest.raises(
             ForbiddenAddress, match=r"nowhere is 127\.0\.0\.3, an address that registries must not lead to"
         ):
-            connected("nowhere", port, AddressPolicy(own=False), deadline())
+            connect_allowed("nowhere", port, AddressPolicy(own=False), deadline())
         names["empty"] = []
         with pytest.raises(OSError, match="empty has no address"):
-            connected("empty", port, AddressPolicy(), deadline())
+            connect_allowed("empty", port, AddressPolicy(), deadline())
 
 
 def test_a_connection_has_no_longer_than_its_request(names: dict[str, list[str]]) -> None:
@@ -206,7 +206,7 @@ def test_a_connection_has_no_longer_than_its_request(names: dict[str, list[str]]
         socket.create_server(("127.0.0.1", 0)) as server,
         pytest.raises(TimeoutError, match="the request's time is over"),
     ):
-        connected("somewhere", server.getsockname()[1], AddressPolicy(), Deadline.after(0, 60, lambda: 0.0))
+        connect_allowed("somewhere", server.getsockname()[1], AddressPolicy(), Deadline.after(0, 60, lambda: 0.0))
 
 
 INNER = ["169.254.169.254", "[fe80::1]", "0.0.0.0", "[::]", "[::ffff:169.254.169.254]", "2852039166", "224.0.0.1"]
@@ -395,6 +395,6 @@ def test_a_name_that_changes_between_looks_is_judged_at_each(
         port = int(inner.host.rpartition(":")[2])
         for _ in range(4):
             with pytest.raises(OSError, match=r"refused|must not lead to"):
-                connected("evil.example", port, Outer(own=False), Deadline.after(60, 60))
+                connect_allowed("evil.example", port, Outer(own=False), Deadline.after(60, 60))
     assert looks == ["evil.example"] * 4
     assert inner.asked == []

@@ -58,7 +58,7 @@ def _get_alerts(client: SyncClient, host: str, authorization: str, now: datetime
     from urllib.parse import urlsplit
 
     from kubekit.http.deadline import Deadline
-    from kubekit.http.single_request import send
+    from kubekit.http.single_request import send_once
     from runup.updatestatus.decide.alerts import PATH
 
     context = context_for(client.config, client.config.auth.credential(now)) or ssl.create_default_context()
@@ -66,7 +66,7 @@ def _get_alerts(client: SyncClient, host: str, authorization: str, now: datetime
     context.load_default_certs()
     headers = {"Authorization": authorization, "Accept": "application/json"}
     deadline = Deadline.after(_ALERTS_TIMEOUT_S, _ALERTS_TIMEOUT_S)
-    response = send("GET", urlsplit(f"https://{host}{PATH}"), headers, context=context, deadline=deadline)
+    response = send_once("GET", urlsplit(f"https://{host}{PATH}"), headers, context=context, deadline=deadline)
     try:
         body = response.read(_MAX_BYTES + 1)
     finally:

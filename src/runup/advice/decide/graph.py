@@ -130,7 +130,7 @@ def parse_graph(data: bytes) -> Graph:
     if len(data) > graph_limits.MAX_BYTES:
         raise graph_limits.bad_graph(f"the update service's answer is longer than {graph_limits.MAX_BYTES} bytes")
     try:
-        document = codec.bounded(GraphDocument, data, most_values=graph_limits.MAX_VALUES)
+        document = codec.decode_bounded(GraphDocument, data, most_values=graph_limits.MAX_VALUES)
     except codec.DecodeError as error:
         raise graph_limits.bad_graph(f"the update service's answer is no graph: {error}") from error
     groups = [(len(group.edges), group.risks) for group in document.conditional_edges]

@@ -117,13 +117,13 @@ def read(body: bytes) -> bool:
     try:
         if codec.values_in(body) > MAX_VALUES:
             raise _bad_answer(f"the answer cannot be read: it has more than {MAX_VALUES} values")
-        answer = codec.exactly(_Answer, body)
+        answer = codec.decode_strictly(_Answer, body)
         if answer.status != "success":
             raise _bad_answer(answer.error or "it says no more than that it failed")
-        kind = codec.exactly(_Kind, bytes(answer.data)).result_type
+        kind = codec.decode_strictly(_Kind, bytes(answer.data)).result_type
         if kind != "vector":
             raise _bad_answer(f"the result is a {kind or 'thing without a type'}, not a vector")
-        samples = codec.exactly(_Vector, bytes(answer.data)).result
+        samples = codec.decode_strictly(_Vector, bytes(answer.data)).result
     except codec.DecodeError as error:
         raise _bad_answer(f"the answer cannot be read: {error}") from error
     if len(samples) != 1:

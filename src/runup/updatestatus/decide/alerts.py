@@ -46,7 +46,7 @@ class _Answer(Wire, frozen=True):
 
 def read_alerts(body: bytes) -> tuple[Alert, ...]:
     """Returns the alerts of an answer; raises DecodeError if it cannot be decoded, has too many or says `error`."""
-    answer = codec.bounded(_Answer, body, most_values=MAX_VALUES)
+    answer = codec.decode_bounded(_Answer, body, most_values=MAX_VALUES)
     if answer.status == "error":
         raise codec.DecodeError(cut(answer.error, MAX_ERROR) or "the answer says error and no more")
     if (number := len(answer.data.alerts)) > MAX_ALERTS:

@@ -182,7 +182,7 @@ def _try_url(url: str) -> str:
     try:
         context = ssl.create_default_context() if url.startswith("https:") else None
         deadline = Deadline.after(LIMIT_S, LIMIT_S)
-        single_request.send("HEAD", urlsplit(url), {}, context=context, deadline=deadline).close()
+        single_request.send_once("HEAD", urlsplit(url), {}, context=context, deadline=deadline).close()
     except ssl.SSLCertVerificationError as error:
         return f"its certificate is not trusted here ({error.verify_message})"
     except (OSError, ValueError) as error:
