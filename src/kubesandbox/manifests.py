@@ -135,7 +135,7 @@ def _put(client: SyncClient, document: Document, namespace: str) -> JSON:
 def _resource(client: SyncClient, document: Document) -> Resource:
     api_version, kind = str(document.object.get("apiVersion")), document.object.get("kind")
     try:
-        served = client.send(discovery.served(api_version))
+        served = client.send(discovery.list_kinds(api_version))
     except NotFound:
         served = ()
     match = next((resource for resource in served if resource.kind == kind), None)

@@ -93,6 +93,6 @@ def _with_status(client: SyncClient, resource: Resource, name: str, spec: Any, s
 
 def _served(client: SyncClient, resource: Resource) -> bool:
     try:
-        return resource in client.send(discovery.served(resource.api_version))
+        return resource in client.send(discovery.list_kinds(resource.api_version))
     except NotFound:
         return False

@@ -20,7 +20,7 @@ from tests.advice.control.test_prometheus import asking, quiet, rounds, until
 from tests.kubekit.kube.apiscript import ScriptedApi, reply, scripted_api
 from tests.release.control.test_release_verification import DIGEST, GOOD, checked, config_maps, sent
 
-from kubekit.kube.auth import Static, bearer
+from kubekit.kube.auth import Static, bearer_credential
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.oci.errors import OciError
 from kubekit.oci.layers import Pick
@@ -152,7 +152,7 @@ async def test_how_long_an_answer_of_prometheus_may_be(
     """As long as the limit; without a header that it would not know."""
     monkeypatch.setattr(monitoring, "MAX_BYTES", 1000)
     api.answers(sent(b"x" * size))
-    server = Monitoring(f"{api.url}//", Static(bearer("secret")), SystemClock(), asker="Test")
+    server = Monitoring(f"{api.url}//", Static(bearer_credential("secret")), SystemClock(), asker="Test")
     assert server.url == api.url
     if fits:
         assert len(await server.get("/a", within_s=60)) == size

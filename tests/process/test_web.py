@@ -16,7 +16,7 @@ from aiohttp import web as server_side
 from tests.kubekit.kube.apiscript import ScriptedApi, reply, scripted_api
 from tests.release.control.test_release_verification import DIGEST, GOOD, checked, config_maps, sent
 
-from kubekit.kube.auth import Static, bearer
+from kubekit.kube.auth import Static, bearer_credential
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access import certs
 from runup.advice.control.update_service import UpdateService
@@ -122,7 +122,7 @@ async def test_authorities_are_those_that_the_file_has_now(tmp_path: Path) -> No
         copy.replace(bundle)
 
     async with over_tls(sent(b"found"), serving) as url:
-        asked = Monitoring(url, Static(bearer("secret")), SystemClock(), asker="Test", ca_file=str(bundle))
+        asked = Monitoring(url, Static(bearer_credential("secret")), SystemClock(), asker="Test", ca_file=str(bundle))
         with pytest.raises(OSError, match=r"certificate authorities .*bundle\.crt cannot be read"):
             await asked.get("/", within_s=60)
         for name, trusted in (("other", False), ("served", True), ("other", False)):
@@ -227,7 +227,7 @@ async def test_what_knows_the_alerts_leads_nobody_inwards(here: ScriptedApi) -> 
     """Its token would be asked for there too; that alerts are not known is said, with why."""
     here.answers(to(f"{here.url}/inward"), sent(b"{}"))
     asked = asyncio.Event()
-    alerts = Alerts(named(here), Static(bearer("secret")), SystemClock(), asked.set)
+    alerts = Alerts(named(here), Static(bearer_credential("secret")), SystemClock(), asked.set)
     running = asyncio.create_task(alerts.run())
     async with asyncio.timeout(90):
         await asked.wait()

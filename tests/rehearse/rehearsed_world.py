@@ -79,7 +79,7 @@ class World:
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 with suppress(NotFound, StopIteration):
-                    served = await self.client.send(discovery.served(obj["apiVersion"]))
+                    served = await self.client.send(discovery.list_kinds(obj["apiVersion"]))
                     found = next((each for each in served if each.kind == obj["kind"]), None)
                     if found is not None:
                         await self.client.send(calls.list_raw(found, limit=1))

@@ -87,7 +87,7 @@ class TokenFile:
             raise ConfigError(f"the token file {self.path} cannot be read: {error.strerror}") from error
         if not token:
             raise ConfigError(f"the token file {self.path} is empty")
-        self._read = (now, bearer(token, f"the token file {self.path}"))
+        self._read = (now, bearer_credential(token, f"the token file {self.path}"))
         return self._read[1]
 
     def refresh(self) -> None:
@@ -95,7 +95,7 @@ class TokenFile:
         self._read = None
 
 
-def bearer(token: str, source: str = "the token") -> Credential:
+def bearer_credential(token: str, source: str = "the token") -> Credential:
     """Returns the credential for a bearer token.
 
     Raises ConfigError, which names the source, if a header cannot hold it.
@@ -110,7 +110,7 @@ def in_header(value: str, source: str) -> str:
     return value
 
 
-def basic(username: str, password: str) -> Credential:
+def basic_credential(username: str, password: str) -> Credential:
     """Returns the credential for a name and a password.
 
     API servers dropped basic authentication in 1.19; proxies in front of them still use it.

@@ -101,36 +101,36 @@ class Cache(Generic[K]):
 
     def put(self, obj: K) -> None:
         """Stores an object that was added or changed."""
-        change = self._put(obj if self.keep is None else self.keep(obj))
+        change = self._store(obj if self.keep is None else self.keep(obj))
         was_undecoded = self._undecoded.pop(key_of(obj), None) is not None
         self.bookmark(obj.metadata.resource_version)
-        self._notify([change])
+        self._notify_changes([change])
         self._notify_state(changed=was_undecoded)
 
     def remove(self, obj: K) -> None:
         """Removes a deleted object; `obj` is its last state, whose resourceVersion is that of its deletion."""
-        self._remove(key_of(obj), obj.metadata.resource_version)
+        self._remove_key(key_of(obj), obj.metadata.resource_version)
 
     def put_undecoded(self, bad: Undecodable) -> None:
         """Records that an object exists but cannot be decoded; for listeners, its earlier state is deleted."""
         key = NamespacedName(bad.namespace, bad.name)
-        old = self._pop(key)
+        old = self._take_out(key)
         known = self._undecoded.get(key)
         changed = known is None or known.problem != bad.problem
         self._undecoded[key] = bad
         self.bookmark(bad.resource_version)
-        self._notify([] if old is None else [("DELETED", old, None)])
+        self._notify_changes([] if old is None else [("DELETED", old, None)])
         self._notify_state(changed=changed)
 
     def remove_undecoded(self, bad: Undecodable) -> None:
         """Removes the record of an object that could not be decoded and is deleted."""
-        self._remove(NamespacedName(bad.namespace, bad.name), bad.resource_version)
+        self._remove_key(NamespacedName(bad.namespace, bad.name), bad.resource_version)
 
-    def _remove(self, key: NamespacedName, resource_version: str) -> None:
-        old = self._pop(key)
+    def _remove_key(self, key: NamespacedName, resource_version: str) -> None:
+        old = self._take_out(key)
         was_undecoded = self._undecoded.pop(key, None) is not None
         self.bookmark(resource_version)
-        self._notify([] if old is None else [("DELETED", old, None)])
+        self._notify_changes([] if old is None else [("DELETED", old, None)])
         self._notify_state(changed=was_undecoded)
 
     def replace(
@@ -145,21 +145,21 @@ class Cache(Generic[K]):
         The objects have been reduced by `keep`. `incomplete` has the reasons why the server says that there may be more
         objects than it lists.
         """
-        changes = self._first(objects) if not self._objects else self._compared(objects)
+        changes = self._store_first_list(objects) if not self._objects else self._store_and_compare(objects)
         self.resource_version = resource_version
         before, self._undecoded = self._undecoded, {NamespacedName(bad.namespace, bad.name): bad for bad in undecoded}
-        self._notify(changes)
+        self._notify_changes(changes)
         changed = before != self._undecoded or incomplete != self.incomplete or not self.synced
         self.synced, self.incomplete = True, incomplete
         self._notify_state(changed=changed)
 
-    def _first(self, objects: Iterable[K]) -> Changes[K]:
+    def _store_first_list(self, objects: Iterable[K]) -> Changes[K]:
         """Stores the list of an empty cache, without a copy of it."""
         for obj in objects:
-            self._put(obj)
+            self._store(obj)
         return _Added(self._objects)
 
-    def _compared(self, objects: Iterable[K]) -> Changes[K]:
+    def _store_and_compare(self, objects: Iterable[K]) -> Changes[K]:
         """Stores a new list and returns its differences from the objects in the cache."""
         changes: list[tuple[Change, K | None, K | None]] = []
         listed_keys: set[NamespacedName] = set()
@@ -168,10 +168,10 @@ class Cache(Generic[K]):
             listed_keys.add(key)
             old = self._objects.get(key)
             # Unchanged objects of a new list are not announced, so that a relist causes no work.
-            if old is None or not _same(old, obj):
-                changes.append(self._put(obj))
+            if old is None or not _is_same_version(old, obj):
+                changes.append(self._store(obj))
         missing = [key for key in self._objects if key not in listed_keys]
-        changes.extend(("DELETED", self._pop(key), None) for key in missing)
+        changes.extend(("DELETED", self._take_out(key), None) for key in missing)
         return changes
 
     def bookmark(self, resource_version: str) -> None:
@@ -194,36 +194,36 @@ class Cache(Generic[K]):
         for listener in tuple(self._state_listeners) if changed else ():
             listener()
 
-    def _put(self, obj: K) -> tuple[Change, K | None, K | None]:
+    def _store(self, obj: K) -> tuple[Change, K | None, K | None]:
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None:
-            self._unfile_all(key, old)
+            self._remove_from_indexes(key, old)
         self._objects[key] = obj
         for name, indexer in self._indexers.items():
             for value in indexer(obj):
                 self._indexes[name].setdefault(value, set()).add(key)
         return ("ADDED" if old is None else "MODIFIED"), old, obj
 
-    def _pop(self, key: NamespacedName) -> K | None:
+    def _take_out(self, key: NamespacedName) -> K | None:
         old = self._objects.pop(key, None)
         if old is not None:
-            self._unfile_all(key, old)
+            self._remove_from_indexes(key, old)
         return old
 
-    def _unfile_all(self, key: NamespacedName, old: K) -> None:
+    def _remove_from_indexes(self, key: NamespacedName, old: K) -> None:
         for name, indexer in self._indexers.items():
             for value in indexer(old):
-                self._unfile(self._indexes[name], value, key)
+                self._remove_from_index(self._indexes[name], value, key)
 
     @staticmethod
-    def _unfile(index: dict[str, set[NamespacedName]], value: str, key: NamespacedName) -> None:
+    def _remove_from_index(index: dict[str, set[NamespacedName]], value: str, key: NamespacedName) -> None:
         keys = index.get(value, set())
         keys.discard(key)
         if not keys:
             index.pop(value, None)
 
-    def _notify(self, changes: Changes[K]) -> None:
+    def _notify_changes(self, changes: Changes[K]) -> None:
         for changes_listener in tuple(self._changes_listeners) if changes else ():
             changes_listener(changes)
         for change, old, new in changes if self._listeners else ():
@@ -245,7 +245,7 @@ class _Added(Generic[K]):
         return (("ADDED", None, obj) for obj in tuple(self._objects.values()))
 
 
-def _same(old: Object, new: Object) -> bool:
+def _is_same_version(old: Object, new: Object) -> bool:
     """Returns whether both are one version of one object; an object recreated under the same name has another uid.
 
     After a restore of etcd the same version of the same object may have another content. A list of another type than

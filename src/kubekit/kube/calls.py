@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.kube.request import Call, Request, segment
+from kubekit.kube.request import Call, Request, path_segment
 
 if TYPE_CHECKING:
     from kubekit.kube.list_pages import Page, UndecodedEvent, WatchEvent
@@ -39,30 +39,30 @@ def path_of(resource: Resource, namespace: str = "", name: str = "", subresource
     """
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
     if resource.namespaced and namespace:
-        root += f"/namespaces/{segment(namespace)}"
+        root += f"/namespaces/{path_segment(namespace)}"
     elif resource.namespaced and name:
         raise ValueError(f"{resource} {name}: a namespace is needed to name one object")
-    parts = (resource.plural, *((segment(name),) if name else ()), *((subresource,) if subresource else ()))
+    parts = (resource.plural, *((path_segment(name),) if name else ()), *((subresource,) if subresource else ()))
     return "/".join((root, *parts))
 
 
 def get(kind: type[K], name: str, namespace: str = "") -> Call[K]:
     """Returns a call that reads one object as a wire type; its DecodeError names the object."""
     resource = resource_of(kind)
-    path = path_of(resource, namespace, _named(name))
+    path = path_of(resource, namespace, _checked_name(name))
 
-    def read(data: bytes) -> K:
+    def decode_object(data: bytes) -> K:
         try:
             return codec.decode(kind, data)
         except codec.DecodeError as error:
             raise codec.DecodeError(f"{resource.kind} {codec.identify_undecodable(data, error)}") from error
 
-    return Call(_read(path, _accept(kind)), read)
+    return Call(_get_request(path, _accept_header(kind)), decode_object)
 
 
 def get_raw(resource: Resource, name: str, namespace: str = "", *, subresource: str = "") -> Call[JSON]:
     """Returns a call that reads one object (or its `status` or `scale`) as a dict."""
-    return Call(_read(path_of(resource, namespace, _named(name), subresource), _JSON), _dict)
+    return Call(_get_request(path_of(resource, namespace, _checked_name(name), subresource), _JSON), _decode_dict)
 
 
 def get_path(path: str, query: Query = ()) -> Call[bytes]:
@@ -89,7 +89,7 @@ def list_page(
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
     from kubekit.kube.list_pages import page_reader
 
-    return Call(_read(path, _accept(kind, "List"), query), page_reader(kind))
+    return Call(_get_request(path, _accept_header(kind, "List"), query), page_reader(kind))
 
 
 def list_raw(
@@ -107,7 +107,7 @@ def list_raw(
     Each item gets the apiVersion and kind that a list omits.
     """
     query = _list_query(label_selector, field_selector, limit, continue_, resource_version)
-    request = _read(path_of(resource, namespace), _JSON, query)
+    request = _get_request(path_of(resource, namespace), _JSON, query)
     from kubekit.kube.list_pages import raw_page
 
     return Call(request, lambda data: raw_page(data, resource))
@@ -139,7 +139,7 @@ def watch(
     )
     from kubekit.kube.list_pages import watch_reader
 
-    request = _read(path_of(resource or resource_of(kind), namespace), _accept(kind), query)
+    request = _get_request(path_of(resource or resource_of(kind), namespace), _accept_header(kind), query)
     return Call(request, watch_reader(kind, request))
 
 
@@ -154,9 +154,9 @@ def create(
     name: str = "",
 ) -> Call[JSON]:
     """Returns a call that creates `obj` in its metadata.namespace, or posts it to `subresource` of `name`."""
-    path = path_of(resource, _metadata(obj, "namespace"), name, subresource)
+    path = path_of(resource, _metadata_field(obj, "namespace"), name, subresource)
     query = _write_query(dry_run, field_validation, field_manager)
-    return Call(_write("POST", path, _JSON, obj, query), _dict)
+    return Call(_write_request("POST", path, _JSON, obj, query), _decode_dict)
 
 
 def replace(
@@ -170,7 +170,7 @@ def replace(
 ) -> Call[JSON]:
     """Returns a call that replaces an object by `obj`, whose resourceVersion, if set, must be the current one."""
     query = _write_query(dry_run, field_validation, field_manager)
-    return Call(_write("PUT", _path_of_object(resource, obj, subresource), _JSON, obj, query), _dict)
+    return Call(_write_request("PUT", _path_of_object(resource, obj, subresource), _JSON, obj, query), _decode_dict)
 
 
 def apply(
@@ -195,7 +195,7 @@ def apply(
         *_write_query(dry_run, field_validation, ""),
     )
     path = _path_of_object(resource, obj, subresource)
-    return Call(_write("PATCH", path, APPLY, {**identity, **obj}, query), _dict)
+    return Call(_write_request("PATCH", path, APPLY, {**identity, **obj}, query), _decode_dict)
 
 
 def merge_patch(
@@ -211,7 +211,7 @@ def merge_patch(
 ) -> Call[JSON]:
     """Returns a call for a JSON merge patch (RFC 7386): null removes a field, lists are replaced as a whole."""
     query = _write_query(dry_run, field_validation, field_manager)
-    return _patch(MERGE_PATCH, path_of(resource, namespace, _named(name), subresource), patch, query)
+    return _patch_call(MERGE_PATCH, path_of(resource, namespace, _checked_name(name), subresource), patch, query)
 
 
 def json_patch(
@@ -227,7 +227,7 @@ def json_patch(
 ) -> Call[JSON]:
     """Returns a call for a JSON patch (RFC 6902): its operations are applied in order, all or none."""
     query = _write_query(dry_run, field_validation, field_manager)
-    return _patch(JSON_PATCH, path_of(resource, namespace, _named(name), subresource), list(patch), query)
+    return _patch_call(JSON_PATCH, path_of(resource, namespace, _checked_name(name), subresource), list(patch), query)
 
 
 def delete(
@@ -250,43 +250,47 @@ def delete(
     options |= {"preconditions": expected} if expected else {}
     options |= {"gracePeriodSeconds": grace_period_s} if grace_period_s is not None else {}
     options |= {"dryRun": ["All"]} if dry_run else {}
-    return Call(_write("DELETE", path_of(resource, namespace, _named(name)), _JSON, options), _dict)
+    return Call(
+        _write_request("DELETE", path_of(resource, namespace, _checked_name(name)), _JSON, options), _decode_dict
+    )
 
 
-def accepting(kind: type[Object], headers: Query) -> Query:
+def with_accept_for(kind: type[Object], headers: Query) -> Query:
     """Returns `headers` with an Accept that requests as much of an object as `kind` holds."""
-    return (("Accept", _accept(kind)), *(pair for pair in headers if pair[0] != "Accept"))
+    return (("Accept", _accept_header(kind)), *(pair for pair in headers if pair[0] != "Accept"))
 
 
-def _named(name: str) -> str:
+def _checked_name(name: str) -> str:
     # An empty name would give the path of the whole collection.
-    segment(name)
+    path_segment(name)
     return name
 
 
-def _metadata(obj: JSON, field: str) -> str:
+def _metadata_field(obj: JSON, field: str) -> str:
     return str(obj.get("metadata", {}).get(field, ""))
 
 
 def _path_of_object(resource: Resource, obj: JSON, subresource: str) -> str:
-    return path_of(resource, _metadata(obj, "namespace"), _named(_metadata(obj, "name")), subresource)
+    return path_of(
+        resource, _metadata_field(obj, "namespace"), _checked_name(_metadata_field(obj, "name")), subresource
+    )
 
 
-def _accept(kind: type[Object], list_: str = "") -> str:
+def _accept_header(kind: type[Object], list_: str = "") -> str:
     return _METADATA_OF.format(list=list_) if kind is Object or kind.metadata_alone else _JSON
 
 
-def _read(path: str, accept: str, query: Query = ()) -> Request:
+def _get_request(path: str, accept: str, query: Query = ()) -> Request:
     return Request("GET", path, query, (("Accept", accept),))
 
 
-def _write(method: str, path: str, content_type: str, body: Any, query: Query = ()) -> Request:
+def _write_request(method: str, path: str, content_type: str, body: Any, query: Query = ()) -> Request:
     headers = (("Accept", _JSON), ("Content-Type", content_type))
     return Request(method, path, query, headers, codec.encode(body))
 
 
-def _patch(content_type: str, path: str, patch: Any, query: Query) -> Call[JSON]:
-    return Call(_write("PATCH", path, content_type, patch, query), _dict)
+def _patch_call(content_type: str, path: str, patch: Any, query: Query) -> Call[JSON]:
+    return Call(_write_request("PATCH", path, content_type, patch, query), _decode_dict)
 
 
 def _list_query(label_selector: str, field_selector: str, limit: int, continue_: str, resource_version: str) -> Query:
@@ -310,5 +314,5 @@ def _write_query(dry_run: bool, field_validation: str, field_manager: str) -> Qu
     return tuple((key, value) for key, value in values if value)
 
 
-def _dict(data: bytes) -> JSON:
+def _decode_dict(data: bytes) -> JSON:
     return codec.decode(dict[str, Any], data)

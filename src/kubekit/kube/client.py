@@ -26,9 +26,9 @@ from kubekit.kube.errors import Gone, Unreachable
 from kubekit.kube.line_splitter import Lines
 from kubekit.kube.list_pages import Listing, Page, early_token
 from kubekit.kube.request import Call, Request
-from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
+from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
 from kubekit.kube.tls import context_for
-from kubekit.kube.warnings import incompleteness
+from kubekit.kube.warnings import reasons_incomplete
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Object)
@@ -78,10 +78,10 @@ class Client:
 
         Raises ApiError, Transient, ConfigError or codec.DecodeError.
         """
-        response = await self._answer(call.request, self._timeouts.answer_s)
+        response = await self._successful_answer(call.request, self._timeouts.answer_s)
         if warned is not None:
             warned(response.headers.getall("Warning", []))
-        return call.decode(await self._read(response))
+        return call.decode(await self._read_body(response))
 
     async def list_all(
         self,
@@ -118,7 +118,7 @@ class Client:
         soon as its token is known, mostly before the objects of the current one are decoded.
         """
 
-        def asked(token: str, limit: int = PAGE_SIZE) -> _Asked[K]:
+        def page_call(token: str, limit: int = PAGE_SIZE) -> _Asked[K]:
             call = calls.list_page(
                 kind,
                 namespace,
@@ -133,7 +133,7 @@ class Client:
         items: list[K] = []
         undecoded: list[Undecodable] = []
         warnings: list[str] = []
-        next_page = asked("")
+        next_page = page_call("")
         try:
             while True:
                 try:
@@ -141,20 +141,20 @@ class Client:
                 except Gone:
                     if not next_page.token:
                         raise
-                    items, undecoded, next_page = [], [], asked("", 0)
+                    items, undecoded, next_page = [], [], page_call("", 0)
                     continue
                 decode = next_page.call.decode
                 if token := early_token(body):
-                    next_page = asked(token)
+                    next_page = page_call(token)
                     # One turn of the event loop, so that the request is sent before decoding blocks.
                     await asyncio.sleep(0)
                 page = decode(body)
                 items.extend(map(keep, page.items) if keep else page.items)
                 undecoded.extend(page.undecoded)
                 if not page.continue_:
-                    return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
+                    return Listing(items, page.resource_version, tuple(undecoded), reasons_incomplete(warnings))
                 if not token:
-                    next_page = asked(page.continue_)
+                    next_page = page_call(page.continue_)
                 del body, page
         finally:
             next_page.body.cancel()
@@ -168,48 +168,52 @@ class Client:
         incomplete last line is dropped. Raises what `send` raises, and Unreachable if the connection breaks, or is
         silent for longer than `timeout_s` (and a little).
         """
-        response = await self._answer(call.request, timeout_s + WATCH_GRACE_S)
+        response = await self._successful_answer(call.request, timeout_s + WATCH_GRACE_S)
         if opened is not None:
             opened(response.headers.getall("Warning", []))
         lines = Lines()
         try:
-            async with aclosing(_chunks(response)) as chunks:
+            async with aclosing(_body_chunks(response)) as chunks:
                 async for chunk in chunks:
                     for line in lines.feed(chunk):
                         yield call.decode(line)
         except (aiohttp.ClientError, OSError) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable_error(error) from error
         finally:
             response.close()
 
-    async def _answer(self, request: Request, silence_s: float) -> aiohttp.ClientResponse:
+    async def _successful_answer(self, request: Request, silence_s: float) -> aiohttp.ClientResponse:
         """Sends the request, repeating it as `Attempts` decides, and returns the successful answer."""
         attempts = Attempts(request)
         while True:
-            response = await self._attempt(request, attempts, silence_s)
+            response = await self._send_with_credential(request, attempts, silence_s)
             if response.status < 300:
                 return response
-            body = await self._read(response)
+            body = await self._read_body(response)
             again = attempts.refused(response.status, response.headers, body)
             if again.refresh:
                 self.config.auth.refresh()
             if again.wait_s > 0:
                 await self._clock.sleep(again.wait_s)
 
-    async def _attempt(self, request: Request, attempts: Attempts, silence_s: float) -> aiohttp.ClientResponse:
+    async def _send_with_credential(
+        self, request: Request, attempts: Attempts, silence_s: float
+    ) -> aiohttp.ClientResponse:
         credential = await self._credential()
         while True:
             try:
-                return await self._send(request, credential, silence_s)
+                return await self._send_on_session(request, credential, silence_s)
             except (aiohttp.ClientError, OSError) as error:
                 # Both mean that the server closed the connection before it answered, as it does with an idle one.
                 # aiohttp repeats some methods once by itself, but no PATCH, which is most of what we write.
                 hung_up = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
                 if not attempts.dropped(reused=hung_up):
-                    raise self._unreachable(error) from error
+                    raise self._unreachable_error(error) from error
 
-    async def _send(self, request: Request, credential: Credential, silence_s: float) -> aiohttp.ClientResponse:
-        session = await self._connected(credential)
+    async def _send_on_session(
+        self, request: Request, credential: Credential, silence_s: float
+    ) -> aiohttp.ClientResponse:
+        session = await self._session_for(credential)
         return await session.request(
             request.method,
             URL(self.config.server + request.target, encoded=True),
@@ -221,12 +225,12 @@ class Client:
             timeout=aiohttp.ClientTimeout(total=None, connect=self._timeouts.connect_s, sock_read=silence_s),
         )
 
-    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         try:
             async with response:
                 return await response.read()
         except (aiohttp.ClientError, OSError) as error:
-            raise self._unreachable(error) from error
+            raise self._unreachable_error(error) from error
 
     async def _credential(self) -> Credential:
         async with self._credentials:
@@ -234,7 +238,7 @@ class Client:
             cached = self.config.auth.cached(now)
             return cached if cached is not None else await asyncio.to_thread(self.config.auth.credential, now)
 
-    async def _connected(self, credential: Credential) -> aiohttp.ClientSession:
+    async def _session_for(self, credential: Credential) -> aiohttp.ClientSession:
         """Returns the session, a new one if the client certificate has changed."""
         if self._session is not None and self._session_cert != credential.client_cert:
             await self.close()
@@ -246,11 +250,11 @@ class Client:
             self._session_cert = credential.client_cert
         return self._session
 
-    def _unreachable(self, error: BaseException) -> Unreachable:
+    def _unreachable_error(self, error: BaseException) -> Unreachable:
         cause = error.certificate_error if isinstance(error, aiohttp.ClientConnectorCertificateError) else error
         if isinstance(cause, aiohttp.ClientConnectorError):
             cause = cause.os_error
-        return unreachable(self.config, cause)
+        return unreachable_error(self.config, cause)
 
 
 class _Asked(Generic[K]):
@@ -263,6 +267,6 @@ class _Asked(Generic[K]):
         self.body.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
-async def _chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
+async def _body_chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     async for chunk in response.content.iter_any():
         yield chunk

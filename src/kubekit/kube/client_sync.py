@@ -25,7 +25,7 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ConfigError, Gone
 from kubekit.kube.request import Call, Request
-from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable
+from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
 from kubekit.kube.tls import context_for
 
 if TYPE_CHECKING:
@@ -84,13 +84,13 @@ class SyncClient:
 
     def send(self, call: Call[T]) -> T:
         """Sends `call` and returns its decoded answer. Raises ApiError, Transient, ConfigError or codec.DecodeError."""
-        return self._warned(call)[0]
+        return self._send_with_warnings(call)[0]
 
-    def _warned(self, call: Call[T]) -> tuple[T, list[str]]:
+    def _send_with_warnings(self, call: Call[T]) -> tuple[T, list[str]]:
         """Returns the decoded answer and its Warning headers."""
-        response = self._answer(call.request)
+        response = self._successful_answer(call.request)
         warnings = response.headers.get_all("Warning")
-        return call.decode(self._read(response)), warnings
+        return call.decode(self._read_body(response)), warnings
 
     def list_all(
         self, kind: type[K], namespace: str = "", *, label_selector: str = "", field_selector: str = ""
@@ -115,7 +115,7 @@ class SyncClient:
 
         Reads page by page, and starts again if the list expired in between.
         """
-        return self._listing(
+        return self._list_all_pages(
             lambda limit, token: calls.list_page(
                 kind,
                 namespace,
@@ -129,16 +129,16 @@ class SyncClient:
 
     def listing_raw(self, resource: Resource, namespace: str = "", *, label_selector: str = "") -> Listing[JSON]:
         """Returns all objects of `resource` as dicts, and why there may be others; page by page, as `listing` does."""
-        return self._listing(
+        return self._list_all_pages(
             lambda limit, token: calls.list_raw(
                 resource, namespace, label_selector=label_selector, limit=limit, continue_=token
             )
         )
 
-    def _listing(self, page_of: Callable[[int, str], Call[Page[P]]]) -> Listing[P]:
+    def _list_all_pages(self, page_of: Callable[[int, str], Call[Page[P]]]) -> Listing[P]:
         # Imported here because most commands read single objects only.
         from kubekit.kube.list_pages import Listing
-        from kubekit.kube.warnings import incompleteness
+        from kubekit.kube.warnings import reasons_incomplete
 
         items: list[P] = []
         undecoded: list[Undecodable] = []
@@ -146,7 +146,7 @@ class SyncClient:
         token, limit = "", 500
         while True:
             try:
-                page, warned = self._warned(page_of(limit, token))
+                page, warned = self._send_with_warnings(page_of(limit, token))
             except Gone:
                 if not token:
                     raise
@@ -158,7 +158,7 @@ class SyncClient:
             undecoded.extend(page.undecoded)
             token = page.continue_
             if not token:
-                return Listing(items, page.resource_version, tuple(undecoded), incompleteness(warnings))
+                return Listing(items, page.resource_version, tuple(undecoded), reasons_incomplete(warnings))
 
     def watch(
         self,
@@ -185,12 +185,12 @@ class SyncClient:
             field_selector=field_selector,
             timeout_seconds=timeout_seconds,
         )
-        for event in self._lines(call, timeout_seconds + _WATCH_GRACE_S):
+        for event in self._stream_lines(call, timeout_seconds + _WATCH_GRACE_S):
             if isinstance(event, UndecodedEvent):
                 raise DecodeError(f"{resource_of(kind).kind} {event.object}")
             yield event
 
-    def _lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
+    def _stream_lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
         from kubekit.kube.line_splitter import Lines
 
         # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
@@ -201,23 +201,23 @@ class SyncClient:
             clock=self._clock,
         )
         with watching:
-            response, lines = watching._answer(call.request), Lines()
+            response, lines = watching._successful_answer(call.request), Lines()
             try:
                 while chunk := response.read1():
                     for line in lines.feed(chunk):
                         yield call.decode(line)
             except OSError as error:
-                raise unreachable(self.config, error) from error
+                raise unreachable_error(self.config, error) from error
 
-    def _answer(self, request: Request) -> Answer:
+    def _successful_answer(self, request: Request) -> Answer:
         """Sends the request, repeating it as `Attempts` decides, and returns the successful answer."""
         attempts = Attempts(request)
         while True:
-            response = self._attempt(request, attempts)
+            response = self._send_with_credential(request, attempts)
             self._compare_clocks(response.headers.get("Date"))
             if response.status < 300:
                 return response
-            body = self._read(response)
+            body = self._read_body(response)
             again = attempts.refused(response.status, dict(response.headers.items()), body)
             if again.refresh:
                 self.config.auth.refresh()
@@ -228,39 +228,39 @@ class SyncClient:
             ahead = http_date.parse_http_date(date) - self._clock.now()
             self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
 
-    def _attempt(self, request: Request, attempts: Attempts) -> Answer:
+    def _send_with_credential(self, request: Request, attempts: Attempts) -> Answer:
         credential = self.config.auth.credential(self._clock.now())
         while True:
             reused = self._connection is not None
             try:
-                return self._send(request, credential)
+                return self._send_on_connection(request, credential)
             except OSError as error:
                 self.close()
                 # A request that timed out is not repeated: the server may still be processing it.
                 if isinstance(error, TimeoutError) or not attempts.dropped(reused=reused):
-                    raise unreachable(self.config, error) from error
+                    raise unreachable_error(self.config, error) from error
 
-    def _send(self, request: Request, credential: Credential) -> Answer:
+    def _send_on_connection(self, request: Request, credential: Credential) -> Answer:
         headers = headers_of(request, self.config, credential, self._user_agent)
         try:
-            connection = self._connected(credential)
+            connection = self._connection_for(credential)
             return connection.send(request.method, self.config.url.path + request.target, headers, request.body)
         except OSError:
             raise  # a certificate that is not trusted is a ValueError too
         except ValueError as error:
             raise ConfigError(f"{self.config.server} cannot be asked: {error}") from error
 
-    def _read(self, response: Answer) -> bytes:
+    def _read_body(self, response: Answer) -> bytes:
         try:
             body = response.read()
         except OSError as error:
             self.close()
-            raise unreachable(self.config, error) from error
+            raise unreachable_error(self.config, error) from error
         if response.will_close:
             self.close()
         return body
 
-    def _connected(self, credential: Credential) -> Connection:
+    def _connection_for(self, credential: Credential) -> Connection:
         """Returns the connection, a new one if it was closed or the client certificate has changed."""
         if self._tls is None or self._tls[0].client_cert != credential.client_cert:
             self.close()

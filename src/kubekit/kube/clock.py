@@ -125,20 +125,20 @@ class ManualClock(Clock):
     def jump(self, seconds: float) -> None:
         """Moves the time at once, and marks all due sleepers as woken; for code without an event loop."""
         target = self._elapsed + seconds
-        while (due := self._pop(target)) is not None:
+        while (due := self._next_sleeper(target)) is not None:
             due[1].set_result(None)
         self._elapsed = target
 
     async def advance(self, seconds: float) -> None:
         """Moves the time by `seconds`, waking sleepers in order and letting each run (see the class)."""
         target = self._elapsed + seconds
-        await self._settle()
-        while (due := self._pop(target)) is not None:
+        await self._let_tasks_run()
+        while (due := self._next_sleeper(target)) is not None:
             self._elapsed = max(self._elapsed, due[0])
             due[1].set_result(None)
-            await self._settle()
+            await self._let_tasks_run()
         self._elapsed = target
-        await self._settle()
+        await self._let_tasks_run()
 
     @property
     def sleeping(self) -> tuple[float, ...]:
@@ -162,21 +162,21 @@ class ManualClock(Clock):
         finally:
             self._watchers.remove(changed)
 
-    def _pop(self, until: float) -> tuple[float, asyncio.Future[None]] | None:
+    def _next_sleeper(self, until: float) -> tuple[float, asyncio.Future[None]] | None:
         while self._sleepers and self._sleepers[0][0] <= until:
             at, _, woken = heapq.heappop(self._sleepers)
             if not woken.done():
                 return at, woken
         return None
 
-    async def _settle(self) -> None:
+    async def _let_tasks_run(self) -> None:
         import asyncio
 
         for _ in range(_TURNS):
             await asyncio.sleep(0)
 
 
-async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
+async def run_within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T]) -> T:
     """Returns the result of `work`. Raises TimeoutError after `seconds` of `clock`, and cancels `work` then."""
     import asyncio
 

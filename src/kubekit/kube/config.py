@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.kube.auth import Auth, Static, TokenFile, basic, bearer, in_header
+from kubekit.kube.auth import Auth, Static, TokenFile, basic_credential, bearer_credential, in_header
 from kubekit.kube.errors import ConfigError
 from kubekit.kube.kubeconfig import Cluster, From, Kubeconfig, Place, User, load_files
 from kubekit.kube.request import ServerURL, server_url
@@ -78,19 +78,19 @@ def load(
     the service account files of a pod. `context` selects another context than the current one.
     """
     environ = os.environ if environ is None else environ
-    merged = _files(kubeconfig, environ)
+    merged = _kubeconfig_files(kubeconfig, environ)
     if merged:
         return _of_context(merged, context or merged.current_context)
     if context:
         raise ConfigError(f'context "{context}" does not exist', reason="ContextMissing")
-    if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and _exists(service_account, "token"):
+    if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and _has_file(service_account, "token"):
         return in_cluster(environ, service_account)
     raise ConfigError(MISSING, reason="KubeconfigMissing")
 
 
 def context_names(kubeconfig: str | None = None, *, environ: Mapping[str, str] | None = None) -> list[str]:
     """Returns the contexts that `load` could select, sorted. Raises ConfigError."""
-    return sorted(_files(kubeconfig, os.environ if environ is None else environ).contexts)
+    return sorted(_kubeconfig_files(kubeconfig, os.environ if environ is None else environ).contexts)
 
 
 def in_cluster(environ: Mapping[str, str], service_account: Place = SERVICE_ACCOUNT) -> ClusterConfig:
@@ -99,15 +99,15 @@ def in_cluster(environ: Mapping[str, str], service_account: Place = SERVICE_ACCO
     path_in_volume = From(os.fspath(service_account)).path
     return ClusterConfig(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        ca_data=_file(path_in_volume("ca.crt")),
+        ca_data=_read_file(path_in_volume("ca.crt")),
         auth=TokenFile(path_in_volume("token")),
-        namespace=_file(path_in_volume("namespace")).decode().strip()
-        if _exists(service_account, "namespace")
+        namespace=_read_file(path_in_volume("namespace")).decode().strip()
+        if _has_file(service_account, "namespace")
         else "default",
     )
 
 
-def _files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kubeconfig:
+def _kubeconfig_files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kubeconfig:
     if kubeconfig is not None:
         return load_files([kubeconfig], required=True)
     listed = [part for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -131,37 +131,37 @@ def _of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
         raise ConfigError(f'context "{name}" names the user "{context.user}", which does not exist')
     cluster, cluster_from = cluster_entry
     user, user_from = merged.users.get(context.user, (User(), cluster_from))
-    return _config(name, context.namespace, cluster, cluster_from, user, user_from)
+    return _cluster_config(name, context.namespace, cluster, cluster_from, user, user_from)
 
 
-def _config(
+def _cluster_config(
     name: str, namespace: str, cluster: Cluster, cluster_from: From, user: User, user_from: From
 ) -> ClusterConfig:
     if cluster.proxy_url:
         raise ConfigError(f'context "{name}": proxy-url is not supported; remove it, or reach the server directly')
-    ca_data = _bytes(cluster.certificate_authority_data, cluster.certificate_authority, cluster_from)
-    client_cert = _bytes(user.client_certificate_data, user.client_certificate, user_from)
-    client_key = _bytes(user.client_key_data, user.client_key, user_from)
+    ca_data = _certificate_bytes(cluster.certificate_authority_data, cluster.certificate_authority, cluster_from)
+    client_cert = _certificate_bytes(user.client_certificate_data, user.client_certificate, user_from)
+    client_key = _certificate_bytes(user.client_key_data, user.client_key, user_from)
     if bool(client_cert) != bool(client_key):
         raise ConfigError(f'context "{name}": a client certificate and its key must be given together')
     # client-go rejects this combination as well.
     if cluster.insecure_skip_tls_verify and ca_data:
         raise ConfigError(f'context "{name}": insecure-skip-tls-verify and certificate-authority exclude each other')
     return ClusterConfig(
-        server=_server(cluster.server, name, tls=bool(ca_data or client_cert)),
+        server=_server_address(cluster.server, name, tls=bool(ca_data or client_cert)),
         ca_data=ca_data,
         insecure=cluster.insecure_skip_tls_verify,
         tls_server_name=cluster.tls_server_name,
         client_cert=client_cert,
         client_key=client_key,
-        auth=_auth(user, user_from, _cluster_info(cluster, ca_data)),
-        headers=_impersonation(user),
+        auth=_auth_of(user, user_from, _cluster_info(cluster, ca_data)),
+        headers=_impersonation_headers(user),
         namespace=namespace or "default",
         context=name,
     )
 
 
-def _server(server: str, name: str, *, tls: bool) -> str:
+def _server_address(server: str, name: str, *, tls: bool) -> str:
     if not server:
         raise ConfigError(f'context "{name}": its cluster has no server')
     # client-go's rule for a bare host:port.
@@ -176,22 +176,22 @@ def _server(server: str, name: str, *, tls: bool) -> str:
     return url.rstrip("/")
 
 
-def _auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
+def _auth_of(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
     if user.auth_provider is not None:
         raise ConfigError("auth-provider was removed from Kubernetes in 1.26; use a credential plugin (exec) instead")
     # client-go's order: tokenFile before a static token, a plugin only if there is neither.
     if user.token_file:
         return TokenFile(origin.path(user.token_file))
     if user.token:
-        return Static(bearer(user.token, "the kubeconfig's token"))
+        return Static(bearer_credential(user.token, "the kubeconfig's token"))
     if user.username:
-        return Static(basic(user.username, user.password))
+        return Static(basic_credential(user.username, user.password))
     if user.exec is not None:
-        return _plugin(user, origin, cluster_info)
+        return _plugin_auth(user, origin, cluster_info)
     return Static()
 
 
-def _plugin(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
+def _plugin_auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
     from msgspec.structs import replace
 
     from kubekit.kube.exec_plugin import ExecPlugin, exec_spec
@@ -214,7 +214,7 @@ def _cluster_info(cluster: Cluster, ca_data: bytes) -> Mapping[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
+def _impersonation_headers(user: User) -> tuple[tuple[str, str], ...]:
     if not user.as_:
         if user.as_uid or user.as_groups or user.as_user_extra:
             raise ConfigError("impersonating a group, uid or extra needs a user name (as) too")
@@ -230,21 +230,21 @@ def _impersonation(user: User) -> tuple[tuple[str, str], ...]:
     return headers
 
 
-def _bytes(data: str, path: str, origin: From) -> bytes:
+def _certificate_bytes(data: str, path: str, origin: From) -> bytes:
     if data:
         try:
             return binascii.a2b_base64(data, strict_mode=True)
         except (binascii.Error, ValueError) as error:
             raise ConfigError(f"certificate data in the kubeconfig is not base64: {error}") from error
-    return _file(origin.path(path)) if path else b""
+    return _read_file(origin.path(path)) if path else b""
 
 
-def _file(path: str) -> bytes:
+def _read_file(path: str) -> bytes:
     try:
         return contents(path)
     except OSError as error:
         raise ConfigError(f"unable to read {path}: {(error.strerror or str(error)).lower()}") from error
 
 
-def _exists(folder: Place, name: str) -> bool:
+def _has_file(folder: Place, name: str) -> bool:
     return os.path.exists(From(os.fspath(folder)).path(name))  # noqa: PTH110

@@ -16,7 +16,7 @@ def group_version(api_version: str) -> tuple[str, str]:
     return (group, version) if slash else ("", group)
 
 
-def served(api_version: str) -> Call[tuple[Resource, ...]]:
+def list_kinds(api_version: str) -> Call[tuple[Resource, ...]]:
     """Returns a call that reads the kinds of `api_version`, without subresources.
 
     NotFound means that the server does not know the group or version.
@@ -24,10 +24,10 @@ def served(api_version: str) -> Call[tuple[Resource, ...]]:
     group, version = group_version(api_version)
     path = f"/apis/{api_version}" if group else f"/api/{version}"
     request = calls.get_path(path).request
-    return Call(request, lambda data: _resources(data, group, version))
+    return Call(request, lambda data: _decode_resources(data, group, version))
 
 
-def _resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:
+def _decode_resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:
     listed = codec.decode(dict[str, Any], data).get("resources")
     return tuple(
         Resource(group, version, str(item["kind"]), str(item["name"]), bool(item.get("namespaced")))

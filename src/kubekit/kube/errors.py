@@ -194,15 +194,15 @@ def _retry_after_s(status: Status, header: str) -> float | None:
 
 
 def _status_of(code: int, body: bytes) -> Status:
-    document = _document(body)
+    document = _status_document(body)
     if document.get("kind") == "Status" and document.get("status") != "Success":
         status = codec.convert(Status, {"code": code, **document})
-        return status if status.message else codec.convert(Status, {**document, "message": _generic(code, b"")})
+        return status if status.message else codec.convert(Status, {**document, "message": _generic_message(code, b"")})
     reason = _BY_CODE.get(code, ("Unknown", ""))[0]
-    return Status(status="Failure", code=code, reason=reason, message=_generic(code, body))
+    return Status(status="Failure", code=code, reason=reason, message=_generic_message(code, body))
 
 
-def _document(body: bytes) -> dict[str, Any]:
+def _status_document(body: bytes) -> dict[str, Any]:
     try:
         document = codec.decode(dict[str, Any], body)
         codec.convert(Status, document)
@@ -211,7 +211,7 @@ def _document(body: bytes) -> dict[str, Any]:
     return document
 
 
-def _generic(code: int, body: bytes) -> str:
+def _generic_message(code: int, body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
     meaning = _BY_CODE.get(code, ("", f"the server answered with the status code {code}"))[1]
     short = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "..."

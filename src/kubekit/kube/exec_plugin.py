@@ -77,7 +77,7 @@ class ExecPlugin:
         status = self._status
         if status is None or (status.expiration_timestamp is not None and now >= status.expiration_timestamp):
             return None
-        return _credential(status)
+        return _credential_of(status)
 
     def credential(self, now: datetime) -> Credential:
         """Returns the credential (`Auth.credential`), running the plugin if needed.
@@ -86,8 +86,8 @@ class ExecPlugin:
         """
         if (cached := self.cached(now)) is not None:
             return cached
-        self._status = read_credential(self.spec, _run(self.spec))
-        return _credential(self._status)
+        self._status = read_credential(self.spec, _run_plugin(self.spec))
+        return _credential_of(self._status)
 
     def refresh(self) -> None:
         """Drops the cached credential (`Auth.refresh`)."""
@@ -115,7 +115,7 @@ def read_credential(spec: ExecSpec, output: bytes) -> ExecCredentialStatus:
     return status
 
 
-def _credential(status: ExecCredentialStatus) -> Credential:
+def _credential_of(status: ExecCredentialStatus) -> Credential:
     return Credential(
         authorization=f"Bearer {status.token}" if status.token else "",
         client_cert=status.client_certificate_data.encode(),
@@ -123,17 +123,17 @@ def _credential(status: ExecCredentialStatus) -> Credential:
     )
 
 
-def _interactive(spec: ExecSpec) -> bool:
+def _is_interactive(spec: ExecSpec) -> bool:
     terminal = sys.stdin is not None and sys.stdin.isatty()
     if spec.interactive_mode == "Always" and not terminal:
         raise ConfigError(f"the credential plugin {spec.command} asks questions, and standard input is not a terminal")
     return spec.interactive_mode != "Never" and terminal
 
 
-def _run(spec: ExecSpec) -> bytes:
+def _run_plugin(spec: ExecSpec) -> bytes:
     import subprocess
 
-    interactive = _interactive(spec)
+    interactive = _is_interactive(spec)
     environment = {**os.environ, **dict(spec.env), "KUBERNETES_EXEC_INFO": spec.info(interactive=interactive)}
     try:
         # The plugin inherits stderr, because it prints its prompts and errors there.

@@ -146,7 +146,7 @@ def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
     clusters: dict[str, tuple[Cluster, From]] = {}
     users: dict[str, tuple[User, From]] = {}
     for path in paths:
-        file = _read(path, required=required)
+        file = _read_kubeconfig(path, required=required)
         working_directory = "" if os.path.isabs(path) else os.getcwd()  # noqa: PTH109, PTH117
         origin = From(os.path.dirname(From(working_directory).path(path)))  # noqa: PTH120
         current = current or file.current_context
@@ -156,7 +156,7 @@ def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
     return Kubeconfig(current, contexts, clusters, users)
 
 
-def _read(path: str, *, required: bool) -> _File:
+def _read_kubeconfig(path: str, *, required: bool) -> _File:
     # Imported here, so that importing a client does not load YAML.
     from kubekit.lang import yaml
 

@@ -23,7 +23,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease, LeaseSpec
 from kubekit.kube import calls
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock, within
+from kubekit.kube.clock import Clock, run_within
 from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.list_pages import WatchEvent
 
@@ -99,16 +99,16 @@ class LeaderElector:
         finally:
             self.leading = False
             self._on_stopped()
-            await self._release()
+            await self._release_lease()
 
     async def _acquire(self) -> None:
-        while not await self._try(self._renew_deadline_s):
+        while not await self._try_to_acquire(self._renew_deadline_s):
             # client-go's jitter of 1.2, so that waiting processes do not ask at the same time.
             await self._clock.sleep(self._pause_s() * (1 + 1.2 * self._rand()))
 
     async def _until_lost(self) -> str:
         """Renews and watches the lease until either says that it is lost, and returns the reason."""
-        tasks = [asyncio.create_task(self._renew()), asyncio.create_task(self._overtaken())]
+        tasks = [asyncio.create_task(self._keep_renewing()), asyncio.create_task(self._wait_until_overtaken())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             return next(task for task in tasks if task in done).result()
@@ -117,7 +117,7 @@ class LeaderElector:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _overtaken(self) -> str:
+    async def _wait_until_overtaken(self) -> str:
         """Watches the lease until somebody else holds it, and returns who. Without a right to watch, it never ends."""
         call = calls.watch(
             Lease,
@@ -137,7 +137,7 @@ class LeaderElector:
                                 return f"{holder} holds it"
             await self._clock.sleep(self._retry_period_s)
 
-    async def _renew(self) -> str:
+    async def _keep_renewing(self) -> str:
         """Renews the lease until that fails, and returns the reason."""
         deadline = self._clock.monotonic() + self._renew_deadline_s
         while (remaining_s := deadline - self._clock.monotonic()) > 0:
@@ -146,7 +146,7 @@ class LeaderElector:
             attempted_at = self._clock.monotonic()
             if attempted_at >= deadline:
                 break  # what the attempt before it ran into says more than that there was no time for another
-            if await self._try(deadline - attempted_at):
+            if await self._try_to_acquire(deadline - attempted_at):
                 deadline = attempted_at + self._renew_deadline_s
             elif self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
                 # Stops at once: otherwise there would be two leaders.
@@ -160,11 +160,11 @@ class LeaderElector:
         """
         return self._retry_period_s * (AFTER_TROUBLE if self._trouble else 1)
 
-    async def _try(self, within_s: float) -> bool:
+    async def _try_to_acquire(self, within_s: float) -> bool:
         """Takes or renews the lease if it is free, its own or expired; returns False if it cannot within `within_s`."""
         self._trouble = ""
         try:
-            return await within(self._clock, within_s, self._take_or_renew())
+            return await run_within(self._clock, within_s, self._take_or_renew())
         except (KubeError, codec.DecodeError, TimeoutError) as error:
             self._trouble = str(error)
             return False
@@ -173,27 +173,27 @@ class LeaderElector:
         try:
             lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
         except NotFound:
-            return await self._create()
-        self._observe(lease.spec)
+            return await self._create_lease()
+        self._observe_spec(lease.spec)
         holder = lease.spec.holder_identity
-        if holder not in {"", self._identity} and not self._expired(lease.spec):
+        if holder not in {"", self._identity} and not self._has_expired(lease.spec):
             return False
         now = self._clock.now()
         held = holder == self._identity
-        spec = self._spec(
+        spec = self._lease_spec(
             now,
             acquired=lease.spec.acquire_time or now if held else now,
             transitions=min(lease.spec.lease_transitions + (0 if held else 1), MOST_TRANSITIONS),
         )
-        return await self._write(lease, spec)
+        return await self._write_lease(lease, spec)
 
-    async def _create(self) -> bool:
+    async def _create_lease(self) -> bool:
         now = self._clock.now()
         body = {
             "apiVersion": _LEASES.api_version,
             "kind": _LEASES.kind,
-            "metadata": {"name": self._name, "namespace": self._namespace, **self._annotated()},
-            "spec": self._spec(now, acquired=now, transitions=0),
+            "metadata": {"name": self._name, "namespace": self._namespace, **self._annotation_fields()},
+            "spec": self._lease_spec(now, acquired=now, transitions=0),
         }
         try:
             await self._client.send(calls.create(_LEASES, body))
@@ -201,48 +201,51 @@ class LeaderElector:
             return False
         return True
 
-    async def _write(self, lease: Lease, spec: dict[str, Any]) -> bool:
-        body = {"metadata": {"resourceVersion": lease.metadata.resource_version, **self._annotated()}, "spec": spec}
+    async def _write_lease(self, lease: Lease, spec: dict[str, Any]) -> bool:
+        body = {
+            "metadata": {"resourceVersion": lease.metadata.resource_version, **self._annotation_fields()},
+            "spec": spec,
+        }
         try:
             await self._client.send(calls.merge_patch(_LEASES, self._name, body, self._namespace))
         except Conflict:
             return False
         return True
 
-    def _annotated(self) -> dict[str, Any]:
+    def _annotation_fields(self) -> dict[str, Any]:
         annotations = dict(self._annotations())
         return {"annotations": annotations} if annotations else {}
 
-    def _observe(self, spec: LeaseSpec) -> None:
+    def _observe_spec(self, spec: LeaseSpec) -> None:
         if spec != self._seen:
             self._seen, self._seen_at = spec, self._clock.monotonic()
 
-    def _expired(self, spec: LeaseSpec) -> bool:
+    def _has_expired(self, spec: LeaseSpec) -> bool:
         promised = float(spec.lease_duration_seconds or self._lease_duration_s)
         return self._clock.monotonic() - self._seen_at >= min(promised, LONGEST_PROMISE * self._lease_duration_s)
 
-    def _spec(self, now: datetime, *, acquired: datetime, transitions: int) -> dict[str, Any]:
+    def _lease_spec(self, now: datetime, *, acquired: datetime, transitions: int) -> dict[str, Any]:
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": round(self._lease_duration_s),
-            "acquireTime": _micro(acquired),
-            "renewTime": _micro(now),
+            "acquireTime": _micro_time(acquired),
+            "renewTime": _micro_time(now),
             "leaseTransitions": transitions,
         }
 
-    async def _release(self) -> None:
+    async def _release_lease(self) -> None:
         """Clears the holder, so that the next leader need not wait; best effort, since the server may be gone."""
         with suppress(KubeError, codec.DecodeError, TimeoutError):
-            await within(self._clock, LONGEST_RELEASE_S, self._let_go())
+            await run_within(self._clock, LONGEST_RELEASE_S, self._let_go())
 
     async def _let_go(self) -> None:
         lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
         if lease.spec.holder_identity == self._identity:
             # As client-go does it: readers see when the lease was given back.
-            now = _micro(self._clock.now())
-            await self._write(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
+            now = _micro_time(self._clock.now())
+            await self._write_lease(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
 
 
-def _micro(when: datetime) -> str:
+def _micro_time(when: datetime) -> str:
     """Returns a MicroTime as the API writes it."""
     return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -114,23 +114,23 @@ def early_token(data: bytes) -> str:
 def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
     """Returns a function from a list's body to its page, which raises DecodeError."""
 
-    def read(data: bytes) -> Page[K]:
+    def read_page(data: bytes) -> Page[K]:
         try:
             whole = codec.decode_strictly(_ListOf[kind], data)  # type: ignore[valid-type]
         except codec.DecodeError:
-            return _piecemeal(kind, data)
+            return _decode_one_by_one(kind, data)
         return Page(whole.items, whole.metadata.resource_version, whole.metadata.continue_)
 
-    return read
+    return read_page
 
 
-def _piecemeal(kind: type[K], data: bytes) -> Page[K]:
+def _decode_one_by_one(kind: type[K], data: bytes) -> Page[K]:
     """Returns a page decoded object by object. Raises DecodeError if the body is not a list."""
     metadata = codec.decode(_Frame, data).metadata
     items: list[K] = []
     undecoded: list[Undecodable] = []
     for raw in codec.decode_strictly(_RawItems, data).items or ():
-        obj = _decoded(kind, bytes(raw))
+        obj = _decode_or_identify(kind, bytes(raw))
         if isinstance(obj, Undecodable):
             undecoded.append(obj)
         else:
@@ -138,7 +138,7 @@ def _piecemeal(kind: type[K], data: bytes) -> Page[K]:
     return Page(tuple(items), metadata.resource_version, metadata.continue_, tuple(undecoded))
 
 
-def _decoded(kind: type[K], data: bytes) -> K | Undecodable:
+def _decode_or_identify(kind: type[K], data: bytes) -> K | Undecodable:
     try:
         return codec.decode(kind, data)
     except codec.DecodeError as error:
@@ -160,7 +160,7 @@ def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEven
     Only the metadata of a bookmark is read: servers fill the rest with the kind's zero values.
     """
 
-    def read(line: bytes) -> WatchEvent[K] | UndecodedEvent:
+    def read_event(line: bytes) -> WatchEvent[K] | UndecodedEvent:
         event = codec.decode(_RawEvent, line)
         if event.type == "ERROR":
             raise error_of_status(codec.decode(Status, bytes(event.object)), request)
@@ -169,7 +169,7 @@ def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEven
         type_ = cast("EventType", event.type)
         if type_ == "BOOKMARK":
             return WatchEvent(type_, cast("K", codec.decode(Object, bytes(event.object))))
-        obj = _decoded(kind, bytes(event.object))
+        obj = _decode_or_identify(kind, bytes(event.object))
         return UndecodedEvent(type_, obj) if isinstance(obj, Undecodable) else WatchEvent(type_, obj)
 
-    return read
+    return read_event

@@ -36,7 +36,7 @@ class Request(msgspec.Struct, frozen=True):
     @property
     def target(self) -> str:
         """The path and the encoded query, as they stand in the request line."""
-        return f"{self.path}?{_encoded(self.query)}" if self.query else self.path
+        return f"{self.path}?{_encode_query(self.query)}" if self.query else self.path
 
     @property
     def repeatable(self) -> bool:
@@ -80,7 +80,7 @@ def server_url(text: str) -> ServerURL:
     return ServerURL(parts.scheme, parts.hostname, parts.port, parts.path)
 
 
-def segment(text: str) -> str:
+def path_segment(text: str) -> str:
     """Returns `text` as one segment of a path. Raises ValueError if it would change the path (as client-go does)."""
     if not text or text in (".", "..") or "/" in text or "%" in text:
         raise ValueError(f"{text!r} cannot be the name of an object: it would change the request's path")
@@ -91,7 +91,7 @@ def segment(text: str) -> str:
     return quote(text, safe=_SEGMENT_SAFE)
 
 
-def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
     if all(map(_PLAIN.issuperset, (text for pair in query for text in pair))):
         return "&".join(f"{key}={value}" for key, value in query)
     from urllib.parse import urlencode

@@ -87,13 +87,13 @@ def headers_of(
     return [*fixed, *request.headers, *config.headers, *authorization]
 
 
-def unreachable(config: ClusterConfig, error: BaseException) -> Unreachable:
+def unreachable_error(config: ClusterConfig, error: BaseException) -> Unreachable:
     """Returns the error for a connection that failed with `error`, whatever library raised it."""
     refused = isinstance(error, ConnectionRefusedError)
-    return Unreachable(config.server, config.address, _detail(config, error), refused=refused)
+    return Unreachable(config.server, config.address, _failure_text(config, error), refused=refused)
 
 
-def _detail(config: ClusterConfig, error: BaseException) -> str:
+def _failure_text(config: ClusterConfig, error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -72,8 +72,8 @@ class _TokenRequest(Wire, frozen=True):
 
 def may_i(verb: str, resource: Resource, namespace: str = "", *, name: str = "", subresource: str = "") -> Call[Access]:
     """Returns a call that asks whether the client may `verb` the resource; an empty `namespace` means all of them."""
-    attributes = _attributes(verb, resource, namespace, name, subresource)
-    return _review(ACCESS_REVIEWS, {"resourceAttributes": attributes})
+    attributes = _resource_attributes(verb, resource, namespace, name, subresource)
+    return _review_call(ACCESS_REVIEWS, {"resourceAttributes": attributes})
 
 
 def may_they(
@@ -84,8 +84,8 @@ def may_they(
     if username.startswith(_ACCOUNT):
         account_namespace = username.removeprefix(_ACCOUNT).partition(":")[0]
         groups = [_ACCOUNTS, f"{_ACCOUNTS}:{account_namespace}", "system:authenticated"]
-    attributes = _attributes(verb, resource, namespace, name, subresource)
-    return _review(SUBJECT_REVIEWS, {"user": username, "groups": groups, "resourceAttributes": attributes})
+    attributes = _resource_attributes(verb, resource, namespace, name, subresource)
+    return _review_call(SUBJECT_REVIEWS, {"user": username, "groups": groups, "resourceAttributes": attributes})
 
 
 def who_is(token: str) -> Call[Identity]:
@@ -94,7 +94,7 @@ def who_is(token: str) -> Call[Identity]:
     return Call(calls.create(TOKEN_REVIEWS, body).request, lambda data: codec.decode(_TokenReview, data).status)
 
 
-def may(user: User, verb: str, path: str) -> Call[Access]:
+def may_reach_path(user: User, verb: str, path: str) -> Call[Access]:
     """Returns a call that asks whether `user` may `verb` the non-resource path `path`."""
     spec = {
         "user": user.username,
@@ -103,10 +103,10 @@ def may(user: User, verb: str, path: str) -> Call[Access]:
         "extra": dict(user.extra),
         "nonResourceAttributes": {"verb": verb, "path": path},
     }
-    return _review(SUBJECT_REVIEWS, spec)
+    return _review_call(SUBJECT_REVIEWS, spec)
 
 
-def _attributes(verb: str, resource: Resource, namespace: str, name: str, subresource: str) -> dict[str, str]:
+def _resource_attributes(verb: str, resource: Resource, namespace: str, name: str, subresource: str) -> dict[str, str]:
     attributes = {
         "verb": verb,
         "group": resource.group,
@@ -119,7 +119,7 @@ def _attributes(verb: str, resource: Resource, namespace: str, name: str, subres
     return {key: value for key, value in attributes.items() if value}
 
 
-def _review(kind: Resource, spec: dict[str, Any]) -> Call[Access]:
+def _review_call(kind: Resource, spec: dict[str, Any]) -> Call[Access]:
     body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
     return Call(calls.create(kind, body).request, lambda data: codec.decode(_Review, data).status)
 

@@ -30,14 +30,16 @@ def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext
     if config.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    _identify(context, credential.client_cert or config.client_cert, credential.client_key or config.client_key)
+    _load_client_certificate(
+        context, credential.client_cert or config.client_cert, credential.client_key or config.client_key
+    )
     return context
 
 
-def _identify(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+def _load_client_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
     if not cert:
         return
-    with _files(cert, key) as paths:
+    with _temporary_files(cert, key) as paths:
         try:
             context.load_cert_chain(paths[0], paths[1], password=_no_password)
         except (ssl.SSLError, ValueError) as error:
@@ -45,7 +47,7 @@ def _identify(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
 
 
 @contextmanager
-def _files(*contents: bytes) -> Iterator[list[str]]:
+def _temporary_files(*contents: bytes) -> Iterator[list[str]]:
     """Yields paths of private temporary files with these contents, because the ssl module reads only files."""
     if os.path.isdir(_OPEN_FILES) and hasattr(os, "memfd_create"):  # noqa: PTH112 (pathlib is not needed here)
         with ExitStack() as stack:

@@ -17,7 +17,7 @@ _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def incompleteness(headers: Iterable[str]) -> tuple[str, ...]:
+def reasons_incomplete(headers: Iterable[str]) -> tuple[str, ...]:
     """Returns the reasons why the list with these `Warning` headers is incomplete, each once; none if it is not."""
     reasons = (text.removeprefix(INCOMPLETE) for text in texts_of(headers) if text.startswith(INCOMPLETE))
     return tuple(dict.fromkeys(reason[:MAX_REASON] for reason in reasons))

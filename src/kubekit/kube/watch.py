@@ -26,7 +26,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import ApiError, ConfigError, Forbidden, Gone, KubeError, NotFound, Transient, Unauthorized
 from kubekit.kube.list_pages import UndecodedEvent, WatchEvent
-from kubekit.kube.warnings import incompleteness
+from kubekit.kube.warnings import reasons_incomplete
 
 K = TypeVar("K", bound=Object)
 
@@ -103,9 +103,9 @@ class Reflector(Generic[K]):
             verb = "list" if relist else "watch"
             try:
                 if relist:
-                    await self._list()
+                    await self._list_into_cache()
                     relist, verb = False, "watch"
-                await self._watch()
+                await self._watch_once()
                 relist = self._is_silent()
             except (Gone, _Restored):
                 # The version is too old. If even that of a new list is, the next failure is backed off.
@@ -113,9 +113,9 @@ class Reflector(Generic[K]):
                 await self._pause_if_again()
             except (KubeError, codec.DecodeError) as error:
                 relist = relist or self._must_list_again(error) or self._is_silent()
-                await self._failed(verb, error)
+                await self._fail_and_wait(verb, error)
 
-    async def _list(self) -> None:
+    async def _list_into_cache(self) -> None:
         listing = await self._client.listing(
             self._listed_as,
             self._namespace,
@@ -126,7 +126,7 @@ class Reflector(Generic[K]):
         )
         self._cache.replace(listing.items, listing.resource_version, listing.undecoded, listing.incomplete)
 
-    async def _watch(self) -> None:
+    async def _watch_once(self) -> None:
         """Follows one watch to its end; a watch that ends at once without an event counts as a failure."""
         timeout_s = int(self.watch_s * (1 + self._rand()))
         call = calls.watch(
@@ -143,10 +143,10 @@ class Reflector(Generic[K]):
             await self._clock.sleep(INTERVAL_S)
         self._began, self._heard = self._clock.monotonic(), False
         silence_s = timeout_s if self.watch_s <= SHORTEST_WATCH_S else LONGEST_SILENCE_S
-        async with aclosing(self._client.stream(call, timeout_s=silence_s, opened=self._opened)) as events:
+        async with aclosing(self._client.stream(call, timeout_s=silence_s, opened=self._on_watch_opened)) as events:
             async for event in events:
                 self._heard = True
-                self._take(event)
+                self._apply_event(event)
         if not self._heard and self._clock.monotonic() - self._began < 1:
             raise Transient("the watch ended at once", reason="WatchEnded")
         self._failures = 0
@@ -154,10 +154,10 @@ class Reflector(Generic[K]):
     def _is_silent(self) -> bool:
         return not self._heard and self._clock.monotonic() - self._began >= SILENT_S
 
-    def _opened(self, warnings: Sequence[str]) -> None:
-        self._cache.recover(incompleteness(warnings))
+    def _on_watch_opened(self, warnings: Sequence[str]) -> None:
+        self._cache.recover(reasons_incomplete(warnings))
 
-    def _take(self, event: WatchEvent[K] | UndecodedEvent) -> None:
+    def _apply_event(self, event: WatchEvent[K] | UndecodedEvent) -> None:
         """Applies one event of the watch to the cache."""
         self._failures = 0
         match event:
@@ -186,7 +186,7 @@ class Reflector(Generic[K]):
         if self._failures > 1:
             await self._back_off(None)
 
-    async def _failed(self, verb: str, error: KubeError | codec.DecodeError) -> None:
+    async def _fail_and_wait(self, verb: str, error: KubeError | codec.DecodeError) -> None:
         self._failures += 1
         if not isinstance(error, Transient) or self._failures >= PATIENCE or not self._cache.synced:
             self._cache.fail(why_unreadable(verb, self.resource, self._namespace, error))
@@ -197,9 +197,9 @@ class Reflector(Generic[K]):
         # Only so many doublings as reach the limit: a kind may be missing for months.
         longest = min(FIRST_BACKOFF_S * 2 ** min(self._failures - 1, 16), limit)
         # Up to twice as long, so that a thousand clients of a restarted server do not come back together.
-        await self._sleep(max(longest * (1 + self._rand()), retry_after_s or 0))
+        await self._sleep_or_hurry(max(longest * (1 + self._rand()), retry_after_s or 0))
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _sleep_or_hurry(self, seconds: float) -> None:
         """Waits for `seconds`, or until `hurry` is called."""
         self._hurried.clear()
         alarm = asyncio.ensure_future(self._clock.sleep(seconds))

@@ -99,7 +99,7 @@ class WorkQueue(Generic[Key]):
                 self._processing.add(key)
                 return key
             self._changed.clear()
-            await self._wait()
+            await self._wait_for_change()
 
     def _move_due(self) -> None:
         now = self._clock.monotonic()
@@ -110,7 +110,7 @@ class WorkQueue(Generic[Key]):
                 del self._due[key]
                 self.add(key)
 
-    async def _wait(self) -> None:
+    async def _wait_for_change(self) -> None:
         """Waits for a change, or for the first delay to pass; every waiting worker wakes and checks for itself."""
         if not self._timers:
             await self._changed.wait()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from kubekit.kube.clock import Clock, within
+from kubekit.kube.clock import Clock, run_within
 from kubesandbox.node.container_log import ContainerLog
 from kubesandbox.node.runner_bwrap import descendants
 from kubesandbox.node.runner_interface import Launch, Runner
@@ -92,7 +92,7 @@ class RunningContainer:
         if grace_s > 0 and self._process.returncode is None:
             await self._signal(signals.SIGTERM)
             with suppress(TimeoutError):
-                await within(self._clock, grace_s, self._process.wait())
+                await run_within(self._clock, grace_s, self._process.wait())
         if self._process.returncode is None:
             await self._signal(signals.SIGKILL)
             await self._process.wait()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from kubekit.api.codec import DecodeError
 from kubekit.kube import reviews
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock, within
+from kubekit.kube.clock import Clock, run_within
 from kubekit.kube.errors import KubeError
 
 ALLOWED_FOR_S = 60.0
@@ -59,7 +59,7 @@ class MetricsAuthorizer:
         if kept is not None and self._clock.monotonic() < kept[0]:
             return kept[1]
         try:
-            refusal = await within(self._clock, ANSWER_S, self._review_access(token.strip(), path))
+            refusal = await run_within(self._clock, ANSWER_S, self._review_access(token.strip(), path))
         except (KubeError, DecodeError, TimeoutError) as error:
             # Not kept: the API server may answer the next scrape.
             return Refusal(503, f"the API server could not be asked who may read this: {error}")
@@ -72,7 +72,7 @@ class MetricsAuthorizer:
             identity = await self._client.send(reviews.who_is(token))
             if not identity.authenticated:
                 return Refusal(401, "the API server does not know this token")
-            access = await self._client.send(reviews.may(identity.user, "get", path))
+            access = await self._client.send(reviews.may_reach_path(identity.user, "get", path))
         if access.allowed and not access.denied:
             return None
         return Refusal(403, f'{identity.user.username} may not get the non-resource URL "{path}"')

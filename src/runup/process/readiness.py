@@ -8,7 +8,7 @@ from typing import Any
 from kubekit.api.codec import DecodeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
-from kubekit.kube.clock import Clock, within
+from kubekit.kube.clock import Clock, run_within
 from kubekit.kube.errors import KubeError
 from kubekit.kube.request import Call, Request
 
@@ -45,7 +45,7 @@ class Readiness:
         """Returns why the API server does not answer, empty if it does; it is asked every `ASKED_EVERY_S` seconds."""
         if self._clock.monotonic() - self._asked_at >= ASKED_EVERY_S:
             try:
-                await within(self._clock, ANSWER_S, self._client.send(_VERSION))
+                await run_within(self._clock, ANSWER_S, self._client.send(_VERSION))
             except (KubeError, DecodeError, TimeoutError) as error:
                 self._unanswered = f"the API server does not answer: {error}"
             else:

@@ -18,7 +18,7 @@ from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, reviews
 from kubekit.kube.errors import Gone
 from kubekit.kube.list_pages import UndecodedEvent
-from kubekit.kube.request import Request, segment, server_url
+from kubekit.kube.request import Request, path_segment, server_url
 from runup.api.config_v1 import ClusterVersion
 from runup.api.owned_v1 import Configuration, Owned, OwnedWorkload
 
@@ -140,7 +140,7 @@ VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
         ),
         pytest.param(reviews.who_is("t"), "POST /apis/authentication.k8s.io/v1/tokenreviews", id="whose a token is"),
         pytest.param(
-            reviews.may(reviews.User("u"), "get", "/metrics"),
+            reviews.may_reach_path(reviews.User("u"), "get", "/metrics"),
             "POST /apis/authorization.k8s.io/v1/subjectaccessreviews",
             id="what another may",
         ),
@@ -237,7 +237,7 @@ def test_request_line(request_: calls.Call[Any], expected: str) -> None:
             id="whose a token is",
         ),
         pytest.param(
-            reviews.may(reviews.User("u", "1", ("g",), {"k": ("v",)}), "get", "/metrics"),
+            reviews.may_reach_path(reviews.User("u", "1", ("g",), {"k": ("v",)}), "get", "/metrics"),
             "application/json",
             {
                 "apiVersion": "authorization.k8s.io/v1",
@@ -305,14 +305,16 @@ def test_only_metadata_is_asked_for_when_only_identity_is_read() -> None:
 def test_an_answer_is_asked_for_by_what_is_read_of_it() -> None:
     """Whatever other headers a call has, they stay; how it asked before does not."""
     headers = (("A", "z"), ("Accept", "text/plain"), ("Content-Type", "application/json"), ("X", "y"))
-    assert calls.accepting(Node, headers) == (
+    assert calls.with_accept_for(Node, headers) == (
         ("Accept", "application/json"),
         ("A", "z"),
         ("Content-Type", "application/json"),
         ("X", "y"),
     )
     narrow = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
-    assert calls.accepting(Object, ()) == calls.accepting(Owned, (("Accept", "x"),)) == (("Accept", narrow),)
+    assert (
+        calls.with_accept_for(Object, ()) == calls.with_accept_for(Owned, (("Accept", "x"),)) == (("Accept", narrow),)
+    )
 
 
 def test_every_call_asks_for_json() -> None:
@@ -348,7 +350,7 @@ def test_every_call_asks_for_json() -> None:
             id="who one is",
         ),
         pytest.param(
-            reviews.may(reviews.User("u"), "get", "/"),
+            reviews.may_reach_path(reviews.User("u"), "get", "/"),
             b'{"status":{"allowed":true}}',
             reviews.Access(True),
             id="another",
@@ -375,7 +377,7 @@ def test_a_kind_with_more_to_read_is_asked_for_as_a_whole() -> None:
 def test_a_name_that_is_another_path_is_refused(name: str) -> None:
     """A name can neither leave its collection nor be the collection."""
     with pytest.raises(ValueError, match="cannot be the name"):
-        segment(name)
+        path_segment(name)
     with pytest.raises(ValueError, match="cannot be the name"):
         calls.delete(NODES, name)
 
@@ -386,7 +388,7 @@ _ANY = st.text("aZ09._~-:@ +&=%é\n")
 @given(_ANY.filter(lambda text: text not in ("", ".", "..") and "%" not in text))
 def test_a_name_is_quoted_as_in_any_path(name: str) -> None:
     """Most names need no quoting, and get none by a way of their own."""
-    assert segment(name) == quote(name, safe=":@!$&'()*+,;=")
+    assert path_segment(name) == quote(name, safe=":@!$&'()*+,;=")
 
 
 @given(st.lists(st.tuples(_ANY, _ANY), min_size=1))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubekit.kube.clock import ManualClock, SystemClock, within
+from kubekit.kube.clock import ManualClock, SystemClock, run_within
 
 
 async def test_sleepers_wake_in_order_each_at_its_time() -> None:
@@ -150,7 +150,7 @@ async def test_within_gives_the_result_or_cancels() -> None:
     async def answer() -> int:
         return 7
 
-    assert await within(clock, 5, answer()) == 7
+    assert await run_within(clock, 5, answer()) == 7
     cancelled = asyncio.Event()
 
     async def forever() -> None:
@@ -159,7 +159,7 @@ async def test_within_gives_the_result_or_cancels() -> None:
         finally:
             cancelled.set()
 
-    waiting = asyncio.create_task(within(clock, 5, forever()))
+    waiting = asyncio.create_task(run_within(clock, 5, forever()))
     await clock.advance(5)
     with pytest.raises(TimeoutError, match=r"^not done within 5 s$"):
         await waiting
@@ -178,7 +178,7 @@ async def test_within_waits_until_what_it_cancelled_has_ended() -> None:
             await clock.sleep(1)
             raise ValueError("nothing to clear away")
 
-    waiting = asyncio.create_task(within(clock, 5, untidy()))
+    waiting = asyncio.create_task(run_within(clock, 5, untidy()))
     await clock.advance(5)
     assert not waiting.done()
     await clock.advance(1)

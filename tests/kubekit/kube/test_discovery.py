@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from kubekit.api.scheme import Resource
-from kubekit.kube.discovery import group_version, served
+from kubekit.kube.discovery import group_version, list_kinds
 
 DEPLOYMENTS = {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["get"]}
 FOUND = Resource("apps", "v1", "Deployment", "deployments", True)
@@ -32,12 +32,12 @@ FOUND = Resource("apps", "v1", "Deployment", "deployments", True)
 )
 def test_the_kinds_of_a_version(resources: Any, expected: tuple[Resource, ...]) -> None:
     """Subresources are no kinds; what cannot be read is passed over."""
-    assert served("apps/v1").decode(orjson.dumps({"kind": "APIResourceList", "resources": resources})) == expected
+    assert list_kinds("apps/v1").decode(orjson.dumps({"kind": "APIResourceList", "resources": resources})) == expected
 
 
 def test_an_answer_without_resources() -> None:
     """Serves none."""
-    assert served("apps/v1").decode(b"{}") == ()
+    assert list_kinds("apps/v1").decode(b"{}") == ()
 
 
 @pytest.mark.parametrize(
@@ -47,4 +47,4 @@ def test_an_answer_without_resources() -> None:
 def test_where_it_is_asked(api_version: str, group: str, version: str, path: str) -> None:
     """The core group has a path of its own."""
     assert group_version(api_version) == (group, version)
-    assert served(api_version).request.path == path
+    assert list_kinds(api_version).request.path == path

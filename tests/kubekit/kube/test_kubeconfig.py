@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kubekit.kube import config
-from kubekit.kube.auth import Credential, TokenFile, bearer
+from kubekit.kube.auth import Credential, TokenFile, bearer_credential
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ConfigError
 from kubekit.kube.kubeconfig import From
@@ -303,9 +303,9 @@ def test_a_credential_is_not_printed() -> None:
 def test_a_token_that_no_header_holds(token: str) -> None:
     """It is not told."""
     with pytest.raises(ConfigError) as caught:
-        bearer(token)
+        bearer_credential(token)
     assert caught.value.message == "the token cannot be sent: it must be one line of ASCII characters"
-    assert bearer("a b~!").authorization == "Bearer a b~!"
+    assert bearer_credential("a b~!").authorization == "Bearer a b~!"
 
 
 def test_in_a_pod(tmp_path: Path) -> None:

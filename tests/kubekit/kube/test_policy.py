@@ -16,7 +16,7 @@ from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.errors import ApiError, NotFound, ServerError, TooManyRequests, Unauthorized
 from kubekit.kube.request import Request
-from kubekit.kube.retry_policy import Again, Attempts, headers_of, unreachable
+from kubekit.kube.retry_policy import Again, Attempts, headers_of, unreachable_error
 
 GET = calls.get(Node, "a").request
 CREATE = calls.create(resource_of(ConfigMap), {"metadata": {"name": "a", "namespace": "ns"}}).request
@@ -122,6 +122,6 @@ def not_trusted() -> ssl.SSLCertVerificationError:
 )
 def test_why_there_was_no_answer(error: Exception, detail: str, refused: bool) -> None:
     """In words, with the server; whether nobody listens there is told apart."""
-    made = unreachable(ClusterConfig("https://h"), error)
+    made = unreachable_error(ClusterConfig("https://h"), error)
     assert (made.detail, made.refused, made.server, made.address) == (detail, refused, "https://h", "h:443")
     assert str(made) == f"could not reach https://h: {detail}"

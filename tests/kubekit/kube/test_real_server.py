@@ -15,7 +15,7 @@ from kubekit.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config, errors, reviews
-from kubekit.kube.auth import Credential, Static, bearer
+from kubekit.kube.auth import Credential, Static, bearer_credential
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
@@ -117,9 +117,9 @@ async def test_tokens_and_rights(transport: Transport, admin: ClusterConfig) -> 
     token = await transport.send(reviews.token_request("sa", "ns", expiration_s=3600))
     assert token.expiration_timestamp is not None
     assert (await transport.send(reviews.may_i("list", resource_of(Pod)))).allowed is True
-    weak = replace(admin, client_cert=b"", client_key=b"", auth=Static(bearer(token.token)))
+    weak = replace(admin, client_cert=b"", client_key=b"", auth=Static(bearer_credential(token.token)))
     assert (await transport.use(weak).send(reviews.may_i("list", resource_of(Pod)))).allowed is False
-    refused = replace(weak, auth=Static(bearer("nonsense")))
+    refused = replace(weak, auth=Static(bearer_credential("nonsense")))
     with pytest.raises(errors.Unauthorized):
         await transport.use(refused).send(calls.list_page(Pod))
 

@@ -38,7 +38,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Call
-from kubekit.kube.retry_policy import Timeouts, unreachable
+from kubekit.kube.retry_policy import Timeouts, unreachable_error
 from runup import __version__
 
 T = TypeVar("T")
@@ -504,7 +504,7 @@ async def test_a_silent_watch_ends(api: ScriptedApi, transport: Transport, monke
 )
 def test_why_a_server_cannot_be_reached(error: Exception, says: str) -> None:
     """The cause is in words, and the server's URL is there."""
-    made = unreachable(ClusterConfig("https://h:6443"), error)
+    made = unreachable_error(ClusterConfig("https://h:6443"), error)
     assert made.message.startswith("could not reach https://h:6443: ")
     assert says in made.message
     assert made.refused is False

@@ -10,7 +10,7 @@ from tests.kubekit.kube.apiscript import node, node_list, scripted_api
 from kubekit.api.core_v1 import Node
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.warnings import incompleteness
+from kubekit.kube.warnings import reasons_incomplete
 
 OLD = '299 - "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavailable in v1.25+"'
 
@@ -35,7 +35,7 @@ OLD = '299 - "policy/v1beta1 PodDisruptionBudget is deprecated in v1.21+, unavai
 )
 def test_reasons(headers: list[str], reasons: tuple[str, ...]) -> None:
     """Only what begins with the word, once each, cut to a length that messages hold."""
-    assert incompleteness(headers) == reasons
+    assert reasons_incomplete(headers) == reasons
 
 
 async def test_the_command_lines_client_hears_them_too() -> None:

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 from tests.updatestatus.control.world import DEADLINE_S, PODS, World, obj, world
 
 from kubekit.api.scheme import Resource
-from kubekit.kube.auth import Static, bearer
+from kubekit.kube.auth import Static, bearer_credential
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
@@ -51,7 +51,7 @@ async def prometheus(answer: Callable[[web.Request], web.Response]) -> AsyncGene
 async def asked(url: str) -> tuple[Alert, ...] | Unreadable | None:
     """What is known after the first answer."""
     changed = asyncio.Event()
-    alerts = Alerts(url, Static(bearer("secret")), ManualClock(), changed.set)
+    alerts = Alerts(url, Static(bearer_credential("secret")), ManualClock(), changed.set)
     running = asyncio.create_task(alerts.run())
     async with asyncio.timeout(DEADLINE_S):
         await changed.wait()

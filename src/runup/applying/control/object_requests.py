@@ -180,5 +180,5 @@ def _narrow_answer(call: Call[JSON], resource: Resource) -> Call[Owned]:
     """Returns `call` with an answer decoded only as far as needed: a CustomResourceDefinition has hundreds of KB."""
     kind = _typed(resource)
     base = call.request
-    request = Request(base.method, base.path, base.query, calls.accepting(kind, base.headers), base.body)
+    request = Request(base.method, base.path, base.query, calls.with_accept_for(kind, base.headers), base.body)
     return Call(request, lambda data: codec.decode(kind, data))

@@ -23,7 +23,7 @@ class ServedKinds:
         """Returns the resource of that kind, None if the server does not serve it. Raises KubeError."""
         if api_version not in self._served:
             try:
-                self._served[api_version] = self._client.send(discovery.served(api_version))
+                self._served[api_version] = self._client.send(discovery.list_kinds(api_version))
             except NotFound:
                 self._served[api_version] = ()
         return next((each for each in self._served[api_version] if each.kind == kind), None)

@@ -56,7 +56,7 @@ class Runners:
     async def _ask_for_builds(self) -> Runner | None:
         """Returns what runs builds in this cluster; None if it could not be asked."""
         try:
-            served = await self._client.send(discovery.served(BUILDS.api_version))
+            served = await self._client.send(discovery.list_kinds(BUILDS.api_version))
         except NotFound:
             return Runner.JOBS
         except (KubeError, DecodeError):

@@ -19,7 +19,7 @@ from kubekit.api.workloads_v1 import Job
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
-from kubekit.kube.discovery import served
+from kubekit.kube.discovery import list_kinds
 from kubekit.kube.errors import Forbidden, KubeError, NotFound, Transient
 from runup.preflight.decide import cluster_run
 from runup.preflight.decide.cluster_run import FIELD_MANAGER, KINDS, NAMESPACE, RUN_LABEL, Run
@@ -166,7 +166,7 @@ def has_monitoring(client: SyncClient) -> bool:
 def is_served(client: SyncClient, api_version: str) -> bool:
     """Returns whether the server knows a group and version. Raises KubeError."""
     try:
-        client.send(served(api_version))
+        client.send(list_kinds(api_version))
     except NotFound:
         return False
     return True

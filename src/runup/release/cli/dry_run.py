@@ -162,7 +162,7 @@ class _Cluster:
         version = str(manifest.object.get("apiVersion") or "")
         if version not in self._served:
             try:
-                self._served[version] = self._client.send(discovery.served(version))
+                self._served[version] = self._client.send(discovery.list_kinds(version))
             except NotFound:
                 self._served[version] = ()
         resources = self._served[version]
