@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from kubekit.lang.gotext import quoted
+from kubekit.lang.gotext import quote_go
 from runup.cli.pull_spec_parsing import PullSpec, pull_spec
 from runup.cli.render.text import columns, shorten, timestamp
 from runup.cli.versions import check_version, newest_first, numbers, order
@@ -164,7 +164,7 @@ def test_an_empty_column_takes_its_padding() -> None:
 
 def test_go_quoting() -> None:
     """`%q`: escapes for control characters, printable Unicode as it is."""
-    assert quoted('a"b\\\n\x01é\u200b') == '"a\\"b\\\\\\n\\x01é\\u200b"'
+    assert quote_go('a"b\\\n\x01é\u200b') == '"a\\"b\\\\\\n\\x01é\\u200b"'
 
 
 def test_shortened_at_a_word() -> None:

@@ -84,7 +84,7 @@ class Program:
         self.expression = expression
         self.result_type = result_type  # bool, int, string, dyn, ...
         self._cost = cost
-        self._error = _engine().Type.ERROR
+        self._error = _cel_library().Type.ERROR
         self._expression = compiled
         self._optionals = optionals
 
@@ -94,10 +94,10 @@ class Program:
         Values are plain dicts and lists of JSON types. An absent optional variable is None. One evaluation costs
         `cel_cost.PER_CALL` at most, and takes what it costs from `budget`.
         """
-        with cel_cost.metered(budget) as costs_too_much:
+        with cel_cost.count_cost(budget) as costs_too_much:
             try:
-                cel_cost.pay(self._cost)
-                value = self._evaluated(variables)
+                cel_cost.pay_cost(self._cost)
+                value = self._evaluate_plain(variables)
             except (CelEvaluationError, cel_cost.Exhausted) as error:
                 if costs_too_much():
                     raise CelBudgetError(_TOO_MUCH) from error
@@ -107,7 +107,7 @@ class Program:
                 raise CelBudgetError(_TOO_MUCH)
             return value
 
-    def _evaluated(self, variables: Mapping[str, Any]) -> Any:
+    def _evaluate_plain(self, variables: Mapping[str, Any]) -> Any:
         data = dict(variables)
         for name in self._optionals:
             value = data.pop(name, None)
@@ -129,12 +129,12 @@ def compile_cel(expression: str, variables: Hints) -> Program:
     hints = tuple(sorted(variables.items()))
     try:
         source.encode()  # the engine's own error for half of a surrogate pair is a TypeError
-        compiled = _environment(hints).compile(source)
+        compiled = _engine_environment(hints).compile(source)
         tree = cel_ast.parse(compiled.serialize())
-        cost = cel_cost.rewritten(tree, _NAMES)
-        counted = _environment(hints, counts=True).deserialize(cel_ast.serialize(tree))
+        cost = cel_cost.add_cost_hooks(tree, _NAMES)
+        counted = _engine_environment(hints, counts=True).deserialize(cel_ast.serialize(tree))
     except (RuntimeError, ValueError) as error:
-        raise CelSyntaxError(_tidy(str(error))) from error
+        raise CelSyntaxError(_tidy_message(str(error))) from error
     return Program(expression, counted, compiled.return_type().name().lower(), optionals, cost)
 
 
@@ -142,7 +142,7 @@ _NAMES = frozenset(function.name for function in FUNCTIONS)
 
 
 @cache
-def _engine() -> Any:
+def _cel_library() -> Any:
     """Returns the CEL library, imported on first use: it takes 18 MiB, which an operator without CEL rules saves."""
     from cel_expr_python import cel
 
@@ -162,8 +162,8 @@ def _keep_none() -> None:
 
 
 @cache
-def _types() -> dict[str, Any]:
-    known = _engine().Type
+def _engine_types() -> dict[str, Any]:
+    known = _cel_library().Type
     return {
         "dyn": known.DYN,
         "bool": known.BOOL,
@@ -189,11 +189,11 @@ def _with_optionals(expression: str, names: frozenset[str]) -> str:
 
 
 @cache
-def _environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False) -> Any:
+def _engine_environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False) -> Any:
     """Returns the engine's environment; one that `counts` has also what a rewritten tree calls."""
     from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-    cel, known = _engine(), _types()
+    cel, known = _cel_library(), _engine_types()
     types: dict[str, Any] = {}
     for name, hint in variables:
         if hint == "optional":
@@ -207,50 +207,50 @@ def _environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False
         ext_bindings.ExtBindings(),
         ext_optional.ExtOptional(),
         # An extension, and the last one: only then may a function add overloads to an existing one, such as indexOf.
-        cel.CelExtension("kubernetes", [*_declarations(FUNCTIONS), *(_cost_hooks() if counts else ())]),
+        cel.CelExtension("kubernetes", [*_function_declarations(FUNCTIONS), *(_cost_hooks() if counts else ())]),
     ]
     return cel.NewEnv(variables=types, extensions=extensions)
 
 
-def _declarations(functions: tuple[Function, ...]) -> list[Any]:
+def _function_declarations(functions: tuple[Function, ...]) -> list[Any]:
     """Returns one declaration per name; its overloads keep the order of the table."""
     overloads: dict[str, list[Any]] = {}
     for function in functions:
         overloads.setdefault(function.name, []).append(_overload(function))
-    return [_engine().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
+    return [_cel_library().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
 
 
 def _cost_hooks() -> list[Any]:
     """Returns the declarations of the functions that count what an expression costs, one for each name."""
-    known = _types()
+    known = _engine_types()
     overloads: dict[str, list[Any]] = {}
     for name, kinds, result, call in cel_cost.HOOKS:
         identity = "_".join((name, *kinds))
         parameters = [known[kind] for kind in kinds]
-        overloads.setdefault(name, []).append(_engine().Overload(identity, known[result], parameters, False, call))
-    return [_engine().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
+        overloads.setdefault(name, []).append(_cel_library().Overload(identity, known[result], parameters, False, call))
+    return [_cel_library().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
 
 
 def _overload(function: Function) -> Any:
     kinds: tuple[Kind, ...] = function.parameters
     identity = "_".join(("runup", function.name.replace(".", "_"), *kinds, "member" if function.member else "global"))
-    known = _types()
-    return _engine().Overload(
-        identity, known[function.result], [known[kind] for kind in kinds], function.member, _guarded(function.call)
+    known = _engine_types()
+    return _cel_library().Overload(
+        identity, known[function.result], [known[kind] for kind in kinds], function.member, _with_costs(function.call)
     )
 
 
-def _guarded(call: Callable[..., Any]) -> Callable[..., Any]:
+def _with_costs(call: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `call` with its arguments and its result paid for."""
 
-    def guarded(*arguments: Any) -> Any:
+    def paid_call(*arguments: Any) -> Any:
         for argument in arguments:
             cel_cost.pay_for(argument)
         result = call(*arguments)
         cel_cost.pay_for(result)
         return result
 
-    return guarded
+    return paid_call
 
 
 # Bytes of the engine's text that are told; each line of an expression of a check or a rule has a hundred or two.
@@ -259,14 +259,14 @@ _STATUS = re.compile(r"^[A-Z_]+: ")
 _MISSING_KEY = re.compile(r'Key not found in map : "(.*)"', re.DOTALL)
 
 
-def _tidy(text: str) -> str:
+def _tidy_message(text: str) -> str:
     """Returns the engine's text without the status codes around it; it quotes the expression, however long that is."""
     return cut(re.sub(r" \[[A-Z_]+\]$", "", _STATUS.sub("", text)), _LONGEST_MESSAGE)
 
 
 def _evaluation_error(reason: str) -> CelEvaluationError:
     """Returns the error for the engine's reason, in the words of cel-go, which users of Kubernetes know."""
-    text = _tidy(reason)
+    text = _tidy_message(reason)
     if "teration budget exceeded" in text or "iteration limit" in text.lower():
         return CelBudgetError("operation cancelled: actual cost limit exceeded (10000 iterations)")
     if (missing := _MISSING_KEY.search(text)) is not None:

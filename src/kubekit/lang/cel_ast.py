@@ -80,70 +80,70 @@ class Tree:
 
 def parse(serialized: bytes) -> Tree:
     """Returns the tree in `serialized`, an `Any` with a CheckedExpr. Raises TreeError."""
-    outer = dict(_fields(serialized))
-    rest = list(_fields(outer.get(2, b"")))
+    outer = dict(_read_fields(serialized))
+    rest = list(_read_fields(outer.get(2, b"")))
     expression = next((value for number, value in rest if number == 4), None)
     if expression is None:
         raise TreeError("the compiled expression has no syntax tree")
     kinds: dict[int, TypeKind] = {}
     for number, value in rest:
         if number == 3:
-            entry = dict(_fields(value))
+            entry = dict(_read_fields(value))
             kinds[entry.get(1, 0)] = _type_kind(entry.get(2, b""))
-    return Tree(_node(expression), kinds, [each for each in rest if each[0] != 4], outer[1])
+    return Tree(_parse_node(expression), kinds, [each for each in rest if each[0] != 4], outer[1])
 
 
 def serialize(tree: Tree) -> bytes:
     """Returns the tree as the engine reads it."""
-    return _written([(1, tree.type_url), (2, _written([*tree.rest, (4, _encoded(tree.root))]))])
+    return _write_fields([(1, tree.type_url), (2, _write_fields([*tree.rest, (4, _encode_node(tree.root))]))])
 
 
 def _type_kind(data: bytes) -> TypeKind:
-    number, value = next(_fields(data), (1, b""))
+    number, value = next(_read_fields(data), (1, b""))
     if number == 3 or number == 4:  # primitive, and one that may be null
         return "text" if value in _TEXT else "scalar"
     if number == 5:  # well-known: Any, Timestamp, Duration
         return "dyn" if value == 1 else "scalar"
     if number == 14:
-        return "optional" if dict(_fields(value)).get(1) == b"optional_type" else "dyn"
+        return "optional" if dict(_read_fields(value)).get(1) == b"optional_type" else "dyn"
     kinds: dict[int, TypeKind] = {2: "scalar", 6: "list", 7: "map", 11: "scalar"}
     return kinds.get(number, "dyn")
 
 
-def _node(data: bytes) -> Node:
+def _parse_node(data: bytes) -> Node:
     node = Node(0, 0)
-    for number, value in _fields(data):
+    for number, value in _read_fields(data):
         if number == 2:
             node.id = value
         elif CONST <= number <= COMPREHENSION:
             node.kind = number
             inner = _CHILDREN.get(number, ())
-            node.fields = [(at, _inner(number, at, each, inner)) for at, each in _fields(value)]
+            node.fields = [(at, _parse_value(number, at, each, inner)) for at, each in _read_fields(value)]
         else:
             raise TreeError(f"the compiled expression has an unknown kind of node: {number}")
     return node
 
 
-def _inner(kind: int, number: int, value: Any, nodes: tuple[int, ...]) -> Any:
+def _parse_value(kind: int, number: int, value: Any, nodes: tuple[int, ...]) -> Any:
     if number in nodes:
-        return _node(value)
+        return _parse_node(value)
     if kind == STRUCT and number == 2:
-        return Entry([(at, _node(each) if at in _ENTRY_CHILDREN else each) for at, each in _fields(value)])
+        return Entry([(at, _parse_node(each) if at in _ENTRY_CHILDREN else each) for at, each in _read_fields(value)])
     return value
 
 
-def _encoded(node: Node) -> bytes:
-    return _written([(2, node.id), (node.kind, _body(node.fields))])
+def _encode_node(node: Node) -> bytes:
+    return _write_fields([(2, node.id), (node.kind, _encode_fields(node.fields))])
 
 
-def _body(fields: list[Field]) -> bytes:
-    return _written([(number, _plain(value)) for number, value in fields])
+def _encode_fields(fields: list[Field]) -> bytes:
+    return _write_fields([(number, _encode_value(value)) for number, value in fields])
 
 
-def _plain(value: Any) -> Any:
+def _encode_value(value: Any) -> Any:
     if isinstance(value, Node):
-        return _encoded(value)
-    return _body(value.fields) if isinstance(value, Entry) else value
+        return _encode_node(value)
+    return _encode_fields(value.fields) if isinstance(value, Entry) else value
 
 
 # --- the wire format of protocol buffers ------------------------------------------------------------------------------
@@ -156,26 +156,26 @@ class _Fixed:
     data: bytes
 
 
-def _fields(data: bytes) -> Iterator[Field]:
+def _read_fields(data: bytes) -> Iterator[Field]:
     at = 0
     while at < len(data):
-        tag, at = _varint(data, at)
+        tag, at = _read_varint(data, at)
         number, wire = tag >> 3, tag & 7
         if wire == 0:
-            value, at = _varint(data, at)
+            value, at = _read_varint(data, at)
             yield number, value
         elif wire == 1:
             yield number, _Fixed(data[at : at + 8])
             at += 8
         elif wire == 2:
-            length, at = _varint(data, at)
+            length, at = _read_varint(data, at)
             yield number, data[at : at + length]
             at += length
         else:
             raise TreeError(f"the compiled expression has a field of wire type {wire}")
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -185,19 +185,19 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             return value, at
 
 
-def _written(fields: list[Field]) -> bytes:
+def _write_fields(fields: list[Field]) -> bytes:
     parts: list[bytes] = []
     for number, value in fields:
         if isinstance(value, int):
-            parts += (_number(number << 3), _number(value))
+            parts += (_write_varint(number << 3), _write_varint(value))
         elif isinstance(value, _Fixed):
-            parts += (_number(number << 3 | 1), value.data)
+            parts += (_write_varint(number << 3 | 1), value.data)
         else:
-            parts += (_number(number << 3 | 2), _number(len(value)), value)
+            parts += (_write_varint(number << 3 | 2), _write_varint(len(value)), value)
     return b"".join(parts)
 
 
-def _number(value: int) -> bytes:
+def _write_varint(value: int) -> bytes:
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

@@ -85,7 +85,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 
 @contextmanager
-def metered(budget: Budget | None) -> Iterator[Callable[[], bool]]:
+def count_cost(budget: Budget | None) -> Iterator[Callable[[], bool]]:
     """Counts what is evaluated inside; yields a function that tells whether it cost too much."""
     limit = PER_CALL if budget is None else min(PER_CALL, budget.left)
     meter = _Meter(limit)
@@ -98,7 +98,7 @@ def metered(budget: Budget | None) -> Iterator[Callable[[], bool]]:
             budget.left -= limit - max(meter.left, 0)
 
 
-def pay(cost: float) -> None:
+def pay_cost(cost: float) -> None:
     """Takes `cost` from the evaluation that runs. Raises Exhausted if it has less."""
     meter = _METER.get()
     if meter is not None:
@@ -129,8 +129,8 @@ def pay_for(value: Any) -> None:
 # --- the functions that a rewritten tree calls ------------------------------------------------------------------------
 
 
-def _tick(nodes: int) -> bool:
-    pay(nodes)
+def _pay_for_turn(nodes: int) -> bool:
+    pay_cost(nodes)
     return True
 
 
@@ -142,7 +142,7 @@ def _pay_value(value: Any) -> bool:
 def _pay_smaller(left: Any, right: Any) -> bool:
     """Pays for a comparison, which ends with the smaller of two texts."""
     if isinstance(left, str | bytes) and isinstance(right, str | bytes):
-        pay(1 + min(len(left), len(right)) // 10)
+        pay_cost(1 + min(len(left), len(right)) // 10)
     else:
         pay_for(left)
         pay_for(right)
@@ -151,7 +151,7 @@ def _pay_smaller(left: Any, right: Any) -> bool:
 
 def _pay_membership(item: Any, items: Any) -> bool:
     if isinstance(items, list):
-        pay(len(items) * (1 + len(item) // 10 if isinstance(item, str | bytes) else 1))
+        pay_cost(len(items) * (1 + len(item) // 10 if isinstance(item, str | bytes) else 1))
         for each in items:
             if isinstance(each, list | dict):
                 pay_for(each)
@@ -169,32 +169,32 @@ def pay_for_match(text: str, pattern: str) -> None:
 
     The number of instructions stands for the pattern's length where it is larger: `(a{1000}){3}` is short.
     """
-    pay(len(pattern) // 4)
+    pay_cost(len(pattern) // 4)
     size = max(len(pattern), compile_regexp(pattern).size)
-    pay((1 + len(text)) / 10 * max(size / 4, 1))
+    pay_cost((1 + len(text)) / 10 * max(size / 4, 1))
 
 
 def _pay_replace(text: str, old: str, new: str, limit: int = -1) -> bool:
     places = text.count(old) if limit < 0 else min(text.count(old), limit)
-    pay(1 + (2 * len(text) + len(old) + places * len(new)) // 10)
+    pay_cost(1 + (2 * len(text) + len(old) + places * len(new)) // 10)
     return True
 
 
 def _pay_join(items: list[Any], separator: str = "") -> bool:
-    pay(len(items))
-    pay(sum(len(each) for each in items if isinstance(each, str)) / 5 + len(items) * len(separator) / 5)
+    pay_cost(len(items))
+    pay_cost(sum(len(each) for each in items if isinstance(each, str)) / 5 + len(items) * len(separator) / 5)
     return True
 
 
 def _pay_split(text: str, separator: str, limit: int = -1) -> bool:
     parts = text.count(separator) + 1
-    pay(1 + len(text) // 5 + (parts if limit < 0 else min(parts, limit)))
+    pay_cost(1 + len(text) // 5 + (parts if limit < 0 else min(parts, limit)))
     return True
 
 
 def _pay_format(text: str, values: list[Any]) -> bool:
     # A number has up to a thousand digits behind its point.
-    pay(1 + len(text) // 10 + 110 * text.count("%"))
+    pay_cost(1 + len(text) // 10 + 110 * text.count("%"))
     pay_for(values)
     return True
 
@@ -207,7 +207,7 @@ def _new_list(_zero: int) -> int:
     return len(meter.lists) - 1
 
 
-def _push(number: int, item: Any) -> int:
+def _collect_item(number: int, item: Any) -> int:
     meter = _METER.get()
     if meter is None:
         raise Exhausted
@@ -216,7 +216,7 @@ def _push(number: int, item: Any) -> int:
     return number
 
 
-def _finished(number: int) -> list[Any]:
+def _collected_list(number: int) -> list[Any]:
     meter = _METER.get()
     if meter is None:
         raise Exhausted
@@ -225,7 +225,7 @@ def _finished(number: int) -> list[Any]:
 
 # Name, parameters, result, function; the @ keeps them out of expressions, whose names cannot have one.
 HOOKS: tuple[tuple[str, tuple[str, ...], str, Callable[..., Any]], ...] = (
-    ("@tick", ("int",), "bool", _tick),
+    ("@tick", ("int",), "bool", _pay_for_turn),
     ("@pay", ("dyn",), "bool", _pay_value),
     ("@pay_smaller", ("dyn", "dyn"), "bool", _pay_smaller),
     ("@pay_membership", ("dyn", "dyn"), "bool", _pay_membership),
@@ -238,8 +238,8 @@ HOOKS: tuple[tuple[str, tuple[str, ...], str, Callable[..., Any]], ...] = (
     ("@pay_split", ("string", "string", "int"), "bool", _pay_split),
     ("@pay_format", ("string", "list"), "bool", _pay_format),
     ("@new_list", ("int",), "int", _new_list),
-    ("@push", ("int", "dyn"), "int", _push),
-    ("@finished", ("int",), "list", _finished),
+    ("@push", ("int", "dyn"), "int", _collect_item),
+    ("@finished", ("int",), "list", _collected_list),
 )
 
 # Functions that are paid for by a hook of their own, with all their arguments.
@@ -267,7 +267,7 @@ _UNUSED = "#unused"
 _COMPARISONS = frozenset(name for name, hook in _SPECIAL.items() if hook in ("@pay_smaller", "@pay_membership"))
 
 
-def rewritten(tree: Tree, foreign: frozenset[str]) -> int:
+def add_cost_hooks(tree: Tree, foreign: frozenset[str]) -> int:
     """Rewrites `tree` so that it counts its cost; returns what it costs outside of loops.
 
     The functions `foreign` are paid for by themselves. Raises UnusableOptional, and RegexpError for an expression with
@@ -275,18 +275,18 @@ def rewritten(tree: Tree, foreign: frozenset[str]) -> int:
     """
     _check_optionals(tree, tree.root)
     own = tree.root.count()
-    numbers = count(max((0, *_ids(tree.root))) + 1)
-    tree.root = _Rewriting(tree, foreign, numbers).node(tree.root)
+    numbers = count(max((0, *_node_ids(tree.root))) + 1)
+    tree.root = _Rewriting(tree, foreign, numbers).rewrite(tree.root)
     return own
 
 
-def _ids(node: Node) -> Iterator[int]:
+def _node_ids(node: Node) -> Iterator[int]:
     yield node.id
-    for child in _below(node):
-        yield from _ids(child)
+    for child in _child_nodes(node):
+        yield from _node_ids(child)
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _child_nodes(node: Node) -> Iterator[Node]:
     for _, value in node.fields:
         if isinstance(value, Node):
             yield value
@@ -294,7 +294,7 @@ def _below(node: Node) -> Iterator[Node]:
             yield from (each for _, each in value.fields if isinstance(each, Node))
 
 
-def _arguments(call: Node) -> list[Node]:
+def _target_and_arguments(call: Node) -> list[Node]:
     """Returns the target of a call, if it has one, and its arguments."""
     return [*call.children(1), *call.children(3)]
 
@@ -303,52 +303,54 @@ class _Rewriting:
     def __init__(self, tree: Tree, foreign: frozenset[str], numbers: Iterator[int]) -> None:
         self._tree, self._foreign, self._numbers = tree, foreign, numbers
 
-    def node(self, node: Node, *, looped: bool = False) -> Node:
+    def rewrite(self, node: Node, *, looped: bool = False) -> Node:
         """Returns the expression in place of `node`, with everything below it rewritten."""
         if node.kind == COMPREHENSION:
-            return self._comprehension(node, looped=looped)
-        own = {id(child): self.node(child, looped=looped) for child in _below(node)}
+            return self._rewrite_comprehension(node, looped=looped)
+        own = {id(child): self.rewrite(child, looped=looped) for child in _child_nodes(node)}
         # What is asked of types and constants is asked of the nodes as they were written.
         if node.kind == CALL:
-            return self._call(node, own)
+            return self._rewrite_call(node, own)
         for at, (number, value) in enumerate(node.fields):
             if isinstance(value, Entry):
-                value.fields = [(no, self._element(each, own) if no in (3, 4) else each) for no, each in value.fields]
+                value.fields = [
+                    (no, self._paid_element(each, own) if no in (3, 4) else each) for no, each in value.fields
+                ]
             elif isinstance(value, Node):
-                node.fields[at] = (number, self._element(value, own) if node.kind == LIST else own[id(value)])
+                node.fields[at] = (number, self._paid_element(value, own) if node.kind == LIST else own[id(value)])
         return node
 
-    def _element(self, was: Node, own: dict[int, Node]) -> Node:
+    def _paid_element(self, was: Node, own: dict[int, Node]) -> Node:
         """Returns an element of a list or a map, paid for unless its size is known."""
-        return self._guarded(own[id(was)]) if self._grows(was) else own[id(was)]
+        return self._paid_value(own[id(was)]) if self._may_be_large(was) else own[id(was)]
 
-    def _grows(self, node: Node) -> bool:
+    def _may_be_large(self, node: Node) -> bool:
         return self._tree.kind(node) not in ("scalar", "optional") and not _is_constant(node)
 
-    def _call(self, node: Node, own: dict[int, Node]) -> Node:
-        name, arguments = node.text(2), _arguments(node)
+    def _rewrite_call(self, node: Node, own: dict[int, Node]) -> Node:
+        name, arguments = node.text(2), _target_and_arguments(node)
         _check_pattern(name, arguments)
         special = _SPECIAL.get(name)
         paid = name not in _FREE and name not in self._foreign and special is None and name != "size"
         names: list[tuple[str, Node]] = []
-        paying = special is not None and self._pays(name, arguments)
+        paying = special is not None and self._must_be_paid(name, arguments)
         for at, (number, value) in enumerate(node.fields):
             if not isinstance(value, Node):
                 continue
             new = own[id(value)]
             if paying:
-                new = self._named(new, names)
-            elif (paid and self._grows(value)) or (name == "size" and self._tree.kind(value) in ("text", "dyn")):
-                new = self._guarded(new, only_text=name == "size" and self._tree.kind(value) == "dyn")
+                new = self._repeatable(new, names)
+            elif (paid and self._may_be_large(value)) or (name == "size" and self._tree.kind(value) in ("text", "dyn")):
+                new = self._paid_value(new, only_text=name == "size" and self._tree.kind(value) == "dyn")
             node.fields[at] = (number, new)
         if not paying or special is None:
             return node
-        result = self._if(self._hook(special, *_arguments(node)), node)
+        result = self._if_node(self._call_node(special, *_target_and_arguments(node)), node)
         for name, value in reversed(names):
-            result = self._bind(name, value, result)
+            result = self._bind_node(name, value, result)
         return result
 
-    def _pays(self, name: str, arguments: list[Node]) -> bool:
+    def _must_be_paid(self, name: str, arguments: list[Node]) -> bool:
         """Returns whether a call with a hook of its own must be paid for."""
         if name not in _COMPARISONS:
             return True
@@ -357,29 +359,29 @@ class _Rewriting:
                 _is_constant(arguments[1]) and arguments[1].count() < 100
             )
         # A comparison with what is constant is as small as that.
-        return all(self._grows(each) for each in arguments)
+        return all(self._may_be_large(each) for each in arguments)
 
-    def _comprehension(self, node: Node, *, looped: bool) -> Node:
+    def _rewrite_comprehension(self, node: Node, *, looped: bool) -> Node:
         parts = {number: value for number, value in node.fields if isinstance(value, Node)}
         iterates = node.text(1) != _UNUSED
         nodes = parts[5].count() + parts[6].count()
-        collected = self._collected(node, parts)
+        collected = self._collecting_step(node, parts)
         new: dict[int, Node] = {}
         for number, value in parts.items():
             inside = looped or (iterates and number in (5, 6))
-            new[number] = self.node(value, looped=inside)
+            new[number] = self.rewrite(value, looped=inside)
         if collected is not None:
             # The result is a name, which was not rewritten; the step is.
-            new[4] = self._hook("@new_list", self._int(0))
-            new[7] = self._hook("@finished", new[7])
+            new[4] = self._call_node("@new_list", self._int_node(0))
+            new[7] = self._call_node("@finished", new[7])
         if iterates:
-            new[5] = self._if(self._hook("@tick", self._int(nodes)), new[5])
+            new[5] = self._if_node(self._call_node("@tick", self._int_node(nodes)), new[5])
             if looped:
-                new[2] = self._range(new[2])
+                new[2] = self._paid_range(new[2])
         node.fields = [(number, new.get(number, value)) for number, value in node.fields]
         return node
 
-    def _collected(self, node: Node, parts: dict[int, Node]) -> Node | None:
+    def _collecting_step(self, node: Node, parts: dict[int, Node]) -> Node | None:
         """Turns the step `list + [item]` of map and filter into a call that collects; None for another step."""
         accumulator = node.text(3)
         if parts[4].kind != LIST or parts[4].fields or not _is_name(parts[7], accumulator):
@@ -395,64 +397,64 @@ class _Rewriting:
         step.fields = [(2, b"@push"), (3, left), (3, right.children(1)[0])]
         return step
 
-    def _range(self, value: Node) -> Node:
+    def _paid_range(self, value: Node) -> Node:
         """Returns what an inner loop ranges over, whose items the engine may copy before the first is looked at."""
         names: list[tuple[str, Node]] = []
-        value = self._named(value, names)
-        sized = self._new(CALL, [(2, b"size"), (3, value)])
-        result = self._if(self._hook("@tick", sized), value)
+        value = self._repeatable(value, names)
+        sized = self._new_node(CALL, [(2, b"size"), (3, value)])
+        result = self._if_node(self._call_node("@tick", sized), value)
         for name, each in names:
-            result = self._bind(name, each, result)
+            result = self._bind_node(name, each, result)
         return result
 
     # --- new nodes ---
 
-    def _new(self, kind: int, fields: list[tuple[int, Any]]) -> Node:
+    def _new_node(self, kind: int, fields: list[tuple[int, Any]]) -> Node:
         return Node(kind, next(self._numbers), fields)
 
-    def _hook(self, name: str, *arguments: Node) -> Node:
-        return self._new(CALL, [(2, name.encode()), *((3, each) for each in arguments)])
+    def _call_node(self, name: str, *arguments: Node) -> Node:
+        return self._new_node(CALL, [(2, name.encode()), *((3, each) for each in arguments)])
 
-    def _int(self, value: int) -> Node:
-        return self._new(CONST, [(3, value)])
+    def _int_node(self, value: int) -> Node:
+        return self._new_node(CONST, [(3, value)])
 
-    def _if(self, condition: Node, value: Node) -> Node:
+    def _if_node(self, condition: Node, value: Node) -> Node:
         """Returns `condition ? value : false`; a condition that is an error is the result."""
-        return self._hook("_?_:_", condition, value, self._new(CONST, [(2, 0)]))
+        return self._call_node("_?_:_", condition, value, self._new_node(CONST, [(2, 0)]))
 
-    def _guarded(self, value: Node, *, only_text: bool = False) -> Node:
+    def _paid_value(self, value: Node, *, only_text: bool = False) -> Node:
         """Returns `value`, paid for before it is used; with `only_text` only if it is a text."""
         names: list[tuple[str, Node]] = []
-        value = self._named(value, names)
-        result = self._if(self._hook("@pay", value), value)
+        value = self._repeatable(value, names)
+        result = self._if_node(self._call_node("@pay", value), value)
         if only_text:
-            kind = self._new(CALL, [(2, b"type"), (3, value)])
-            is_text = self._new(CALL, [(2, b"_==_"), (3, kind), (3, self._new(IDENT, [(1, b"string")]))])
-            result = self._hook("_?_:_", is_text, result, value)
+            kind = self._new_node(CALL, [(2, b"type"), (3, value)])
+            is_text = self._new_node(CALL, [(2, b"_==_"), (3, kind), (3, self._new_node(IDENT, [(1, b"string")]))])
+            result = self._call_node("_?_:_", is_text, result, value)
         for name, each in names:
-            result = self._bind(name, each, result)
+            result = self._bind_node(name, each, result)
         return result
 
-    def _named(self, value: Node, names: list[tuple[str, Node]]) -> Node:
+    def _repeatable(self, value: Node, names: list[tuple[str, Node]]) -> Node:
         """Returns an expression for `value` that can stand twice; what must not is noted in `names`."""
         if value.kind in (IDENT, CONST) or (value.kind == SELECT and _is_path(value)):
             return value
         name = f"@value{next(self._numbers)}"
         names.append((name, value))
-        return self._new(IDENT, [(1, name.encode())])
+        return self._new_node(IDENT, [(1, name.encode())])
 
-    def _bind(self, name: str, value: Node, result: Node) -> Node:
+    def _bind_node(self, name: str, value: Node, result: Node) -> Node:
         """Returns `cel.bind(name, value, result)`, in the engine's own form."""
         fields: list[tuple[int, Any]] = [
             (1, _UNUSED.encode()),
-            (2, self._new(LIST, [])),
+            (2, self._new_node(LIST, [])),
             (3, name.encode()),
             (4, value),
-            (5, self._new(CONST, [(2, 0)])),
-            (6, self._new(IDENT, [(1, name.encode())])),
+            (5, self._new_node(CONST, [(2, 0)])),
+            (6, self._new_node(IDENT, [(1, name.encode())])),
             (7, result),
         ]
-        return self._new(COMPREHENSION, fields)
+        return self._new_node(COMPREHENSION, fields)
 
 
 def _is_name(node: Node, name: str) -> bool:
@@ -482,22 +484,22 @@ def _check_pattern(name: str, arguments: Sequence[Node]) -> None:
 
 def _check_optionals(tree: Tree, node: Node) -> None:
     """Raises UnusableOptional where an optional value would become part of another one."""
-    for child, allowed in _uses(tree, node):
+    for child, allowed in _children_and_optionals(tree, node):
         if tree.kind(child) == "optional" and not allowed:
             raise UnusableOptional("an optional value cannot be used here; take its value first, by orValue()")
         _check_optionals(tree, child)
 
 
-def _uses(tree: Tree, node: Node) -> Iterator[tuple[Node, bool]]:
+def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool]]:
     """Yields each child of `node`, and whether it may be an optional value."""
     is_optional = tree.kind(node) == "optional"
     if node.kind == CALL:
         name = node.text(2)
         positions = (1, 2) if name == "_?_:_" and is_optional else _OPTIONAL_ARGUMENTS.get(name, ())
-        yield from ((child, at in positions) for at, child in enumerate(_arguments(node)))
+        yield from ((child, at in positions) for at, child in enumerate(_target_and_arguments(node)))
     elif node.kind == LIST:
         # Indices of `[?x]`, whose values are put in without the optional around them.
-        spread = {at for number, value in node.fields if number == 2 for at in _indices(value)}
+        spread = {at for number, value in node.fields if number == 2 for at in _packed_indices(value)}
         yield from ((child, at in spread) for at, child in enumerate(node.children(1)))
     elif node.kind == STRUCT:
         for _, value in node.fields:
@@ -511,10 +513,10 @@ def _uses(tree: Tree, node: Node) -> Iterator[tuple[Node, bool]]:
             if isinstance(value, Node):
                 yield value, (number in (4, 6) and named) or (number == 7 and is_optional)
     else:
-        yield from ((child, True) for child in _below(node))
+        yield from ((child, True) for child in _child_nodes(node))
 
 
-def _indices(packed: Any) -> list[int]:
+def _packed_indices(packed: Any) -> list[int]:
     if isinstance(packed, int):
         return [packed]
     values, value, shift = [], 0, 0

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import ceil
 
 from kubekit.lang.cel_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, SELECT, STRUCT, Entry, Node
-from kubekit.lang.cel_types import CelType, Checked, checked
+from kubekit.lang.cel_types import CelType, Checked, check_types
 
 # What one character costs to be traversed, and one of a regular expression (cel-go, common/cost.go).
 _TRAVERSAL, _PATTERN = 0.1, 0.25
@@ -20,10 +20,10 @@ MOST = (1 << 64) - 1
 
 def most_cost(expression: str, variables: Mapping[str, CelType]) -> int:
     """Returns the greatest estimated cost of one evaluation. Raises CelSyntaxError."""
-    return min(_Estimate(checked(expression, variables)).total, MOST)
+    return min(_Estimate(check_types(expression, variables)).total, MOST)
 
 
-def _share(size: int, factor: float) -> int:
+def _scale_size(size: int, factor: float) -> int:
     return ceil(size * factor)
 
 
@@ -32,12 +32,12 @@ class _Estimate:
         self._types = of.types
         self._sizes: dict[int, int] = {}
         self._unsized: list[str] = []  # variables over a computed list, whose items cel-go takes for empty
-        self.total = self._cost(of.root)
+        self.total = self._cost_of(of.root)
 
-    def _kind(self, node: Node) -> str:
+    def _kind_of(self, node: Node) -> str:
         return self._types[node.id].kind
 
-    def _size(self, node: Node) -> int:
+    def _size_of(self, node: Node) -> int:
         if node.id in self._sizes:
             return self._sizes[node.id]
         if node.kind == CONST:
@@ -49,73 +49,73 @@ class _Estimate:
             return 0
         return self._types[node.id].most
 
-    def _cost(self, node: Node) -> int:
+    def _cost_of(self, node: Node) -> int:
         if node.kind == IDENT:
             return 1
         if node.kind == SELECT:
-            return self._select(node)
+            return self._select_cost(node)
         if node.kind == CALL:
-            return self._call(node)
+            return self._call_cost(node)
         if node.kind == LIST:
-            return _LIST_COST + sum(map(self._cost, node.children(1)))
+            return _LIST_COST + sum(map(self._cost_of, node.children(1)))
         if node.kind == STRUCT:
             values = [each for _, entry in node.fields if isinstance(entry, Entry) for _, each in entry.fields]
-            return _MAP_COST + sum(self._cost(each) for each in values if isinstance(each, Node))
-        return self._comprehension(node) if node.kind == COMPREHENSION else 0
+            return _MAP_COST + sum(self._cost_of(each) for each in values if isinstance(each, Node))
+        return self._comprehension_cost(node) if node.kind == COMPREHENSION else 0
 
-    def _select(self, node: Node) -> int:
+    def _select_cost(self, node: Node) -> int:
         operand = node.child(1)
         if operand is None:
             return 0
-        cost = self._cost(operand)
+        cost = self._cost_of(operand)
         tested = any(at == 3 and value for at, value in node.fields)
-        return cost if tested or self._kind(operand) not in ("map", "object") else cost + 1
+        return cost if tested or self._kind_of(operand) not in ("map", "object") else cost + 1
 
-    def _call(self, node: Node) -> int:
+    def _call_cost(self, node: Node) -> int:
         name, target, arguments = node.text(2), node.child(1), node.children(3)
-        costs = [self._cost(argument) for argument in arguments]
+        costs = [self._cost_of(argument) for argument in arguments]
         if name in ("_&&_", "_||_"):
             return sum(costs)
         if name == "_?_:_":
-            self._sizes[node.id] = max(map(self._size, arguments[1:]))
+            self._sizes[node.id] = max(map(self._size_of, arguments[1:]))
             return costs[0] + max(costs[1:])
-        of_target = self._cost(target) if target is not None else 0
-        return of_target + sum(costs) + self._function(node, name, target, arguments)
+        of_target = self._cost_of(target) if target is not None else 0
+        return of_target + sum(costs) + self._function_cost(node, name, target, arguments)
 
-    def _function(self, node: Node, name: str, target: Node | None, arguments: list[Node]) -> int:
-        sizes = [self._size(argument) for argument in arguments]
-        kinds = [self._kind(argument) for argument in arguments]
-        own = self._size(target) if target is not None else 0
+    def _function_cost(self, node: Node, name: str, target: Node | None, arguments: list[Node]) -> int:
+        sizes = [self._size_of(argument) for argument in arguments]
+        kinds = [self._kind_of(argument) for argument in arguments]
+        own = self._size_of(target) if target is not None else 0
         if name in ("_==_", "_!=_"):
-            return _share(min(sizes), _TRAVERSAL)
+            return _scale_size(min(sizes), _TRAVERSAL)
         if name in ("_<_", "_<=_", "_>_", "_>=_"):
-            return _share(min(sizes), _TRAVERSAL) if kinds[0] in ("string", "bytes") else 1
+            return _scale_size(min(sizes), _TRAVERSAL) if kinds[0] in ("string", "bytes") else 1
         if name == "_+_" and kinds[0] in ("string", "bytes", "list"):
             self._sizes[node.id] = sum(sizes)
-            return 1 if kinds[0] == "list" else _share(sum(sizes), _TRAVERSAL)
+            return 1 if kinds[0] == "list" else _scale_size(sum(sizes), _TRAVERSAL)
         if name == "@in" and kinds[1] == "list":
             return sizes[1]
         if target is None or (not arguments and name not in _OF_TEXT):
             return 1
         if name in ("startsWith", "endsWith"):
-            return _share(sizes[0], _TRAVERSAL)
+            return _scale_size(sizes[0], _TRAVERSAL)
         if name == "contains":
-            return _share(own, _TRAVERSAL) * _share(sizes[0], _TRAVERSAL)
+            return _scale_size(own, _TRAVERSAL) * _scale_size(sizes[0], _TRAVERSAL)
         if name == "matches":
-            return _share(own + 1, _TRAVERSAL) * _share(sizes[0], _PATTERN)
+            return _scale_size(own + 1, _TRAVERSAL) * _scale_size(sizes[0], _PATTERN)
         if name in _OF_TEXT:
             self._sizes[node.id] = own
-            return _share(own, _TRAVERSAL)
+            return _scale_size(own, _TRAVERSAL)
         return 1
 
-    def _comprehension(self, node: Node) -> int:
+    def _comprehension_cost(self, node: Node) -> int:
         over, init, condition, step, result = (node.child(number) for number in (2, 4, 5, 6, 7))
-        once = sum(self._cost(each) for each in (over, init, result) if each is not None)
+        once = sum(self._cost_of(each) for each in (over, init, result) if each is not None)
         computed = [node.text(1)] if over is not None and over.kind == COMPREHENSION else []
         self._unsized += computed
-        loop = sum(self._cost(each) for each in (condition, step) if each is not None)
+        loop = sum(self._cost_of(each) for each in (condition, step) if each is not None)
         del self._unsized[len(self._unsized) - len(computed) :]
-        times = self._size(over) if over is not None else 0
+        times = self._size_of(over) if over is not None else 0
         if init is not None and init.kind == LIST:
             self._sizes[node.id] = times
         return once + times * loop

@@ -19,8 +19,8 @@ from urllib.parse import parse_qs
 
 import semver
 
-from kubekit.lang.cel_cost import pay, pay_for_match
-from kubekit.lang.quantity import parse_quantity, plain
+from kubekit.lang.cel_cost import pay_cost, pay_for_match
+from kubekit.lang.quantity import parse_quantity, plain_text
 from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
 from kubekit.lang.urls import URLError, parse_request_uri
 
@@ -42,7 +42,7 @@ class Function:
     member: bool = False
 
 
-def _succeeds(parse: Callable[..., Any]) -> Callable[..., bool]:
+def _parses_with(parse: Callable[..., Any]) -> Callable[..., bool]:
     def check(*arguments: Any) -> bool:
         try:
             parse(*arguments)
@@ -56,7 +56,7 @@ def _succeeds(parse: Callable[..., Any]) -> Callable[..., bool]:
 # --- url ------------------------------------------------------------------------------------------------------------
 
 
-def _url(text: str) -> Tagged:
+def _parse_url(text: str) -> Tagged:
     try:
         url = parse_request_uri(text)
     except URLError as error:
@@ -72,23 +72,23 @@ def _url(text: str) -> Tagged:
     }
 
 
-def _part(name: str) -> Callable[[Tagged], Any]:
+def _getter(name: str) -> Callable[[Tagged], Any]:
     return lambda value: value[name]
 
 
 # --- quantity and semver: both compare ------------------------------------------------------------------------------
 
 
-def _quantity(text: str) -> Tagged:
-    return {"quantity": plain(parse_quantity(text))}
+def _parse_tagged_quantity(text: str) -> Tagged:
+    return {"quantity": plain_text(parse_quantity(text))}
 
 
-def _semver(text: str, normalize: bool = False) -> Tagged:
-    version = semver.Version.parse(_normalized(text) if normalize else text)
+def _parse_semver(text: str, normalize: bool = False) -> Tagged:
+    version = semver.Version.parse(_normalize_semver(text) if normalize else text)
     return {"semver": str(version), "major": version.major, "minor": version.minor, "patch": version.patch}
 
 
-def _normalized(text: str) -> str:
+def _normalize_semver(text: str) -> str:
     """Returns `v01.2` as `1.2.0`, which semver(text, true) tolerates."""
     match = re.fullmatch(r"v?([0-9]+)(?:\.([0-9]+))?(?:\.([0-9]+))?([-+].*)?", text)
     if match is None:
@@ -107,14 +107,14 @@ def _compare(left: Tagged, right: Tagged) -> int:
 
 
 def _add(left: Tagged, right: Any) -> Tagged:
-    return {"quantity": plain(Decimal(left["quantity"]) + _amount(right))}
+    return {"quantity": plain_text(Decimal(left["quantity"]) + _decimal_of(right))}
 
 
 def _sub(left: Tagged, right: Any) -> Tagged:
-    return {"quantity": plain(Decimal(left["quantity"]) - _amount(right))}
+    return {"quantity": plain_text(Decimal(left["quantity"]) - _decimal_of(right))}
 
 
-def _amount(value: Any) -> Decimal:
+def _decimal_of(value: Any) -> Decimal:
     return Decimal(value) if isinstance(value, int) else Decimal(value["quantity"])
 
 
@@ -131,95 +131,95 @@ def _as_integer(value: Tagged) -> int:
 
 
 def _is_integer(value: Tagged) -> bool:
-    return _succeeds(_as_integer)(value)
+    return _parses_with(_as_integer)(value)
 
 
 # --- ip and cidr ----------------------------------------------------------------------------------------------------
 
 
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+def _parse_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and (address.ipv4_mapped or address.scope_id):
         raise ValueError(f"IPv4-mapped IPv6 addresses and zones are not allowed: {text}")
     return address
 
 
-def _ip(value: Any) -> Tagged:
+def _ip_of(value: Any) -> Tagged:
     """Returns the address for `ip("10.0.0.1")` and for `cidr(...).ip()`."""
     if isinstance(value, str):
-        return {"ip": str(_address(value))}
+        return {"ip": str(_parse_address(value))}
     return {"ip": value["address"]}
 
 
 def _ip_flag(name: str) -> Callable[[Tagged], bool]:
-    return lambda value: bool(getattr(_address(value["ip"]), name))
+    return lambda value: bool(getattr(_parse_address(value["ip"]), name))
 
 
 def _is_global_unicast(value: Tagged) -> bool:
-    address = _address(value["ip"])
+    address = _parse_address(value["ip"])
     plain_address = not (address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local)
     return plain_address and str(address) != "255.255.255.255"
 
 
 def _link_local_multicast(value: Tagged) -> bool:
-    address = _address(value["ip"])
+    address = _parse_address(value["ip"])
     network = "224.0.0.0/24" if address.version == 4 else "ff02::/16"
     return address in ipaddress.ip_network(network)
 
 
 def _is_canonical(text: str) -> bool:
-    return str(_address(text)) == text
+    return str(_parse_address(text)) == text
 
 
-def _interface(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
+def _parse_interface(text: str) -> ipaddress.IPv4Interface | ipaddress.IPv6Interface:
     if "/" not in text:
         raise ValueError(f"netip.ParsePrefix({text!r}): no '/'")
     return ipaddress.ip_interface(text)
 
 
-def _cidr(text: str) -> Tagged:
-    interface = _interface(text)
+def _parse_cidr(text: str) -> Tagged:
+    interface = _parse_interface(text)
     return {"cidr": str(interface), "address": str(interface.ip)}
 
 
 def _contains_ip(value: Tagged, other: Any) -> bool:
-    address = _address(other if isinstance(other, str) else other["ip"])
-    network = _interface(value["cidr"]).network
+    address = _parse_address(other if isinstance(other, str) else other["ip"])
+    network = _parse_interface(value["cidr"]).network
     return address.version == network.version and address in network
 
 
 def _contains_cidr(value: Tagged, other: Any) -> bool:
-    inner = _interface(other if isinstance(other, str) else other["cidr"]).network
-    outer = _interface(value["cidr"]).network
+    inner = _parse_interface(other if isinstance(other, str) else other["cidr"]).network
+    outer = _parse_interface(value["cidr"]).network
     return inner.version == outer.version and inner.subnet_of(outer)  # type: ignore[arg-type]
 
 
-def _masked(value: Tagged) -> Tagged:
-    return _cidr(str(_interface(value["cidr"]).network))
+def _network_of(value: Tagged) -> Tagged:
+    return _parse_cidr(str(_parse_interface(value["cidr"]).network))
 
 
 def _prefix_length(value: Tagged) -> int:
-    return _interface(value["cidr"]).network.prefixlen
+    return _parse_interface(value["cidr"]).network.prefixlen
 
 
-def _family(value: Tagged) -> int:
-    return _address(value["ip"]).version
+def _ip_version(value: Tagged) -> int:
+    return _parse_address(value["ip"]).version
 
 
 # --- text and lists -------------------------------------------------------------------------------------------------
 
 
-def _find(text: str, pattern: str) -> str:
-    return _regexp(text, pattern).find(text)
+def _first_match(text: str, pattern: str) -> str:
+    return _paid_regexp(text, pattern).find(text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     # `a.*b|a` looks at all that is left for each of its matches.
-    matches = _regexp(text, pattern).find_all(text, lambda left: pay(left / 1000))
+    matches = _paid_regexp(text, pattern).find_all(text, lambda left: pay_cost(left / 1000))
     return list(matches if limit < 0 else islice(matches, limit))
 
 
-def _regexp(text: str, pattern: str) -> Regexp:
+def _paid_regexp(text: str, pattern: str) -> Regexp:
     """Returns the expression, with a search of `text` paid for."""
     try:
         pay_for_match(text, pattern)
@@ -232,13 +232,13 @@ def _is_sorted(items: list[Any]) -> bool:
     return all(item <= following for item, following in pairwise(items))
 
 
-def _extreme(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
-    def call(items: list[Any]) -> Any:
+def _min_or_max(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
+    def choose_from(items: list[Any]) -> Any:
         if not items:
             raise ValueError(f"{name} called on empty list")
         return choose(items)
 
-    return call
+    return choose_from
 
 
 def _index_of(items: list[Any], item: Any) -> int:
@@ -256,17 +256,17 @@ def _sum(items: list[Any]) -> Any:
     return sum(items[1:], items[0]) if items else 0
 
 
-def _subset(items: list[Any], others: list[Any]) -> bool:
-    pay(len(items) * len(others))
+def _contains_all(items: list[Any], others: list[Any]) -> bool:
+    pay_cost(len(items) * len(others))
     return all(item in items for item in others)
 
 
-def _equivalent(items: list[Any], others: list[Any]) -> bool:
-    return _subset(items, others) and _subset(others, items)
+def _have_same_items(items: list[Any], others: list[Any]) -> bool:
+    return _contains_all(items, others) and _contains_all(others, items)
 
 
-def _intersects(items: list[Any], others: list[Any]) -> bool:
-    pay(len(items) * len(others))
+def _share_an_item(items: list[Any], others: list[Any]) -> bool:
+    pay_cost(len(items) * len(others))
     return any(item in items for item in others)
 
 
@@ -280,11 +280,11 @@ _URL_PARTS: tuple[tuple[str, str, Kind], ...] = (
 )
 
 FUNCTIONS: tuple[Function, ...] = (
-    Function("isURL", ("string",), "bool", _succeeds(parse_request_uri)),
-    Function("url", ("string",), "map", _url),
-    *(Function(name, ("map",), result, _part(part), member=True) for name, part, result in _URL_PARTS),
-    Function("isQuantity", ("string",), "bool", _succeeds(parse_quantity)),
-    Function("quantity", ("string",), "map", _quantity),
+    Function("isURL", ("string",), "bool", _parses_with(parse_request_uri)),
+    Function("url", ("string",), "map", _parse_url),
+    *(Function(name, ("map",), result, _getter(part), member=True) for name, part, result in _URL_PARTS),
+    Function("isQuantity", ("string",), "bool", _parses_with(parse_quantity)),
+    Function("quantity", ("string",), "map", _parse_tagged_quantity),
     Function("compareTo", ("map", "map"), "int", _compare, member=True),
     Function("isGreaterThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) > 0, member=True),
     Function("isLessThan", ("map", "map"), "bool", lambda a, b: _compare(a, b) < 0, member=True),
@@ -294,39 +294,39 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("asInteger", ("map",), "int", _as_integer, member=True),
     Function("isInteger", ("map",), "bool", _is_integer, member=True),
     Function("asApproximateFloat", ("map",), "double", lambda value: float(value["quantity"]), member=True),
-    Function("isSemver", ("string",), "bool", _succeeds(_semver)),
-    Function("isSemver", ("string", "bool"), "bool", _succeeds(_semver)),
-    Function("semver", ("string",), "map", _semver),
-    Function("semver", ("string", "bool"), "map", _semver),
-    Function("major", ("map",), "int", _part("major"), member=True),
-    Function("minor", ("map",), "int", _part("minor"), member=True),
-    Function("patch", ("map",), "int", _part("patch"), member=True),
-    Function("isIP", ("string",), "bool", _succeeds(_address)),
-    Function("ip", ("string",), "map", _ip),
-    Function("ip", ("map",), "map", _ip, member=True),
+    Function("isSemver", ("string",), "bool", _parses_with(_parse_semver)),
+    Function("isSemver", ("string", "bool"), "bool", _parses_with(_parse_semver)),
+    Function("semver", ("string",), "map", _parse_semver),
+    Function("semver", ("string", "bool"), "map", _parse_semver),
+    Function("major", ("map",), "int", _getter("major"), member=True),
+    Function("minor", ("map",), "int", _getter("minor"), member=True),
+    Function("patch", ("map",), "int", _getter("patch"), member=True),
+    Function("isIP", ("string",), "bool", _parses_with(_parse_address)),
+    Function("ip", ("string",), "map", _ip_of),
+    Function("ip", ("map",), "map", _ip_of, member=True),
     Function("ip.isCanonical", ("string",), "bool", _is_canonical),
-    Function("family", ("map",), "int", _family, member=True),
+    Function("family", ("map",), "int", _ip_version, member=True),
     Function("isUnspecified", ("map",), "bool", _ip_flag("is_unspecified"), member=True),
     Function("isLoopback", ("map",), "bool", _ip_flag("is_loopback"), member=True),
     Function("isLinkLocalUnicast", ("map",), "bool", _ip_flag("is_link_local"), member=True),
     Function("isLinkLocalMulticast", ("map",), "bool", _link_local_multicast, member=True),
     Function("isGlobalUnicast", ("map",), "bool", _is_global_unicast, member=True),
-    Function("isCIDR", ("string",), "bool", _succeeds(_interface)),
-    Function("cidr", ("string",), "map", _cidr),
+    Function("isCIDR", ("string",), "bool", _parses_with(_parse_interface)),
+    Function("cidr", ("string",), "map", _parse_cidr),
     Function("containsIP", ("map", "dyn"), "bool", _contains_ip, member=True),
     Function("containsCIDR", ("map", "dyn"), "bool", _contains_cidr, member=True),
     Function("prefixLength", ("map",), "int", _prefix_length, member=True),
-    Function("masked", ("map",), "map", _masked, member=True),
-    Function("find", ("string", "string"), "string", _find, member=True),
+    Function("masked", ("map",), "map", _network_of, member=True),
+    Function("find", ("string", "string"), "string", _first_match, member=True),
     Function("findAll", ("string", "string"), "strings", _find_all, member=True),
     Function("findAll", ("string", "string", "int"), "strings", _find_all, member=True),
     Function("isSorted", ("list",), "bool", _is_sorted, member=True),
     Function("sum", ("list",), "dyn", _sum, member=True),
-    Function("min", ("list",), "dyn", _extreme(min, "min"), member=True),
-    Function("max", ("list",), "dyn", _extreme(max, "max"), member=True),
+    Function("min", ("list",), "dyn", _min_or_max(min, "min"), member=True),
+    Function("max", ("list",), "dyn", _min_or_max(max, "max"), member=True),
     Function("indexOf", ("list", "dyn"), "int", _index_of, member=True),
     Function("lastIndexOf", ("list", "dyn"), "int", _last_index_of, member=True),
-    Function("sets.contains", ("list", "list"), "bool", _subset),
-    Function("sets.equivalent", ("list", "list"), "bool", _equivalent),
-    Function("sets.intersects", ("list", "list"), "bool", _intersects),
+    Function("sets.contains", ("list", "list"), "bool", _contains_all),
+    Function("sets.equivalent", ("list", "list"), "bool", _have_same_items),
+    Function("sets.intersects", ("list", "list"), "bool", _share_an_item),
 )

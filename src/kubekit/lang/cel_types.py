@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kubekit.lang import cel_ast
-from kubekit.lang.cel import CelSyntaxError, _environment, _tidy
+from kubekit.lang.cel import CelSyntaxError, _engine_environment, _tidy_message
 from kubekit.lang.cel_ast import CALL, COMPREHENSION, CONST, IDENT, LIST, SELECT, STRUCT, Node
 
 Kind = Literal[
@@ -74,10 +74,10 @@ def object_of(name: str, fields: Fields) -> CelType:
 
 def type_faults(expression: str, variables: Mapping[str, CelType]) -> str:
     """Returns the faults of `expression` as cel-go prints them, or "". Raises CelSyntaxError if it does not compile."""
-    return "\n".join(_shown(expression, at, why) for at, why in _Checker(expression, variables).faults)
+    return "\n".join(_error_with_position(expression, at, why) for at, why in _Checker(expression, variables).faults)
 
 
-def _shown(expression: str, at: int, why: str) -> str:
+def _error_with_position(expression: str, at: int, why: str) -> str:
     lines = expression[:at].split("\n")
     line, column = len(lines), len(lines[-1])
     text = expression.split("\n")[line - 1]
@@ -92,7 +92,7 @@ class Checked:
     types: Mapping[int, CelType]
 
 
-def checked(expression: str, variables: Mapping[str, CelType]) -> Checked:
+def check_types(expression: str, variables: Mapping[str, CelType]) -> Checked:
     """Returns an expression with the types of its nodes. Raises CelSyntaxError."""
     checker = _Checker(expression, variables)
     return Checked(checker.root, checker.types)
@@ -100,66 +100,66 @@ def checked(expression: str, variables: Mapping[str, CelType]) -> Checked:
 
 class _Checker:
     def __init__(self, expression: str, variables: Mapping[str, CelType]) -> None:
-        serialized = _compiled(expression, variables)
+        serialized = _compile_untyped(expression, variables)
         tree = cel_ast.parse(serialized)
-        self._places = _places(tree.rest)
+        self._places = _node_offsets(tree.rest)
         self._scopes: list[dict[str, CelType]] = [dict(variables)]
         self.faults: list[tuple[int, str]] = []
         self.types: dict[int, CelType] = {}
         self.root = tree.root
-        self.type = self._of(tree.root)
+        self.type = self._type_of(tree.root)
 
-    def _fault(self, node: Node, why: str) -> CelType:
+    def _note_fault(self, node: Node, why: str) -> CelType:
         self.faults.append((self._places.get(node.id, 0), why))
         return DYN
 
-    def _of(self, node: Node) -> CelType:
+    def _type_of(self, node: Node) -> CelType:
         found = self.types[node.id] = _OF[node.kind](self, node)
         return found
 
-    def _const(self, node: Node) -> CelType:
+    def _constant_type(self, node: Node) -> CelType:
         return _CONSTANTS.get(node.fields[0][0], DYN) if node.fields else DYN
 
-    def _ident(self, node: Node) -> CelType:
+    def _variable_type(self, node: Node) -> CelType:
         name = node.text(1)
         return next((scope[name] for scope in reversed(self._scopes) if name in scope), DYN)
 
-    def _select(self, node: Node) -> CelType:
+    def _select_type(self, node: Node) -> CelType:
         operand = node.child(1)
         tested = any(at == 3 and value for at, value in node.fields)
-        selected = self._member(node, self._of(operand) if operand else DYN, node.text(2))
+        selected = self._member_type(node, self._type_of(operand) if operand else DYN, node.text(2))
         return BOOL if tested else selected
 
-    def _member(self, node: Node, of: CelType, name: str) -> CelType:
+    def _member_type(self, node: Node, of: CelType, name: str) -> CelType:
         if of.kind == "optional":
-            return CelType("optional", self._member(node, of.element or DYN, name))
+            return CelType("optional", self._member_type(node, of.element or DYN, name))
         if of.kind == "object" and of.fields is not None:
             found = of.fields(name)
-            return self._fault(node, f"undefined field '{name}'") if found is None else found
+            return self._note_fault(node, f"undefined field '{name}'") if found is None else found
         if of.kind == "map":
             return of.element or DYN
         if of.kind == "dyn":
             return DYN
-        return self._fault(node, f"type '{of}' does not support field selection")
+        return self._note_fault(node, f"type '{of}' does not support field selection")
 
-    def _call(self, node: Node) -> CelType:
+    def _call_type(self, node: Node) -> CelType:
         name, target = node.text(2), node.child(1)
         arguments = node.children(3)
         if name == "_?._" and len(arguments) == 2:
-            selected = self._member(node, self._of(arguments[0]), _constant_text(arguments[1]))
+            selected = self._member_type(node, self._type_of(arguments[0]), _constant_text(arguments[1]))
             return selected if selected.kind == "optional" else CelType("optional", selected)
-        member = self._of(target) if target is not None else None
-        types = [self._of(argument) for argument in arguments]
+        member = self._type_of(target) if target is not None else None
+        types = [self._type_of(argument) for argument in arguments]
         result = _RESULTS.get(name)
         found = result(types if member is None else [member, *types]) if result else DYN
         if found is not None:
             return found
         applied = f"({', '.join(map(str, types))})"
         shown = applied if member is None else f"{member}.{applied}"
-        return self._fault(node, f"found no matching overload for '{name}' applied to '{shown}'")
+        return self._note_fault(node, f"found no matching overload for '{name}' applied to '{shown}'")
 
-    def _list(self, node: Node) -> CelType:
-        return list_of(_joined([self._of(element) for element in node.children(1)]))
+    def _list_type(self, node: Node) -> CelType:
+        return list_of(_common_type([self._type_of(element) for element in node.children(1)]))
 
     def _map_literal(self, node: Node) -> CelType:
         """Returns the type of a map literal, by the common type of its values; its keys are checked, too."""
@@ -168,49 +168,49 @@ class _Checker:
             if isinstance(entry, cel_ast.Entry):
                 nodes = {at: each for at, each in entry.fields if isinstance(each, Node)}
                 if _MAP_KEY in nodes:
-                    self._of(nodes[_MAP_KEY])
-                values.append(self._of(nodes[_MAP_VALUE]))
-        return map_of(_joined(values))
+                    self._type_of(nodes[_MAP_KEY])
+                values.append(self._type_of(nodes[_MAP_VALUE]))
+        return map_of(_common_type(values))
 
-    def _comprehension(self, node: Node) -> CelType:
+    def _comprehension_type(self, node: Node) -> CelType:
         over, init = node.child(2), node.child(4)
         step, condition, result = node.child(6), node.child(5), node.child(7)
-        ranged = self._of(over) if over else DYN
+        ranged = self._type_of(over) if over else DYN
         if ranged.kind not in ("list", "map", "dyn") and over is not None:
             why = f"expression of type '{ranged}' cannot be range of a comprehension (must be list, map, or dynamic)"
-            self._fault(over, why)
+            self._note_fault(over, why)
         item = {"list": ranged.element or DYN, "map": STRING}.get(ranged.kind, DYN)
-        start = self._of(init) if init else DYN
+        start = self._type_of(init) if init else DYN
         accumulator = node.text(3)
         self._scopes.append({node.text(1): item, accumulator: start})
         if condition is not None:
-            self._of(condition)
-        stepped = self._of(step) if step else DYN
+            self._type_of(condition)
+        stepped = self._type_of(step) if step else DYN
         if start.kind == "list" and start.element == DYN and stepped.kind == "list":
             self._scopes[-1][accumulator] = stepped
-        found = self._of(result) if result else DYN
+        found = self._type_of(result) if result else DYN
         self._scopes.pop()
         return found
 
 
-def _compiled(expression: str, variables: Mapping[str, CelType]) -> bytes:
+def _compile_untyped(expression: str, variables: Mapping[str, CelType]) -> bytes:
     # Types are this module's matter: for the engine everything is anything.
     hints = tuple((name, "dyn") for name in sorted(variables))
     try:
-        return bytes(_environment(hints).compile(expression).serialize())
+        return bytes(_engine_environment(hints).compile(expression).serialize())
     except (RuntimeError, ValueError) as error:
-        raise CelSyntaxError(_tidy(str(error))) from error
+        raise CelSyntaxError(_tidy_message(str(error))) from error
 
 
-def _places(rest: Iterable[cel_ast.Field]) -> dict[int, int]:
+def _node_offsets(rest: Iterable[cel_ast.Field]) -> dict[int, int]:
     """Returns the offset of each node by its id, from the source info (field 5; its positions are field 4)."""
     places: dict[int, int] = {}
     for number, value in rest:
         if number != 5:
             continue
-        for at, entry in cel_ast._fields(value):
+        for at, entry in cel_ast._read_fields(value):
             if at == 4:
-                pair = dict(cel_ast._fields(entry))
+                pair = dict(cel_ast._read_fields(entry))
                 places[pair.get(1, 0)] = pair.get(2, 0)
     return places
 
@@ -219,20 +219,20 @@ def _constant_text(node: Node) -> str:
     return bytes(node.fields[0][1]).decode() if node.kind == CONST and node.fields else ""
 
 
-def _joined(types: list[CelType]) -> CelType:
+def _common_type(types: list[CelType]) -> CelType:
     first = types[0] if types else DYN
     return first if all(each == first for each in types) else DYN
 
 
 _CONSTANTS = {1: NULL, 2: BOOL, 3: INT, 4: UINT, 5: DOUBLE, 6: STRING, 7: BYTES, 8: DURATION, 9: TIMESTAMP}
 _OF: dict[int, Callable[[_Checker, Node], CelType]] = {
-    CONST: _Checker._const,
-    IDENT: _Checker._ident,
-    SELECT: _Checker._select,
-    CALL: _Checker._call,
-    LIST: _Checker._list,
+    CONST: _Checker._constant_type,
+    IDENT: _Checker._variable_type,
+    SELECT: _Checker._select_type,
+    CALL: _Checker._call_type,
+    LIST: _Checker._list_type,
     STRUCT: _Checker._map_literal,
-    COMPREHENSION: _Checker._comprehension,
+    COMPREHENSION: _Checker._comprehension_type,
 }
 
 # --- overloads --------------------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ _NUMBERS = ("int", "uint", "double")
 _ORDERED = (*_NUMBERS, "string", "bytes", "bool", "timestamp", "duration")
 
 
-def _compatible(a: CelType, b: CelType) -> bool:
+def _are_compatible(a: CelType, b: CelType) -> bool:
     if "dyn" in (a.kind, b.kind):
         return True
     if "null" in (a.kind, b.kind):
@@ -254,21 +254,21 @@ def _compatible(a: CelType, b: CelType) -> bool:
         return False
     if a.kind == "object":
         return a.name == b.name
-    return _compatible(a.element or DYN, b.element or DYN)
+    return _are_compatible(a.element or DYN, b.element or DYN)
 
 
-def _wider(a: CelType, b: CelType) -> CelType:
+def _wider_type(a: CelType, b: CelType) -> CelType:
     """Returns the type of either; an empty list, or one of unknown items, takes the other's type."""
     if a.kind == b.kind == "list":
         return b if (a.element or DYN) == DYN else a
     return a if a == b else DYN
 
 
-def _equality(types: list[CelType]) -> CelType | None:
-    return BOOL if _compatible(types[0], types[1]) else None
+def _equality_type(types: list[CelType]) -> CelType | None:
+    return BOOL if _are_compatible(types[0], types[1]) else None
 
 
-def _order(types: list[CelType]) -> CelType | None:
+def _ordering_type(types: list[CelType]) -> CelType | None:
     kinds = [each.kind for each in types]
     if "dyn" in kinds:
         return BOOL if all(kind in (*_ORDERED, "dyn") for kind in kinds) else None
@@ -287,23 +287,25 @@ _DIFFERENCES: dict[tuple[str, str], CelType] = {
 }  # fmt: skip
 
 
-def _arithmetic(table: Mapping[tuple[str, str], CelType], numbers: tuple[str, ...], *, lists: bool = False) -> Result:
-    def result(types: list[CelType]) -> CelType | None:
+def _arithmetic_rule(
+    table: Mapping[tuple[str, str], CelType], numbers: tuple[str, ...], *, lists: bool = False
+) -> Result:
+    def type_of_operands(types: list[CelType]) -> CelType | None:
         a, b = types
         if "dyn" in (a.kind, b.kind):
             return DYN
         if a.kind == b.kind and a.kind in numbers:
             return a
         if lists and a.kind == b.kind == "list":
-            if not _compatible(a, b):
+            if not _are_compatible(a, b):
                 return None
-            return _wider(a, b)
+            return _wider_type(a, b)
         return table.get((a.kind, b.kind))
 
-    return result
+    return type_of_operands
 
 
-def _takes(result: CelType, *kinds: tuple[str, ...]) -> Result:
+def _argument_rule(result: CelType, *kinds: tuple[str, ...]) -> Result:
     """Returns the rule of a function whose arguments are each of one of some kinds; others are not judged."""
 
     def rule(types: list[CelType]) -> CelType | None:
@@ -314,13 +316,13 @@ def _takes(result: CelType, *kinds: tuple[str, ...]) -> Result:
     return rule
 
 
-def _conditional(types: list[CelType]) -> CelType | None:
-    if types[0].kind not in ("bool", "dyn") or not _compatible(types[1], types[2]):
+def _conditional_type(types: list[CelType]) -> CelType | None:
+    if types[0].kind not in ("bool", "dyn") or not _are_compatible(types[1], types[2]):
         return None
-    return _wider(types[1], types[2])
+    return _wider_type(types[1], types[2])
 
 
-def _index(types: list[CelType]) -> CelType | None:
+def _index_type(types: list[CelType]) -> CelType | None:
     of, key = types
     wanted = {"list": ("int", "uint", "double", "dyn"), "map": ("string", "dyn")}
     if of.kind in ("dyn", "optional"):
@@ -328,10 +330,10 @@ def _index(types: list[CelType]) -> CelType | None:
     return (of.element or DYN) if key.kind in wanted.get(of.kind, ()) else None
 
 
-def _membership(types: list[CelType]) -> CelType | None:
+def _membership_type(types: list[CelType]) -> CelType | None:
     item, of = types
     if of.kind == "list":
-        return BOOL if _compatible(item, of.element or DYN) else None
+        return BOOL if _are_compatible(item, of.element or DYN) else None
     if of.kind == "map":
         return BOOL if item.kind in ("string", "dyn") else None
     return BOOL if of.kind == "dyn" else None
@@ -341,30 +343,30 @@ def _or_value(types: list[CelType]) -> CelType | None:
     of, other = types
     if of.kind != "optional" or of.element is None:
         return DYN
-    return of.element if _compatible(of.element, other) else None
+    return of.element if _are_compatible(of.element, other) else None
 
 
 _LOGIC, _TEXT = ("bool",), ("string",)
 _SIZED = ("string", "bytes", "list", "map")
 _RESULTS: dict[str, Result] = {
-    "_==_": _equality,
-    "_!=_": _equality,
-    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _order),
-    "_&&_": _takes(BOOL, _LOGIC, _LOGIC),
-    "_||_": _takes(BOOL, _LOGIC, _LOGIC),
-    "!_": _takes(BOOL, _LOGIC),
-    "_?_:_": _conditional,
-    "_+_": _arithmetic(_SUMS, _NUMBERS, lists=True),
-    "_-_": _arithmetic(_DIFFERENCES, _NUMBERS),
-    "_*_": _arithmetic({}, _NUMBERS),
-    "_/_": _arithmetic({}, _NUMBERS),
-    "_%_": _arithmetic({}, ("int", "uint")),
-    "_[_]": _index,
-    "@in": _membership,
-    "size": _takes(INT, _SIZED),
-    **dict.fromkeys(("startsWith", "endsWith", "matches"), _takes(BOOL, _TEXT, _TEXT)),
-    "contains": _takes(BOOL, _TEXT, _TEXT),
-    **dict.fromkeys(("lowerAscii", "upperAscii", "trim"), _takes(STRING, _TEXT)),
+    "_==_": _equality_type,
+    "_!=_": _equality_type,
+    **dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), _ordering_type),
+    "_&&_": _argument_rule(BOOL, _LOGIC, _LOGIC),
+    "_||_": _argument_rule(BOOL, _LOGIC, _LOGIC),
+    "!_": _argument_rule(BOOL, _LOGIC),
+    "_?_:_": _conditional_type,
+    "_+_": _arithmetic_rule(_SUMS, _NUMBERS, lists=True),
+    "_-_": _arithmetic_rule(_DIFFERENCES, _NUMBERS),
+    "_*_": _arithmetic_rule({}, _NUMBERS),
+    "_/_": _arithmetic_rule({}, _NUMBERS),
+    "_%_": _arithmetic_rule({}, ("int", "uint")),
+    "_[_]": _index_type,
+    "@in": _membership_type,
+    "size": _argument_rule(INT, _SIZED),
+    **dict.fromkeys(("startsWith", "endsWith", "matches"), _argument_rule(BOOL, _TEXT, _TEXT)),
+    "contains": _argument_rule(BOOL, _TEXT, _TEXT),
+    **dict.fromkeys(("lowerAscii", "upperAscii", "trim"), _argument_rule(STRING, _TEXT)),
     "orValue": _or_value,
     "hasValue": lambda _: BOOL,
     "int": lambda _: INT,

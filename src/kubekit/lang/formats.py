@@ -87,7 +87,7 @@ def _is_cidr(text: str) -> bool:
     return "/" in text
 
 
-def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+def _full_match(pattern: re.Pattern[str]) -> Callable[[str], bool]:
     return lambda text: pattern.fullmatch(text) is not None
 
 
@@ -102,13 +102,13 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "date-time": is_date_time,
     "datetime": is_date_time,
     "duration": _is_duration,
-    "email": _matches(_EMAIL),
-    "hostname": _matches(_HOSTNAME),
+    "email": _full_match(_EMAIL),
+    "hostname": _full_match(_HOSTNAME),
     "ipv4": _is_ipv4,
     "ipv6": _is_ipv6,
-    "mac": _matches(_MAC),
+    "mac": _full_match(_MAC),
     "uri": is_uri,
-    "uuid": _matches(_UUID),
+    "uuid": _full_match(_UUID),
 }
 
 

@@ -20,12 +20,14 @@ _ESCAPES = {
 }  # fmt: skip
 
 
-def quoted(text: str) -> str:
+def quote_go(text: str) -> str:
     """Returns `text` as Go's `%q` prints it."""
-    return '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _code(char)) for char in text) + '"'
+    return (
+        '"' + "".join(_ESCAPES.get(char) or (char if char.isprintable() else _escape_char(char)) for char in text) + '"'
+    )
 
 
-def _code(char: str) -> str:
+def _escape_char(char: str) -> str:
     number = ord(char)
     if number < 0x80:
         return f"\\x{number:02x}"
@@ -37,13 +39,13 @@ def nanoseconds(span: timedelta) -> int:
     return ((span.days * 86400 + span.seconds) * 1_000_000 + span.microseconds) * 1000
 
 
-def rounded(duration: int, unit: int) -> int:
+def round_duration(duration: int, unit: int) -> int:
     """Returns the nearest multiple of `unit`, with halves rounded away from zero (Go's `Round`)."""
     whole = (abs(duration) + unit // 2) // unit * unit
     return whole if duration >= 0 else -whole
 
 
-def truncated(duration: int, unit: int) -> int:
+def truncate_duration(duration: int, unit: int) -> int:
     """Returns the multiple of `unit` towards zero (Go's `Truncate`)."""
     whole = abs(duration) // unit * unit
     return whole if duration >= 0 else -whole
@@ -58,14 +60,14 @@ def go_duration(duration: int) -> str:
         unit, size = next(
             (unit, size) for unit, size in (("ns", 1), ("µs", 1000), ("ms", 10**6)) if remaining < size * 1000
         )
-        return f"{sign}{_decimal(remaining, size)}{unit}"
+        return f"{sign}{_decimal_text(remaining, size)}{unit}"
     hours, remaining = divmod(remaining, HOUR)
     minutes, remaining = divmod(remaining, MINUTE)
     head = f"{hours}h{minutes}m" if hours else f"{minutes}m" if minutes else ""
-    return f"{sign}{head}{_decimal(remaining, SECOND)}s"
+    return f"{sign}{head}{_decimal_text(remaining, SECOND)}s"
 
 
-def _decimal(value: int, unit: int) -> str:
+def _decimal_text(value: int, unit: int) -> str:
     whole, part = divmod(value, unit)
     if not part:
         return str(whole)

@@ -22,30 +22,30 @@ class Pattern:
         self._flags = flags
 
     @cached_property
-    def _compiled(self) -> re.Pattern[str]:
+    def _compiled_pattern(self) -> re.Pattern[str]:
         return re.compile(self.pattern, self._flags)
 
     @cached_property
     def fullmatch(self) -> Find:
         """The compiled pattern's `re.Pattern.fullmatch`."""
-        return self._compiled.fullmatch
+        return self._compiled_pattern.fullmatch
 
     @cached_property
     def match(self) -> Find:
         """The compiled pattern's `re.Pattern.match`."""
-        return self._compiled.match
+        return self._compiled_pattern.match
 
     @cached_property
     def search(self) -> Find:
         """The compiled pattern's `re.Pattern.search`."""
-        return self._compiled.search
+        return self._compiled_pattern.search
 
     @cached_property
     def sub(self) -> Callable[..., str]:
         """The compiled pattern's `re.Pattern.sub`."""
-        return self._compiled.sub
+        return self._compiled_pattern.sub
 
     @cached_property
     def findall(self) -> Callable[..., list[Any]]:
         """The compiled pattern's `re.Pattern.findall`."""
-        return self._compiled.findall
+        return self._compiled_pattern.findall

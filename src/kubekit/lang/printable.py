@@ -15,7 +15,7 @@ _LONGEST_ESCAPE = 6
 
 
 @cache
-def _hazard() -> re.Pattern[str]:
+def _unprintable_pattern() -> re.Pattern[str]:
     """Returns the pattern of the characters that are escaped.
 
     It is compiled at its first use: that takes an eighth of the time in which Python starts, and few texts need it.
@@ -34,7 +34,7 @@ def printable(text: str) -> str:
     # Python does not count the pattern's characters as printable either; compiling it takes longer than most texts.
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return _hazard().sub(_escape, text)
+    return _unprintable_pattern().sub(_visible_escape, text)
 
 
 def one_line(text: str) -> str:
@@ -42,35 +42,35 @@ def one_line(text: str) -> str:
     return printable(text).replace("\n", "\\n")
 
 
-def encoded(text: str) -> str:
+def escape_in_json(text: str) -> str:
     """Returns JSON text (or YAML with double-quoted strings) of the same value without such characters in it."""
-    return text if text.isascii() and "\x7f" not in text else _hazard().sub(_encode, text)
+    return text if text.isascii() and "\x7f" not in text else _unprintable_pattern().sub(_json_escape, text)
 
 
 def as_json(value: Any) -> str:
     """Returns `value` as indented JSON that is safe to show; a program reads the same value back."""
     import json  # not needed to start
 
-    return encoded(json.dumps(value, indent=2, ensure_ascii=False))
+    return escape_in_json(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def is_hazardous(text: str) -> bool:
     """Returns whether `text` has a character that `printable` would escape."""
-    return _hazard().search(text) is not None
+    return _unprintable_pattern().search(text) is not None
 
 
-def everywhere(value: Any) -> Any:
+def printable_value(value: Any) -> Any:
     """Returns `value` (dicts, lists, text) with every text made printable."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):
-        return {everywhere(key): everywhere(item) for key, item in value.items()}
+        return {printable_value(key): printable_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [everywhere(item) for item in value]
+        return [printable_value(item) for item in value]
     return value
 
 
-def boundary(text: str, end: int) -> int:
+def cut_position(text: str, end: int) -> int:
     """Returns the greatest position up to `end` at which `text` can be cut without splitting an escape."""
     for start in range(max(0, end - _LONGEST_ESCAPE + 1), end):
         escape = _ESCAPE.match(text, start)
@@ -79,12 +79,12 @@ def boundary(text: str, end: int) -> int:
     return end
 
 
-def _escape(found: re.Match[str]) -> str:
+def _visible_escape(found: re.Match[str]) -> str:
     number = ord(found[0])
     if found[0] == "\r":
         return "\\r"
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
-def _encode(found: re.Match[str]) -> str:
+def _json_escape(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"

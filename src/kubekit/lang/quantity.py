@@ -30,14 +30,14 @@ def parse_quantity(text: str) -> Decimal:
         )
     sign, number, suffix = match.groups()
     try:
-        value = Decimal(number) * _multiplier(suffix)
+        value = Decimal(number) * _suffix_factor(suffix)
     except (ArithmeticError, ValueError) as error:
         # The exponent exceeds what Decimal can represent.
         raise QuantityError(str(error) or "unable to parse quantity's suffix") from error
     return -value if sign == "-" else value
 
 
-def _multiplier(suffix: str) -> Decimal:
+def _suffix_factor(suffix: str) -> Decimal:
     """Returns the factor that a suffix such as `Ki`, `m` or `e3` stands for. Raises QuantityError."""
     if suffix in _UNITS:
         return _UNITS[suffix]
@@ -47,13 +47,13 @@ def _multiplier(suffix: str) -> Decimal:
     return Decimal(10) ** int(exponent.group(1))
 
 
-def plain(value: Decimal) -> str:
+def plain_text(value: Decimal) -> str:
     """Returns `value` as one canonical text: equal quantities have equal texts, whatever their suffixes were."""
     text = format(value, "f")
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
 
 
-def canonical(text: str) -> str:
+def canonical_quantity(text: str) -> str:
     """Returns `text` as an API server writes it back (`1000m` is `1`, `1024Mi` is `1Gi`). Raises QuantityError.
 
     The form (binary, decimal, exponent) is kept, factors of 1024 or 1000 go into the suffix, and values are rounded up
@@ -64,20 +64,20 @@ def canonical(text: str) -> str:
         return "0"
     # Binary suffixes are kept only for whole numbers of at least 1024, as in Quantity.CanonicalizeBytes.
     if text[-1:] == "i" and abs(value) >= 1024 and value == value.to_integral_value():
-        return _scaled(value, Decimal(1024), dict(enumerate(["", *_BINARY])))
+        return _with_largest_suffix(value, Decimal(1024), dict(enumerate(["", *_BINARY])))
     powers = {power // 3: f"e{power}" for power in range(-9, 100, 3)} | {0: ""}
     if not _is_exponent(text):
         powers = {power // 3: suffix for suffix, power in _DECIMAL.items()}
-    return _scaled(value, Decimal(1000), powers)
+    return _with_largest_suffix(value, Decimal(1000), powers)
 
 
-def added(one: str, other: str) -> str:
+def add_quantities(one: str, other: str) -> str:
     """Returns the sum of two quantities, in the form of the first that is not zero. Raises QuantityError."""
     value = parse_quantity(one) + parse_quantity(other)
     like = one if parse_quantity(one) else other
     if like[-1:] == "i" and abs(value) >= 1024:
-        return canonical(f"{plain(value / 1024)}Ki")
-    return canonical(f"{plain(value)}e0" if _is_exponent(like) else plain(value))
+        return canonical_quantity(f"{plain_text(value / 1024)}Ki")
+    return canonical_quantity(f"{plain_text(value)}e0" if _is_exponent(like) else plain_text(value))
 
 
 def _is_exponent(text: str) -> bool:
@@ -85,10 +85,10 @@ def _is_exponent(text: str) -> bool:
     return match is not None and _EXPONENT.fullmatch(match.group(3)) is not None
 
 
-def _scaled(value: Decimal, base: Decimal, suffixes: dict[int, str]) -> str:
+def _with_largest_suffix(value: Decimal, base: Decimal, suffixes: dict[int, str]) -> str:
     """Returns `value` with the largest suffix that leaves a whole number."""
     for power in sorted(suffixes, reverse=True):
         number = value / base**power if power >= 0 else value * base**-power
         if number == number.to_integral_value():
             return f"{number.to_integral_value():f}{suffixes[power]}"
-    return plain(value)
+    return plain_text(value)

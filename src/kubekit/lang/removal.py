@@ -35,24 +35,24 @@ def remove_tree(path: Path, most: int = MAX_ENTRIES) -> str:
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return _why(error)
+        return _error_text(error)
     try:
-        return _remove(parent, path.name, most)
+        return _remove_at(parent, path.name, most)
     finally:
         os.close(parent)
 
 
-def _remove(parent: int, name: str, most: int) -> str:
+def _remove_at(parent: int, name: str, most: int) -> str:
     try:
         root = os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return _why(error)
+        return _error_text(error)
     try:
         done = _Removal(root, most).run()
     except OSError as error:
-        return _why(error)
+        return _error_text(error)
     finally:
         os.close(root)
     if not done:
@@ -60,11 +60,11 @@ def _remove(parent: int, name: str, most: int) -> str:
     try:
         os.rmdir(name, dir_fd=parent)
     except OSError as error:
-        return _why(error)
+        return _error_text(error)
     return ""
 
 
-def _why(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return error.strerror or str(error)
 
 
@@ -77,20 +77,20 @@ class _Removal:
 
     def run(self) -> bool:
         """Empties the folder; returns False if it has too many entries. Raises OSError if something cannot go."""
-        while batch := list(_entries(self._root)):
+        while batch := list(_first_entries(self._root)):
             before = self._left
             for name, is_folder in batch:
                 if self._left <= 0:
                     return False
                 if not is_folder:
-                    self._do(os.unlink, name, self._root)
-                elif self._emptied(name):
-                    self._do(os.rmdir, name, self._root)
+                    self._do_step(os.unlink, name, self._root)
+                elif self._empty_folder(name):
+                    self._do_step(os.rmdir, name, self._root)
             if self._left == before:
                 raise self._error or _Stuck("it is filled again and again")
         return True
 
-    def _emptied(self, name: str) -> bool:
+    def _empty_folder(self, name: str) -> bool:
         """Unlinks the files of a folder and moves its folders up to the root; returns whether nothing is left in it."""
         try:
             folder = os.open(name, _FOLDER, dir_fd=self._root)
@@ -98,12 +98,12 @@ class _Removal:
             self._error = error
             return False
         try:
-            while batch := list(_entries(folder)):
+            while batch := list(_first_entries(folder)):
                 before = self._left
                 for each, is_folder in batch:
                     if self._left <= 0:
                         return False
-                    self._do(self._move_up if is_folder else os.unlink, each, folder)
+                    self._do_step(self._move_up if is_folder else os.unlink, each, folder)
                 if self._left == before:
                     return False
             return True
@@ -122,7 +122,7 @@ class _Removal:
                 return
         raise _Stuck(f"{name} cannot be moved")
 
-    def _do(self, step: Callable[..., None], name: str, folder: int) -> None:
+    def _do_step(self, step: Callable[..., None], name: str, folder: int) -> None:
         """Does one step, and counts it; an error is kept, because other entries can go all the same."""
         try:
             step(name, dir_fd=folder)
@@ -134,7 +134,7 @@ class _Removal:
             self._left -= 1
 
 
-def _entries(folder: int) -> Iterator[tuple[str, bool]]:
+def _first_entries(folder: int) -> Iterator[tuple[str, bool]]:
     """Yields the first entries of a folder: the name, and whether it is a folder itself."""
     with os.scandir(folder) as found:
         for entry in islice(found, _TOGETHER):

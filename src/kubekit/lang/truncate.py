@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kubekit.lang.printable import boundary
+from kubekit.lang.printable import cut_position
 
 # Room for ` ... and 1234567 more characters` and for `... and 1234567 more`.
 _ENDING = 40
@@ -29,11 +29,11 @@ def cut(text: str, limit: int) -> str:
     """
     if stored_bytes(text) <= limit:
         return text
-    end = _fitting(text, limit - _ENDING)
+    end = _fitting_length(text, limit - _ENDING)
     return f"{text[:end]} ... and {len(text) - end} more characters"
 
 
-def joined(parts: Sequence[str], separator: str, limit: int) -> str:
+def join_within(parts: Sequence[str], separator: str, limit: int) -> str:
     """Returns all `parts` joined, or as many whole ones as fit and the number left out.
 
     A first part that does not fit is cut.
@@ -55,9 +55,9 @@ def joined(parts: Sequence[str], separator: str, limit: int) -> str:
     return separator.join([*kept, f"... and {more} more"]) if more else separator.join(kept)
 
 
-def _fitting(text: str, limit: int) -> int:
+def _fitting_length(text: str, limit: int) -> int:
     low, high = 0, min(len(text), max(limit, 0))
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if stored_bytes(text[:middle]) <= limit else (low, middle - 1)
-    return boundary(text, low)
+    return cut_position(text, low)

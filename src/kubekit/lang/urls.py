@@ -63,21 +63,21 @@ def parse_request_uri(text: str) -> URL:
         if not scheme:
             raise URLError("invalid URI for request")
         return URL(scheme, "", "", query)  # opaque, as in mailto:x
-    return _hierarchical(scheme, rest, query)
+    return _parse_hierarchical(scheme, rest, query)
 
 
-def _hierarchical(scheme: str, rest: str, query: str) -> URL:
+def _parse_hierarchical(scheme: str, rest: str, query: str) -> URL:
     host = ""
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, path = rest[2:].partition("/")
         rest = slash + path
-        host = _host(authority)
+        host = _parse_host(authority)
     if _BAD_ESCAPE.search(rest):
         raise URLError("invalid URL escape")
     return URL(scheme, host, rest, query)
 
 
-def _host(authority: str) -> str:
+def _parse_host(authority: str) -> str:
     user, _, host = authority.rpartition("@")
     if not _USER.fullmatch(user) or _BAD_ESCAPE.search(user):
         raise URLError("invalid userinfo")
@@ -88,7 +88,7 @@ def _host(authority: str) -> str:
         if not bracket:
             raise URLError("missing ']' in host")
         _check_port(port)
-        return f"[{_address(address[1:])}]{port}"
+        return f"[{_parse_ipv6(address[1:])}]{port}"
     if ":" in host:
         # Programs whose go.mod names Go 1.25 or older, as Kubernetes' do, accept more than one colon.
         _check_port(host[host.rindex(":") :])
@@ -96,11 +96,11 @@ def _host(authority: str) -> str:
     return unquote(host)
 
 
-def _address(text: str) -> str:
+def _parse_ipv6(text: str) -> str:
     """Returns the IPv6 address between brackets, with or without a zone, as Go's netip reads it. Raises URLError."""
     host, mark, zone = text.partition("%25")
     _check_characters(host)
-    if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(_ZONE_ESCAPE.sub(_unescaped, zone)):
+    if _BAD_ESCAPE.search(zone) or not _HOST.fullmatch(_ZONE_ESCAPE.sub(_unescape_char, zone)):
         raise URLError(f"invalid zone {zone!r}")
     address = host + ("%" + unquote(zone) if mark else "")
     try:
@@ -110,7 +110,7 @@ def _address(text: str) -> str:
     return address
 
 
-def _unescaped(found: re.Match[str]) -> str:
+def _unescape_char(found: re.Match[str]) -> str:
     char = chr(int(found[1], 16))
     return "" if char in " %" else char
 

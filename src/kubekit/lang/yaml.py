@@ -34,7 +34,7 @@ def load(text: str | bytes, *, name: str = "", strict: bool = False) -> Any:
 
 def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list[Any]:
     """Returns every document of `text` in order; an empty document is None. Raises YamlError as `load` does."""
-    decoded = _decoded(text, name)
+    decoded = _decode_text(text, name)
     if not strict and decoded.lstrip()[:1] == "{":
         # JSON may be indented with tabs, which YAML forbids; and decoding it as JSON is many times as fast.
         import msgspec  # which YAML does not need
@@ -44,18 +44,18 @@ def load_all(text: str | bytes, *, name: str = "", strict: bool = False) -> list
         except (msgspec.DecodeError, RecursionError):
             pass
     try:
-        return [yaml_plain.document(decoded, strict=strict)]
+        return [yaml_plain.read_plain_document(decoded, strict=strict)]
     except yaml_plain.NotPlain:
         from kubekit.lang import yaml_events
 
-        return yaml_events.documents(decoded, name, strict=strict)
+        return yaml_events.read_documents(decoded, name, strict=strict)
 
 
 def dump(value: Any) -> str:
     """Returns `value` as one document in block style, with its key order kept and ambiguous YAML 1.1 text quoted."""
-    from kubekit.lang.yaml_dump import written
+    from kubekit.lang.yaml_dump import dump_document
 
-    return written(value)
+    return dump_document(value)
 
 
 def dump_all(values: Iterable[Any]) -> str:
@@ -63,7 +63,7 @@ def dump_all(values: Iterable[Any]) -> str:
     return "---\n".join(dump(value) for value in values)
 
 
-def _decoded(text: str | bytes, name: str) -> str:
+def _decode_text(text: str | bytes, name: str) -> str:
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:

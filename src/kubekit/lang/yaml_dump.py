@@ -14,7 +14,7 @@ _STR = "tag:yaml.org,2002:str"
 _SEXAGESIMAL_OR_DATE = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?\Z|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}")
 
 
-def written(value: Any) -> str:
+def dump_document(value: Any) -> str:
     """Returns `value` as one document."""
     return yaml.dump(value, Dumper=_Dumper, default_flow_style=False, sort_keys=False, width=4096, allow_unicode=True)
 

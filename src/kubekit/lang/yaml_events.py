@@ -27,7 +27,7 @@ _STR, _NULL, _BOOL, _INT, _FLOAT = (_TAG + name for name in ("str", "null", "boo
 _BINARY, _MERGE, _TIMESTAMP = (_TAG + name for name in ("binary", "merge", "timestamp"))
 
 
-def documents(text: str, name: str, *, strict: bool) -> list[Any]:
+def read_documents(text: str, name: str, *, strict: bool) -> list[Any]:
     """Returns every document of `text`, as `kubekit.lang.yaml.load_all` does. Raises YamlError."""
     return _Builder(text, name, strict).documents()
 
@@ -63,114 +63,116 @@ class _Builder:
                 if isinstance(event, yaml.DocumentStartEvent):
                     self._anchors.clear()
                     self._aliased = 0
-                    values.append(self._value(self._events.get_event()))
+                    values.append(self._build_value(self._events.get_event()))
         except yaml.YAMLError as error:
             raise self._from_libyaml(error) from error
         finally:
             self._events.dispose()
 
-    def _value(self, event: Any) -> Any:
+    def _build_value(self, event: Any) -> Any:
         kind = type(event)
         if kind is yaml.AliasEvent:
-            return self._alias(event)
+            return self._resolve_alias(event)
         anchor = event.anchor
         if anchor is not None:
             self._anchors[anchor] = None
         if kind is yaml.ScalarEvent:
-            value = self._scalar(event)
+            value = self._build_scalar(event)
         else:
             self._depth += 1
             if self._depth > MAX_DEPTH:
-                raise self._error(event, f"is nested more than {MAX_DEPTH} levels deep")
-            value = self._mapping() if kind is yaml.MappingStartEvent else self._sequence()
+                raise self._error_at(event, f"is nested more than {MAX_DEPTH} levels deep")
+            value = self._build_mapping() if kind is yaml.MappingStartEvent else self._build_sequence()
             self._depth -= 1
         if anchor is not None:
             self._anchors[anchor] = (value,)
         return value
 
-    def _sequence(self) -> list[Any]:
+    def _build_sequence(self) -> list[Any]:
         items: list[Any] = []
         while type(event := self._events.get_event()) is not yaml.SequenceEndEvent:
-            items.append(self._value(event))
+            items.append(self._build_value(event))
         return items
 
-    def _mapping(self) -> dict[str, Any]:
+    def _build_mapping(self) -> dict[str, Any]:
         members: dict[str, Any] = {}
         own: set[str] = set()
         while type(event := self._events.get_event()) is not yaml.MappingEndEvent:
             if type(event) is yaml.ScalarEvent and _is_merge(event):
                 # In the order written, later members override earlier ones, as in the Go library.
-                for merged in self._merged(event):
+                for merged in self._merge_sources(event):
                     members.update(merged)
                 continue
-            key = self._key(event)
-            value = self._value(self._events.get_event())
+            key = self._key_text(event)
+            value = self._build_value(self._events.get_event())
             if self._strict and key in own:
-                raise self._error(event, f"key {key!r} is there twice")
+                raise self._error_at(event, f"key {key!r} is there twice")
             own.add(key)
             members[key] = value
         return members
 
-    def _merged(self, event: Any) -> list[dict[str, Any]]:
-        value = self._value(self._events.get_event())
+    def _merge_sources(self, event: Any) -> list[dict[str, Any]]:
+        value = self._build_value(self._events.get_event())
         # In a sequence, earlier mappings take precedence.
         sources = list(reversed(value)) if isinstance(value, list) else [value]
         if not all(isinstance(source, dict) for source in sources):
-            raise self._error(event, "`<<` wants a mapping, or a sequence of mappings")
+            raise self._error_at(event, "`<<` wants a mapping, or a sequence of mappings")
         return sources
 
-    def _key(self, event: Any) -> str:
-        key = self._value(event)
+    def _key_text(self, event: Any) -> str:
+        key = self._build_value(event)
         if isinstance(key, str):
             return key
         if isinstance(key, bool):
             return "true" if key else "false"
         if isinstance(key, int | float):
             return str(key)
-        raise self._error(event, "a key is null, a mapping or a sequence; only text, numbers and booleans can be keys")
+        raise self._error_at(
+            event, "a key is null, a mapping or a sequence; only text, numbers and booleans can be keys"
+        )
 
-    def _alias(self, event: Any) -> Any:
+    def _resolve_alias(self, event: Any) -> Any:
         known = self._anchors.get(event.anchor, ())
         if known is None:
-            raise self._error(event, f"anchor {event.anchor!r} contains itself")
+            raise self._error_at(event, f"anchor {event.anchor!r} contains itself")
         if not known:
-            raise self._error(event, f"alias {event.anchor!r} has no anchor before it")
-        return self._copy(known[0], event)
+            raise self._error_at(event, f"alias {event.anchor!r} has no anchor before it")
+        return self._copy_counted(known[0], event)
 
-    def _copy(self, value: Any, event: Any) -> Any:
+    def _copy_counted(self, value: Any, event: Any) -> Any:
         # A copy, so that no two places share a value; counted, to limit the size of the result.
         self._aliased += 1
         if self._aliased > MAX_ALIASED:
-            raise self._error(event, f"aliases expand to more than {MAX_ALIASED} values")
+            raise self._error_at(event, f"aliases expand to more than {MAX_ALIASED} values")
         if isinstance(value, dict):
-            return {key: self._copy(member, event) for key, member in value.items()}
+            return {key: self._copy_counted(member, event) for key, member in value.items()}
         if isinstance(value, list):
-            return [self._copy(item, event) for item in value]
+            return [self._copy_counted(item, event) for item in value]
         return value
 
-    def _scalar(self, event: Any) -> Any:
+    def _build_scalar(self, event: Any) -> Any:
         tag, text = event.tag, event.value
         plain = tag is None and event.implicit[0]
-        value = scalar(text) if plain else self._tagged(tag, text, event)
+        value = scalar(text) if plain else self._tagged_value(tag, text, event)
         if isinstance(value, float) and not math.isfinite(value):
-            raise self._error(event, f"{text!r} is not a number that JSON can represent")
+            raise self._error_at(event, f"{text!r} is not a number that JSON can represent")
         return value
 
-    def _tagged(self, tag: str, text: str, event: Any) -> Any:
+    def _tagged_value(self, tag: str, text: str, event: Any) -> Any:
         if tag == _BINARY:
             try:
                 return base64.b64decode(text).decode("utf-8", "surrogateescape")
             except binascii.Error as error:
-                raise self._error(event, "!!binary is not base64") from error
+                raise self._error_at(event, "!!binary is not base64") from error
         wanted = _TAGGED.get(tag)
         if wanted is None:
             return text
         value = scalar(text)
         if type(value) not in wanted:
-            raise self._error(event, f"cannot read {text!r} as !!{tag.removeprefix(_TAG)}")
+            raise self._error_at(event, f"cannot read {text!r} as !!{tag.removeprefix(_TAG)}")
         return value
 
-    def _error(self, event: Any, problem: str) -> YamlError:
+    def _error_at(self, event: Any, problem: str) -> YamlError:
         mark = event.start_mark
         return YamlError(problem, name=self._name, line=mark.line + 1, column=mark.column + 1)
 

@@ -31,7 +31,7 @@ class NotPlain(Exception):
     """The text does not have, or may not have, the layout that this module reads."""
 
 
-def document(text: str, *, strict: bool = False) -> Any:
+def read_plain_document(text: str, *, strict: bool = False) -> Any:
     """Returns the only document of `text`; `strict` leaves a duplicate key to the other reader. Raises NotPlain."""
     # Some non-ASCII characters end a line or are invalid; none of them is printable.
     if "\n---" in text or not _is_printable(text):
@@ -69,34 +69,38 @@ class _Reader:
 
     def document(self) -> Any:
         if self._content == "---" and self._indent == 0:
-            self._next()
-        value = self._block() if self._content else None
+            self._next_row()
+        value = self._read_collection() if self._content else None
         if self._content or value is None:
             raise NotPlain
         return value
 
-    def _next(self) -> None:
+    def _next_row(self) -> None:
         self._row += 1
         self._indent, self._content, self._at = self._rows[self._row]
 
-    def _behind(self, at: int) -> None:
+    def _skip_to_after(self, at: int) -> None:
         """Moves to the first row after line `at`."""
         while self._at <= at:
-            self._next()
+            self._next_row()
 
-    def _block(self) -> Any:
+    def _read_collection(self) -> Any:
         """Returns the collection that begins at the current line."""
         content = self._content
-        return self._sequence(self._indent, content) if _is_item(content) else self._mapping(self._indent, content)
+        return (
+            self._read_sequence(self._indent, content)
+            if _is_item(content)
+            else self._read_mapping(self._indent, content)
+        )
 
-    def _deeper(self) -> None:
+    def _count_depth(self) -> None:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise NotPlain
 
-    def _mapping(self, indent: int, content: str) -> dict[str, Any]:
+    def _read_mapping(self, indent: int, content: str) -> dict[str, Any]:
         """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
-        self._deeper()
+        self._count_depth()
         members: dict[str, Any] = {}
         keys, known, rows = self._keys, self._known, self._rows
         while True:
@@ -105,15 +109,17 @@ class _Reader:
                 if content[-1] != ":":
                     raise NotPlain
                 written = content[:-1]
-            key = keys.get(written) or self._key(written)
+            key = keys.get(written) or self._read_key(written)
             if self._strict and key in members:
                 raise NotPlain
-            if value in known:  # what `_value` does for it; two lines in three are such
+            if value in known:  # what `_read_value` does for it; two lines in three are such
                 members[key] = known[value]
                 self._row += 1
                 self._indent, self._content, self._at = rows[self._row]
             else:
-                members[key] = self._value(value, indent) if value else self._below(indent, items_at=indent)
+                members[key] = (
+                    self._read_value(value, indent) if value else self._read_value_below(indent, items_at=indent)
+                )
             if self._indent < indent:
                 self._depth -= 1
                 return members
@@ -121,7 +127,7 @@ class _Reader:
                 raise NotPlain
             content = self._content
 
-    def _key(self, written: str) -> str:
+    def _read_key(self, written: str) -> str:
         # `strip` leaves nothing exactly if every character is one of these.
         if not written or written[0] not in _LETTERS or written.strip(_IN_KEYS) or len(written) > _MAX_KEY:
             raise NotPlain
@@ -130,20 +136,20 @@ class _Reader:
         self._keys[written] = written
         return written
 
-    def _sequence(self, indent: int, content: str) -> list[Any]:
+    def _read_sequence(self, indent: int, content: str) -> list[Any]:
         """Returns the sequence whose dashes stand at `indent`, the first of them in `content`."""
-        self._deeper()
+        self._count_depth()
         items: list[Any] = []
         while True:
             rest = content[1:].lstrip(" ")
             if not rest:
-                items.append(self._below(indent, items_at=None))
+                items.append(self._read_value_below(indent, items_at=None))
             elif _is_item(rest):
-                items.append(self._sequence(indent + len(content) - len(rest), rest))
+                items.append(self._read_sequence(indent + len(content) - len(rest), rest))
             elif rest[0] not in "\"'" and (": " in rest or rest[-1] == ":"):
-                items.append(self._mapping(indent + len(content) - len(rest), rest))
+                items.append(self._read_mapping(indent + len(content) - len(rest), rest))
             else:
-                items.append(self._value(rest, indent))
+                items.append(self._read_value(rest, indent))
             content = self._content
             if self._indent < indent or (self._indent == indent and not _is_item(content)):
                 self._depth -= 1
@@ -151,18 +157,18 @@ class _Reader:
             if self._indent > indent:
                 raise NotPlain
 
-    def _below(self, indent: int, items_at: int | None) -> Any:
+    def _read_value_below(self, indent: int, items_at: int | None) -> Any:
         """Returns the value on the lines below a key or a dash at `indent`; its items may also stand at `items_at`."""
-        self._next()
+        self._next_row()
         if self._indent > indent or (self._indent == items_at and _is_item(self._content)):
-            return self._block()
+            return self._read_collection()
         return None
 
-    def _value(self, text: str, indent: int) -> Any:
+    def _read_value(self, text: str, indent: int) -> Any:
         """Returns the value that begins with `text` after a key or dash at `indent`, and moves to the line after it."""
         start = self._at
         if text in self._known:
-            self._next()
+            self._next_row()
             if self._indent <= indent:
                 return self._known[text]
             raise NotPlain
@@ -171,34 +177,34 @@ class _Reader:
         text = text.lstrip(" ")
         first = text[0]
         if first == "|":
-            return self._literal(text, indent)
+            return self._read_literal_block(text, indent)
         if text in ("{}", "[]"):
-            self._next()
+            self._next_row()
             return {} if first == "{" else []
         if first == '"':
-            value = _unescaped(self._quoted(text, indent, _ends_double))
+            value = _unescape_json(self._read_quoted(text, indent, _ends_double))
         elif first == "'":
-            value = self._quoted(text, indent, _ends_single).replace("''", "'")
+            value = self._read_quoted(text, indent, _ends_single).replace("''", "'")
         elif first.isalnum() or first > "~" or (first in _FIRST_OF_PLAIN and not _is_item(text)):
-            value = self._plain(text, indent)
+            value = self._read_plain_scalar(text, indent)
         else:
             raise NotPlain
         if self._at == start + 1:
             self._known[written] = value
         return value
 
-    def _plain(self, text: str, indent: int) -> Any:
+    def _read_plain_scalar(self, text: str, indent: int) -> Any:
         _check_plain(text)
         start = self._at
-        self._next()
+        self._next_row()
         if self._indent > indent:
-            return self._continued(text, indent, start)
+            return self._read_continued_scalar(text, indent, start)
         value = scalar(text)
         if isinstance(value, float) and not math.isfinite(value):
             raise NotPlain
         return value
 
-    def _continued(self, text: str, indent: int, start: int) -> str:
+    def _read_continued_scalar(self, text: str, indent: int, start: int) -> str:
         """Returns a plain scalar of several lines, of which `start` is the first."""
         parts, last = [text], start
         for at in range(start + 1, len(self._lines)):
@@ -212,13 +218,13 @@ class _Reader:
                     raise NotPlain
                 last = at
             parts.append(content)
-        self._behind(last)
-        return _folded(parts[: last - start + 1], "\n")
+        self._skip_to_after(last)
+        return _fold_lines(parts[: last - start + 1], "\n")
 
-    def _quoted(self, text: str, indent: int, ends: Callable[[str], bool]) -> str:
+    def _read_quoted(self, text: str, indent: int, ends: Callable[[str], bool]) -> str:
         """Returns the text between the quotes, its lines folded; `ends` tells whether a piece has the closing quote."""
         if ends(text[1:]):
-            self._next()
+            self._next_row()
             inner = text[1:-1]
         else:
             parts, at = [text[1:]], self._at
@@ -231,13 +237,13 @@ class _Reader:
                 if parts[-1] and len(line) - len(line.lstrip(" ")) <= indent:
                     raise NotPlain
             parts[-1] = parts[-1][:-1]
-            self._behind(at)
-            inner = _folded(parts, "\\n" if text[0] == '"' else "\n")
+            self._skip_to_after(at)
+            inner = _fold_lines(parts, "\\n" if text[0] == '"' else "\n")
         if self._indent > indent:
             raise NotPlain
         return inner
 
-    def _literal(self, header: str, indent: int) -> str:
+    def _read_literal_block(self, header: str, indent: int) -> str:
         """Returns the text of a literal block scalar (`|`, `|-` or `|+`)."""
         if header not in ("|", "|-", "|+") or self._lines[-1]:
             raise NotPlain
@@ -257,7 +263,7 @@ class _Reader:
                 raise NotPlain
         if not margin:
             raise NotPlain
-        self._behind(end - 1)
+        self._skip_to_after(end - 1)
         text = "\n".join([line[margin:] for line in self._lines[first:end]]) + "\n"
         if header == "|+":
             return text
@@ -274,7 +280,7 @@ def _check_plain(text: str) -> None:
         raise NotPlain
 
 
-def _folded(parts: list[str], line_end: str) -> str:
+def _fold_lines(parts: list[str], line_end: str) -> str:
     """Returns a scalar's lines folded into one: a line break becomes a blank, n blank lines become n line breaks."""
     text = parts[0].rstrip(" ")
     breaks = 0
@@ -310,7 +316,7 @@ def _ends_double(text: str) -> bool:
     return True
 
 
-def _unescaped(inner: str) -> str:
+def _unescape_json(inner: str) -> str:
     """Returns the text with the escapes replaced that JSON has too. Raises NotPlain for others."""
     if "\\" not in inner:
         return inner

@@ -34,16 +34,16 @@ def scalar(text: str) -> str | int | float | bool | None:
         return text
     if text.isdecimal() and text[0] != "0" and len(text) < _SURELY_FITS:
         return int(text)
-    number = _number(text)
+    number = _parse_number(text)
     return text if number is None else number
 
 
-def _number(text: str) -> int | float | None:
+def _parse_number(text: str) -> int | float | None:
     # Underscores are dropped everywhere but in a number that begins with its decimal point, as in Go.
     plain = text if text[0] == "." else text.replace("_", "")
     whole = _INTEGER.match(plain)
     if whole is not None:
-        value = _integer(whole)
+        value = _integer_of(whole)
         if _SIGNED_MIN <= value <= _SIGNED_MAX or (not whole[1] and value <= _UNSIGNED_MAX):
             return value
     if _FLOATING.match(plain) is None:
@@ -55,7 +55,7 @@ def _number(text: str) -> int | float | None:
     return int(number) if number.is_integer() and _SIGNED_MIN <= number <= _SIGNED_MAX else number
 
 
-def _integer(match: re.Match[str]) -> int:
+def _integer_of(match: re.Match[str]) -> int:
     sign, hexadecimal, binary, octal, decimal = match.groups()
     for digits, base in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)):
         if digits is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import click
 import msgspec
 
-from kubekit.lang.gotext import quoted
+from kubekit.lang.gotext import quote_go
 
 
 class CommandError(Exception):
@@ -101,7 +101,7 @@ def _invalid(error: Exception) -> str:
         if not causes:
             return f"{head}: {error.message}\n"
     else:
-        head = f"The {details.kind} {quoted(details.name)} is invalid"
+        head = f"The {details.kind} {quote_go(details.name)} is invalid"
     if not causes:
         return f"{head}\n"
     if len(causes) == 1:

@@ -130,15 +130,15 @@ class Group(_Helping, click.Group):
             return super().resolve_command(ctx, args)
         from difflib import get_close_matches
 
-        from kubekit.lang.gotext import quoted
+        from kubekit.lang.gotext import quote_go
         from runup.cli.errors import UsageProblem
 
         # A wrong hint is worse than none, so only a near match counts.
         asked = args[0].lower()
         named = self.suggest_for.get(asked)
         near = [named] if named else get_close_matches(asked, self.list_commands(ctx), n=1, cutoff=_NEAR)
-        hint = f"; did you mean {quoted(near[0])}?" if near else ""
-        raise UsageProblem(f"unknown command {quoted(' '.join(args))}{hint}", ctx)
+        hint = f"; did you mean {quote_go(near[0])}?" if near else ""
+        raise UsageProblem(f"unknown command {quote_go(' '.join(args))}{hint}", ctx)
 
     def summary(self, ctx: click.Context, name: str) -> str | None:
         """Returns one line about the command of that name."""

@@ -79,6 +79,6 @@ def order(text: str) -> tuple[Any, ...]:
 
 
 def _quote(text: str) -> str:
-    from kubekit.lang.gotext import quoted  # compiles what only an error needs
+    from kubekit.lang.gotext import quote_go  # compiles what only an error needs
 
-    return quoted(text)
+    return quote_go(text)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, MutableMapping
 from typing import Any, TextIO, cast
 
 from kubekit.lang.best_effort_stream import Lossy
-from kubekit.lang.printable import everywhere
+from kubekit.lang.printable import printable_value
 
 # Limit of a text, in characters: a message may quote megabytes of an answer that cannot be parsed.
 MAX_TEXT = 2_000
@@ -76,7 +76,7 @@ def shorten_texts(_logger: object, _method: str, event: MutableMapping[str, Any]
 
 def _printable(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Escapes control characters in other people's text, so that they stay escaped when a field is printed."""
-    escaped: dict[str, Any] = everywhere(dict(event))
+    escaped: dict[str, Any] = printable_value(dict(event))
     return escaped
 
 

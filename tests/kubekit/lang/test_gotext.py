@@ -12,10 +12,10 @@ from kubekit.lang.gotext import (
     SECOND,
     go_duration,
     parse_duration,
-    quoted,
-    rounded,
+    quote_go,
+    round_duration,
     short_duration,
-    truncated,
+    truncate_duration,
 )
 
 
@@ -87,7 +87,7 @@ def test_the_status_command_shortens_durations(duration: int, text: str) -> None
 )
 def test_rounding(duration: int, nearest: int, towards_zero: int) -> None:
     """Half of a unit goes away from zero."""
-    assert (rounded(duration, 60), truncated(duration, 60)) == (nearest, towards_zero)
+    assert (round_duration(duration, 60), truncate_duration(duration, 60)) == (nearest, towards_zero)
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_rounding(duration: int, nearest: int, towards_zero: int) -> None:
 )
 def test_go_quotes(text: str, quotation: str) -> None:
     """Printable text stays; the rest is escaped."""
-    assert quoted(text) == quotation
+    assert quote_go(text) == quotation

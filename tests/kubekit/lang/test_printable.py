@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.lang.printable import boundary, encoded, everywhere, is_hazardous, one_line, printable
-from kubekit.lang.truncate import cut, joined, stored_bytes
+from kubekit.lang.printable import cut_position, escape_in_json, printable_value, is_hazardous, one_line, printable
+from kubekit.lang.truncate import cut, join_within, stored_bytes
 from runup.cli.render.table import Column, Row, Table, plain_table
 from runup.cli.render.text import machine
 
@@ -71,7 +71,7 @@ def test_programs_read_the_value_itself(form: str, text: str) -> None:
 
 def test_every_text_of_a_log_line() -> None:
     """Keys and values, at any depth; numbers stay numbers."""
-    assert everywhere({"a\x1b": ["\x1b", 1, {"b": "\r"}], "c": None}) == {
+    assert printable_value({"a\x1b": ["\x1b", 1, {"b": "\r"}], "c": None}) == {
         "a\\x1b": ["\\x1b", 1, {"b": "\\r"}],
         "c": None,
     }
@@ -85,7 +85,7 @@ def test_a_cell_stays_in_its_row_and_column() -> None:
 
 def test_json_text_that_means_the_same() -> None:
     """What is between quotes may be written as an escape."""
-    assert json.loads(encoded('{"a": "\x7f\u202e"}')) == {"a": "\x7f\u202e"}
+    assert json.loads(escape_in_json('{"a": "\x7f\u202e"}')) == {"a": "\x7f\u202e"}
 
 
 @pytest.mark.parametrize("end", range(1, 8))
@@ -93,7 +93,7 @@ def test_an_escape_is_never_halved(end: int) -> None:
     """A cut within `\\u202e` moves to its start."""
     text = printable("a\u202e")
     assert text == "a\\u202e"
-    assert boundary(text, end) == (7 if end >= 7 else 1)
+    assert cut_position(text, end) == (7 if end >= 7 else 1)
 
 
 @given(st.text(alphabet=st.sampled_from('ab\\x1bu202e<>&"\n€👩\x1b'), max_size=400), st.integers(64, 300))
@@ -122,10 +122,10 @@ JOINED = [
 @pytest.mark.parametrize(("parts", "limit", "expected"), [row[1:] for row in JOINED], ids=[row[0] for row in JOINED])
 def test_joined_texts_fit(parts: list[str], limit: int, expected: str) -> None:
     """Whole ones as long as there is room, then how many more there are."""
-    assert joined(parts, "; ", limit) == expected
+    assert join_within(parts, "; ", limit) == expected
 
 
 @given(st.lists(st.text(max_size=80), max_size=40), st.integers(200, 600))
 def test_joined_texts_never_exceed(parts: list[str], limit: int) -> None:
     """Whatever the parts."""
-    assert stored_bytes(joined(parts, "\n\n", limit)) <= limit
+    assert stored_bytes(join_within(parts, "\n\n", limit)) <= limit

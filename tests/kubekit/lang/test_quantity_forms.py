@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubekit.lang.quantity import QuantityError, added, canonical
+from kubekit.lang.quantity import QuantityError, add_quantities, canonical_quantity
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ from kubekit.lang.quantity import QuantityError, added, canonical
 )
 def test_canonical_forms(given: str, written: str) -> None:
     """The suffix takes what it can, the form stays."""
-    assert canonical(given) == written
-    assert canonical(written) == written
+    assert canonical_quantity(given) == written
+    assert canonical_quantity(written) == written
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_canonical_forms(given: str, written: str) -> None:
 )
 def test_sums(one: str, other: str, total: str) -> None:
     """Exact, in the form of the first that is not zero (Quantity.Add of apimachinery)."""
-    assert added(one, other) == total
+    assert add_quantities(one, other) == total
 
 
 @pytest.mark.parametrize("text", ["", "much", "1.5.2", "1GiB", "1 Gi"])
 def test_what_is_no_quantity(text: str) -> None:
     """Is refused."""
     with pytest.raises(QuantityError):
-        canonical(text)
+        canonical_quantity(text)

@@ -68,26 +68,26 @@ LEFT = [
 
 
 def _read(text: str, *, strict: bool = False) -> Any:
-    return yaml_events.documents(text, "", strict=strict)
+    return yaml_events.read_documents(text, "", strict=strict)
 
 
 @pytest.mark.parametrize("text", READ)
 def test_what_is_read_here(text: str) -> None:
     """These are read without libyaml, to the very same values."""
-    assert repr([yaml_plain.document(text)]) == repr(_read(text))
+    assert repr([yaml_plain.read_plain_document(text)]) == repr(_read(text))
 
 
 @pytest.mark.parametrize("text", LEFT)
 def test_what_is_left_to_libyaml(text: str) -> None:
     """These are not: the other reader has the value, or the error."""
     with pytest.raises(yaml_plain.NotPlain):
-        yaml_plain.document(text)
+        yaml_plain.read_plain_document(text)
 
 
 def test_a_key_twice_is_an_error_where_that_is_asked_for() -> None:
     """`strict` leaves it to the reader that names the line."""
     with pytest.raises(yaml_plain.NotPlain):
-        yaml_plain.document("a: 1\na: 2\n", strict=True)
+        yaml_plain.read_plain_document("a: 1\na: 2\n", strict=True)
 
 
 # What files are made of, and what breaks them.
@@ -128,7 +128,7 @@ def test_any_document_is_read_alike_or_not_at_all(value: Any, width: int, style:
 
 def _check(text: str, strict: bool) -> None:
     try:
-        read = yaml_plain.document(text, strict=strict)
+        read = yaml_plain.read_plain_document(text, strict=strict)
     except yaml_plain.NotPlain:
         return
     try:
@@ -146,7 +146,7 @@ def test_files_of_clusters_are_read_here() -> None:
     for file in files:
         text = file.read_text(encoding="utf-8")
         try:
-            assert [yaml_plain.document(text)] == _read(text), file.name
+            assert [yaml_plain.read_plain_document(text)] == _read(text), file.name
         except yaml_plain.NotPlain:
             left.append(file.name)
     assert files

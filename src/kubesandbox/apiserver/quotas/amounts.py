@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from kubekit.lang.quantity import added, parse_quantity
+from kubekit.lang.quantity import add_quantities, parse_quantity
 
 Amounts = Mapping[str, str]
 
 
 def plus(one: Amounts, other: Amounts) -> dict[str, str]:
     """Returns the sums, each in the format of its first operand that is not zero."""
-    return {name: added(one.get(name, "0"), other.get(name, "0")) for name in (*one, *(set(other) - set(one)))}
+    return {name: add_quantities(one.get(name, "0"), other.get(name, "0")) for name in (*one, *(set(other) - set(one)))}
 
 
 def grown(new: Amounts, old: Amounts) -> dict[str, str]:
     """Returns by how much `new` exceeds `old`, where it does."""
     return {
-        name: added(amount, f"-{old.get(name, '0')}")
+        name: add_quantities(amount, f"-{old.get(name, '0')}")
         for name, amount in new.items()
         if parse_quantity(amount) > parse_quantity(old.get(name, "0"))
     }

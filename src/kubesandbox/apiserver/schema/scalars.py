@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
-from kubekit.lang.quantity import QuantityError, canonical
+from kubekit.lang.quantity import QuantityError, canonical_quantity
 
 
 class GoError(ValueError):
@@ -101,7 +101,7 @@ def quantity(value: Any, _go_type: str) -> str:
 @lru_cache(4096)
 def _canonical(written: str) -> str:
     try:
-        return canonical(written)
+        return canonical_quantity(written)
     except QuantityError as error:
         raise GoError(str(error)) from None
 

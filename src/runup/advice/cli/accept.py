@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from kubekit.lang.gotext import quoted
+from kubekit.lang.gotext import quote_go
 from runup.cli import cluster_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.errors import CommandError, UsageProblem, message_of
@@ -57,7 +57,7 @@ def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
         raise ValueError("--clear and --replace are mutually exclusive")
     if clear:
         if args:
-            raise ValueError(f"unknown command {quoted(' '.join(args))}")
+            raise ValueError(f"unknown command {quote_go(' '.join(args))}")
         return Change(clear=True)
     if not args:
         raise ValueError("no positional arguments given")
@@ -66,7 +66,7 @@ def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
     items = [item.strip() for item in args[0].split(",")]
     for item in items:
         if item in ("", "-"):
-            raise ValueError(f"illegal risk {quoted(item)}")
+            raise ValueError(f"illegal risk {quote_go(item)}")
     add = tuple(item for item in items if not item.endswith("-"))
     remove = tuple(item[:-1] for item in items if item.endswith("-"))
     if both := sorted(set(add) & set(remove)):
@@ -84,8 +84,10 @@ def check_names(change: Change, existing: Sequence[str], known: Sequence[str]) -
         from difflib import get_close_matches
 
         near = get_close_matches(name, known, n=1, cutoff=0.6)
-        hint = f"did you mean {quoted(near[0])}?" if near else "see them with `runup upgrade --include-not-recommended`"
-        text = f"no risk can be called {quoted(name)}: names are letters, digits, dots and dashes"
+        hint = (
+            f"did you mean {quote_go(near[0])}?" if near else "see them with `runup upgrade --include-not-recommended`"
+        )
+        text = f"no risk can be called {quote_go(name)}: names are letters, digits, dots and dashes"
         raise CommandError(f"{text}; {hint} Nothing was changed" if near else f"{text}; {hint}. Nothing was changed")
 
 
@@ -95,8 +97,8 @@ def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str])
         from difflib import get_close_matches
 
         near = get_close_matches(name, known, n=1, cutoff=0.6)
-        hint = f"; did you mean {quoted(near[0])}?" if near else ""
-        yield f"warning: no update of this cluster has a risk {quoted(name)} now{hint}\n"
+        hint = f"; did you mean {quote_go(near[0])}?" if near else ""
+        yield f"warning: no update of this cluster has a risk {quote_go(name)} now{hint}\n"
 
 
 def without_effect(change: Change, cluster: ClusterVersion) -> Iterator[str]:

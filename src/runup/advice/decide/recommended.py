@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from kubekit.lang.truncate import joined
+from kubekit.lang.truncate import join_within
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk
 
@@ -53,7 +53,7 @@ def recommended_condition(candidate: Candidate, accepted: Collection[str]) -> Co
         part = _part_of_risk(risk, accepted)
         if part is not None:
             total = _fold(total, part)
-    message = joined(total.messages, "\n\n", _MAX_MESSAGE)
+    message = join_within(total.messages, "\n\n", _MAX_MESSAGE)
     return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
 
 

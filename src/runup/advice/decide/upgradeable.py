@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.truncate import joined
+from kubekit.lang.truncate import join_within
 from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import SourceRisk
 
@@ -51,4 +51,4 @@ def _message(risks: Sequence[SourceRisk]) -> str:
     if len(risks) == 1:
         return risks[0].message
     head = "Cluster should not be upgraded between minor or major versions for multiple reasons:"
-    return joined([head, *(risk.message for risk in risks)], "\n* ", _MAX_MESSAGE)
+    return join_within([head, *(risk.message for risk in risks)], "\n* ", _MAX_MESSAGE)

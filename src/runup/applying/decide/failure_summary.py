@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from kubekit.lang.truncate import joined
+from kubekit.lang.truncate import join_within
 from runup.applying.decide.problems import Effect, Problem
 
 MULTIPLE = "MultipleErrors"
@@ -55,7 +55,7 @@ def summarize(problems: Iterable[Problem]) -> Summary | None:
     if len(merged) == 1:
         return Summary(merged[0])
     lines = sorted({problem.message for problem in merged})
-    text = joined(["Multiple errors are preventing progress:", *lines], "\n* ", MAX_MESSAGE_BYTES)
+    text = join_within(["Multiple errors are preventing progress:", *lines], "\n* ", MAX_MESSAGE_BYTES)
     return Summary(Problem(MULTIPLE, text, _worst_effect(merged)), tuple(merged))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kubekit.lang.truncate import joined
+from kubekit.lang.truncate import join_within
 from runup.applying.decide.task import Task
 
 # Bytes of a message: as many as an event keeps.
@@ -38,4 +38,4 @@ def contested_notice(task: Task, writer: str) -> Notice:
 def dropped_notice(task: Task, warnings: Sequence[str]) -> Notice:
     """Returns the notice that the API server does not keep all that a manifest says, in its own `warnings`."""
     head = f"{task} is not as the release has it, because this API server does not know or keep all of it"
-    return Notice(task, DROPPED, joined([f"{head}: {warnings[0]}", *warnings[1:]], "; ", MAX_MESSAGE_BYTES))
+    return Notice(task, DROPPED, join_within([f"{head}: {warnings[0]}", *warnings[1:]], "; ", MAX_MESSAGE_BYTES))

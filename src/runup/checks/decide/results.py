@@ -14,7 +14,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from kubekit.lang.printable import boundary, printable
+from kubekit.lang.printable import cut_position, printable
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_words import for_kubernetes
 from runup.checks.decide.model import Applies, Finding
@@ -242,5 +242,5 @@ def _text(text: str, characters: int) -> str:
     clean = printable(text)
     if len(clean) <= characters:
         return clean
-    end = boundary(clean, characters - _MARK)
+    end = cut_position(clean, characters - _MARK)
     return f"{clean[:end]} ... and {len(clean) - end} more characters"

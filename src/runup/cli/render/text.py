@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from kubekit.lang.printable import as_json, encoded, is_hazardous, one_line
+from kubekit.lang.printable import as_json, escape_in_json, is_hazardous, one_line
 
 Stream = Literal["out", "err"]
 # A part of a command's output: the stream, and the exact text.
@@ -126,4 +126,4 @@ def machine(value: Any, form: str) -> str:
 
     Dumper.add_representer(str, text)
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "default_flow_style": False, "width": 110}
-    return encoded(str(yaml.dump(value, Dumper=Dumper, **options)))
+    return escape_in_json(str(yaml.dump(value, Dumper=Dumper, **options)))

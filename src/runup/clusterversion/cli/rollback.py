@@ -83,9 +83,9 @@ def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> 
       runup upgrade rollback -o json   the same, for a script
     """
     if words:
-        from kubekit.lang.gotext import quoted
+        from kubekit.lang.gotext import quote_go
 
-        raise UsageProblem(f"unknown command {quoted(' '.join(words))}", ctx)
+        raise UsageProblem(f"unknown command {quote_go(' '.join(words))}", ctx)
     _carry_out(connection_of(ctx), output)
 
 

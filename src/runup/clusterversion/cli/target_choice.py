@@ -14,7 +14,7 @@ import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.gotext import quoted
+from kubekit.lang.gotext import quote_go
 from runup.advice.decide import lifting, preflight_reasons
 from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, Release, Update
 from runup.cli.errors import CommandError
@@ -305,7 +305,7 @@ def guards(cluster: ClusterVersion) -> str:
         or desired.image
         or "ClusterVersion status.desired has neither a version nor image; please open a bug"
     )
-    heads = {type_: head.format(target=quoted(target)) for type_, head in lifting.GUARDS.items()}
+    heads = {type_: head.format(target=quote_go(target)) for type_, head in lifting.GUARDS.items()}
     return "\n\n".join(
         f"{heads[condition.type]}\n\n{reason_and_message(condition.reason, condition.message)}"
         for condition in lifting.guard_conditions(cluster.status.conditions)

@@ -17,7 +17,7 @@ from msgspec.structs import replace as with_fields
 from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus
 from kubekit.errors import Terminal, Waiting
-from kubekit.lang.truncate import joined
+from kubekit.lang.truncate import join_within
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons
 from runup.advice.decide.candidates import Candidate, only_holding_risks
@@ -315,7 +315,7 @@ def _accepted_text(
     names = sorted(risk.name for risk in applicable if risk.holds_up and risk.acceptable)
     if view.accepts_risks and names and not unaccepted_names(candidate, view.accepted) if candidate else False:
         lines.append(
-            f"The target release {target.image} is exposed to the risks [{joined(names, ',', _MAX_NAMES)}] "
+            f"The target release {target.image} is exposed to the risks [{join_within(names, ',', _MAX_NAMES)}] "
             "which were all explicitly accepted by the cluster administrator."
         )
     if text := _grown_text(view, target):
@@ -336,10 +336,12 @@ def _unaccepted_text(
     """Returns the message for an update that unaccepted risks block, with the ways out."""
     without = f"; {_WITHOUT_PREFLIGHT}" if held else ""
     others = not_acceptable(candidate) if candidate else ()
-    besides = f" Accepting does not lift [{joined(others, ',', _MAX_NAMES)}]: see their messages." if others else ""
+    besides = (
+        f" Accepting does not lift [{join_within(others, ',', _MAX_NAMES)}]: see their messages." if others else ""
+    )
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
-        f"risks [{joined(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
+        f"risks [{join_within(exposed, ',', _MAX_NAMES)}]; fix what they name, or "
         f"accept them one by one (`runup upgrade accept NAME`){without}.{besides}{_lapsed_text(view, exposed)}"
     )
 
@@ -348,7 +350,7 @@ def _lapsed_text(view: View, exposed: Sequence[str]) -> str:
     """Returns a text on earlier acceptances that no longer count."""
     records = (view.acceptances[name] for name in exposed if name in view.acceptances)
     texts = [r.problem or f"The acceptance of {r.name} ended at {acceptance.stamp(r.until)}" for r in records]
-    return f" {joined(texts, '; ', _MAX_NAMES)}." if texts else ""
+    return f" {join_within(texts, '; ', _MAX_NAMES)}." if texts else ""
 
 
 def _unfinished_text(view: View, candidate: Candidate | None, target: Release) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.truncate import joined
+from kubekit.lang.truncate import join_within
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons, update_paths, upgradeable
 from runup.advice.decide.acceptance import Growth
@@ -108,7 +108,9 @@ def grown_acceptances(view: View, report: Report | None) -> tuple[tuple[str, Gro
 
 def grown_text(view: View, report: Report | None) -> str:
     """Returns these risks in one clause; "" if there are none."""
-    return joined([f"{name} was {growth.text}" for name, growth in grown_acceptances(view, report)], "; ", _MAX_GROWN)
+    return join_within(
+        [f"{name} was {growth.text}" for name, growth in grown_acceptances(view, report)], "; ", _MAX_GROWN
+    )
 
 
 def _precondition(view: View, target: CheckedTarget, objection: preconditions.Objection) -> JudgedRisk:

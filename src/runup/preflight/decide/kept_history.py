@@ -13,7 +13,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Wire
-from kubekit.lang.printable import encoded, printable
+from kubekit.lang.printable import escape_in_json, printable
 from kubekit.lang.truncate import cut
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, REPORTS_LABEL
@@ -76,7 +76,7 @@ def with_scheduled(kept: ConfigMap, report: Report, now: datetime) -> tuple[JSON
         new=new_risks(kept, report)[:_MAX_NEW] if completed else (),
         error="" if completed else cut(printable(report.message or "its checks failed"), _MAX_MESSAGE),
     )
-    note = {"annotations": {LAST: encoded(codec.encode(last).decode())}}
+    note = {"annotations": {LAST: escape_in_json(codec.encode(last).decode())}}
     patch = with_report(kept, report) or _patch(kept, {})
     return patch | {"metadata": patch["metadata"] | note}, last
 

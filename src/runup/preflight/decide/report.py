@@ -17,7 +17,7 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.errors import Terminal
 from kubekit.lang.formats import is_uri
 from kubekit.lang.pattern import Pattern
-from kubekit.lang.printable import encoded, printable
+from kubekit.lang.printable import escape_in_json, printable
 from kubekit.lang.truncate import cut
 from runup.release.decide import documentation
 
@@ -188,7 +188,7 @@ class BadReport(Terminal):
 
 def encode(report: Report) -> bytes:
     """Returns the report as it is written to the volume, or into a ConfigMap that people print."""
-    return encoded(codec.encode(report).decode()).encode() + b"\n"
+    return escape_in_json(codec.encode(report).decode()).encode() + b"\n"
 
 
 def is_url(text: str) -> bool:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
-from kubekit.lang.printable import encoded, printable
+from kubekit.lang.printable import escape_in_json, printable
 from kubekit.lang.truncate import cut
 from kubekit.lang.version import parse
 from runup.preflight.decide import report as reports
@@ -115,7 +115,7 @@ def config_map(history: History, namespace: str) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": NAME, "namespace": namespace, "labels": APP}
     if history.attempt is not None:
         # Escaped, because `kubectl get -o yaml` fails on control characters.
-        metadata["annotations"] = {ATTEMPT: encoded(codec.encode(history.attempt).decode())}
+        metadata["annotations"] = {ATTEMPT: escape_in_json(codec.encode(history.attempt).decode())}
     data = {f"{report.preflight_id}.json": reports.encode(report).decode() for report in history.reports}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.gotext import quoted
+from kubekit.lang.gotext import quote_go
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.updatestatus.decide import nodes as states
@@ -157,9 +157,7 @@ def _description(trouble: UnavailableReason) -> str:
     condition = _NODE_CONDITION.get(trouble.reason)
     if condition is None:
         return trouble.reason
-    return (
-        f"Node has a {condition} condition with Reason {quoted(trouble.reason)} and message {quoted(trouble.message)}"
-    )
+    return f"Node has a {condition} condition with Reason {quote_go(trouble.reason)} and message {quote_go(trouble.message)}"
 
 
 def _paused_finding(pool: PoolState) -> Finding:

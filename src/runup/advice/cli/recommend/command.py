@@ -58,7 +58,7 @@ def recommend(
     if words:
         from kubekit.lang.gotext import quoted
 
-        raise UsageProblem(f"unknown command {quoted(' '.join(words))}", ctx)
+        raise UsageProblem(f"unknown command {quote_go(' '.join(words))}", ctx)
     if dump and mock_clusterversion:
         raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
     connection = connection_of(ctx)
@@ -81,9 +81,9 @@ def check(target: str, quiet: bool, outdated: bool) -> None:
         try:
             check_version(target)
         except ValueError as error:
-            from kubekit.lang.gotext import quoted
+            from kubekit.lang.gotext import quote_go
 
-            raise CommandError(f"cannot parse SemVer target {quoted(target)}: {error}") from error
+            raise CommandError(f"cannot parse SemVer target {quote_go(target)}: {error}") from error
 
 
 class Seen(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.lang.truncate import cut, joined
+from kubekit.lang.truncate import cut, join_within
 from runup.advice.decide.promql import AlertState
 from runup.advice.decide.risks.risk_source import SourceRisk
 from runup.release.decide import documentation
@@ -84,7 +84,7 @@ def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
     if gone:
         why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {gone}"
         return SourceRisk(name, text, url, unknown=why, everywhere=True)
-    messages = joined(list(dict.fromkeys(_message(name, alert) for alert in alerts)), "; ", _MAX_MESSAGE)
+    messages = join_within(list(dict.fromkeys(_message(name, alert) for alert in alerts)), "; ", _MAX_MESSAGE)
     since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
     applies = Condition("Applies", "True", f"{REASON}{first.state}", messages, since)
     return SourceRisk(name, text, url, everywhere=True, found=applies)

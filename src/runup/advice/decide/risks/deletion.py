@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kubekit.lang.truncate import joined
+from kubekit.lang.truncate import join_within
 from runup.advice.decide import risk_names
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk, docs_url
 
@@ -16,7 +16,7 @@ _MAX_NAMES = 4096
 def risks(cluster: Cluster) -> Iterable[SourceRisk]:
     """Yields one risk while any deletion is in progress."""
     if cluster.deleting:
-        names = joined(sorted(cluster.deleting), ",", _MAX_NAMES)
+        names = join_within(sorted(cluster.deleting), ",", _MAX_NAMES)
         yield SourceRisk(
             NAME,
             "Cluster minor or major version upgrades are not allowed while resource deletions are in progress; "

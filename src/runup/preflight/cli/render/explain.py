@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.lang.gotext import quoted
+from kubekit.lang.gotext import quote_go
 from runup.api.config_v1 import ClusterVersion
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
@@ -68,8 +68,8 @@ def of_reports(history: History, name: str, page: str, documented: Sequence[str]
         near = get_close_matches(
             name, [*{risk.name for report in history.reports for risk in report.risks}, *documented], 1
         )
-        hint = f"; did you mean {quoted(near[0])}?" if near else ""
-        raise CommandError(f"no risk {quoted(name)} was found{hint}")
+        hint = f"; did you mean {quote_go(near[0])}?" if near else ""
+        raise CommandError(f"no risk {quote_go(name)} was found{hint}")
     return Explanation(name, by_target, page)
 
 
@@ -77,9 +77,9 @@ def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[
     """Returns the error message for a risk that no update has, with the most similar name."""
     known = known_risk_names(cluster)
     if near := get_close_matches(name, known, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
-        return f"no update of this cluster has a risk {quoted(name)}; did you mean {quoted(near[0])}?"
+        return f"no update of this cluster has a risk {quote_go(name)}; did you mean {quote_go(near[0])}?"
     known_names = f"there are {', '.join(known)}" if known else "there are none"
-    return f"no update of this cluster has a risk {quoted(name)}; {known_names}"
+    return f"no update of this cluster has a risk {quote_go(name)}; {known_names}"
 
 
 def explanation(known: Explanation, screen: Screen = PIPE) -> Drawn:

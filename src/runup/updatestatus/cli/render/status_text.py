@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from kubekit.lang.gotext import MINUTE, SECOND, nanoseconds, rounded, short_duration, truncated
+from kubekit.lang.gotext import MINUTE, SECOND, nanoseconds, round_duration, short_duration, truncate_duration
 from runup.api.update_v1alpha1 import ResourceRef
 from runup.cli.render.text import columns, timestamp
 from runup.updatestatus.decide.estimate import assessment_of, to_precision
@@ -82,7 +82,7 @@ def _rows_while_idle(report: Report, now: int, wanted: Details) -> str:
 
 def _updating_for(report: Report, now: int) -> int:
     started = report.cluster_version.started_at if report.cluster_version else None
-    return rounded(now - to_ns(started), SECOND) if started else 0
+    return round_duration(now - to_ns(started), SECOND) if started else 0
 
 
 # ---- the control plane
@@ -97,7 +97,7 @@ class _Times(msgspec.Struct, frozen=True):
 
     @property
     def duration(self) -> int:
-        return rounded(self.elapsed, MINUTE if self.elapsed > 10 * MINUTE else SECOND)
+        return round_duration(self.elapsed, MINUTE if self.elapsed > 10 * MINUTE else SECOND)
 
 
 def _times(report: Report, now: int) -> _Times:
@@ -111,7 +111,7 @@ def _times(report: Report, now: int) -> _Times:
     estimated = insight.estimated_completed_at
     if estimated is None:
         return _Times(elapsed, None, end)
-    seconds = rounded(to_ns(estimated) - end, SECOND) // SECOND
+    seconds = round_duration(to_ns(estimated) - end, SECOND) // SECOND
     return _Times(elapsed, to_precision(seconds) * SECOND, end)
 
 
@@ -172,7 +172,7 @@ def _remaining_text(report: Report, times: _Times, remaining: int) -> str:
     if report.changes_architecture:
         return "N/A for Multi-Architecture Migration"
     if remaining < -10 * MINUTE:
-        return f"N/A; estimate duration was {short_duration(truncated(times.elapsed + remaining, MINUTE))}"
+        return f"N/A; estimate duration was {short_duration(truncate_duration(times.elapsed + remaining, MINUTE))}"
     return "<10m" if remaining < 10 * MINUTE else short_duration(remaining)
 
 
@@ -289,7 +289,7 @@ def _health(rows: Sequence[HealthRow], updating_for: int, now: int, wanted: Deta
     """Returns the section of health: as a table, or with --details=health in blocks."""
     head = "\n= Update Health =\n"
     if not rows:
-        well = [short_duration(truncated(updating_for, SECOND)), INFO, NO_IMPACT, "Update is proceeding well"]
+        well = [short_duration(truncate_duration(updating_for, SECOND)), INFO, NO_IMPACT, "Update is proceeding well"]
         return head + _table([["SINCE", "LEVEL", "IMPACT", "MESSAGE"], well])
     if wanted.health:
         return head + "\n".join(_block(row, now) for row in rows)
@@ -302,8 +302,8 @@ def _health(rows: Sequence[HealthRow], updating_for: int, now: int, wanted: Deta
 def _since_text(row: HealthRow, now: int) -> str:
     """Returns the row's age, by the first observation if the cluster records no beginning; `-` if it was just now."""
     if row.since:
-        return short_duration(truncated(now - to_ns(row.since), SECOND))
-    observed_for = truncated(now - to_ns(row.first_observed), SECOND) if row.first_observed else 0
+        return short_duration(truncate_duration(now - to_ns(row.since), SECOND))
+    observed_for = truncate_duration(now - to_ns(row.first_observed), SECOND) if row.first_observed else 0
     return short_duration(observed_for) if observed_for > 0 else "-"
 
 
