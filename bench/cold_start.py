@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from bench.measure import spread
 from bench.releases_world import usage
-from kubekit.oci.layers import open_image, unpack
+from kubekit.oci.layers import open_image, unpack_image
 from kubekit.oci.layout import Layout
 from runup.sandbox.setup.settings import free_ports
 
@@ -43,7 +43,7 @@ def run() -> dict[str, Any]:
         folder = Path(temporary)
         folder.chmod(0o755)
         image = open_image(Layout.open(LAYOUT))
-        root = unpack(image, folder / "root")
+        root = unpack_image(image, folder / "root")
         _payload(folder / "payload")
         commands = {
             "operator": ("start", "--release-image=registry.example/release@sha256:" + "0" * 64, "--node-name=bench"),

@@ -22,10 +22,10 @@ from kubekit.oci import images
 from kubekit.oci.errors import OciError
 from kubekit.oci.file_search import FileQuery, Search
 from kubekit.oci.images import Descriptor
-from kubekit.oci.layers import open_image, read_folders, unpack
+from kubekit.oci.layers import open_image, read_folders, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
-from kubekit.oci.tarstream import Budget, Pieces, entries, find_in_layer, opened
+from kubekit.oci.tarstream import Budget, Pieces, checked_entries, find_in_layer, open_layer
 
 _MIB = 1 << 20
 _FOUND, _SEARCHED, _LISTED, _UNPACKED, _DOCUMENT = range(5)
@@ -106,7 +106,7 @@ def read(data: bytes) -> str:
     try:
         if way == _DOCUMENT:
             for kind in (images.Manifest, images.Index, images.Config):
-                images.decode(kind, packed, "it")
+                images.decode_document(kind, packed, "it")
         elif way == _FOUND:
             find_in_layer(_pieces(packed), _blob(packed, media_type), FILE, limit=_MIB, budget=Budget.of("it"))
         elif way == _SEARCHED:
@@ -129,8 +129,8 @@ def _pieces(packed: bytes) -> Iterator[bytes]:
 def _search(packed: bytes, media_type: str) -> None:
     query = FileQuery("release-manifests", frozenset({"release-metadata"}), os.path.basename)
     search, budget = Search("it", query), Budget.of("it")
-    with opened(Pieces(_pieces(packed)), _blob(packed, media_type), budget) as (archive, _):
-        search.layer(entries(archive, budget), archive.pieces)
+    with open_layer(Pieces(_pieces(packed)), _blob(packed, media_type), budget) as (archive, _):
+        search.layer(checked_entries(archive, budget), archive.pieces)
 
 
 def _use_image(packed: bytes, way: int) -> None:
@@ -142,7 +142,7 @@ def _use_image(packed: bytes, way: int) -> None:
         if way == _LISTED:
             read_folders(open_image(layout, digest), ("release-manifests",))
             return
-        unpack(open_image(layout, digest), folder / "inner" / "out" / "image")
+        unpack_image(open_image(layout, digest), folder / "inner" / "out" / "image")
         beside = [each.name for place in (folder, folder / "inner") for each in place.iterdir()]
         if sorted(beside) != ["inner", "layout", "out"]:
             raise Wrong("something was written outside of the image's folder")

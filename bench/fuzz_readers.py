@@ -28,7 +28,7 @@ from kubekit.lang.version import Version
 from kubekit.oci import challenges, reference
 from kubekit.oci.access import Access
 from kubekit.oci.errors import OciError, Unverified
-from kubekit.oci.signatures import Keyring, claim, verify_signatures
+from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
 from kubekit.oci.transport import Question, Transport, pause_s
 from runup.advice.decide.graph import derive_advice, parse_graph
 from runup.advice.decide.graph_limits import BadGraph
@@ -114,7 +114,7 @@ _DIGEST = "sha256:" + "52" * 32
 def _signed() -> tuple[tuple[bytes, bytes], ...]:
     """Messages and their keyrings, the same in each process."""
     first, second = (Key(_MADE, Ed25519PrivateKey.from_private_bytes(bytes([n]) * 32)) for n in (1, 2))
-    text, at = claim(_DIGEST, "registry.example/ocp/release"), _MADE + timedelta(days=30)
+    text, at = signature_claim(_DIGEST, "registry.example/ocp/release"), _MADE + timedelta(days=30)
     plain, sub = Certificate(first), Certificate(first, subkey=second)
     return (
         (first.message(text, at), plain.public),
@@ -207,8 +207,8 @@ def _read_head(data: bytes) -> str:
 
 def _use_headers(answer: Answer) -> str:
     asked = answer.headers.get_all("WWW-Authenticate")
-    challenges.parse(asked)
-    if len(challenges.shown(asked)) > _LONGEST_CHALLENGES:
+    challenges.parse_challenges(asked)
+    if len(challenges.quote_headers(asked)) > _LONGEST_CHALLENGES:
         raise Wrong("the challenges are quoted at length")
     if not 0 <= pause_s(1, answer.headers.get("Retry-After"), answer.headers.get("Date")) <= 60:
         raise Wrong("a pause that nobody waits")

@@ -21,7 +21,7 @@ import msgspec
 from kubekit.oci import images
 from kubekit.oci.errors import ImageNotFound, OciError
 from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
-from kubekit.oci.layers import open_image, read_folders, unpack
+from kubekit.oci.layers import open_image, read_folders, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.tarstream import Budget, find_in_layer
 
@@ -238,7 +238,7 @@ SLOW = ("1,000,000", "3 GiB of zeros")
 
 def read(layout: Layout, digest: str) -> bytes:
     """A release's metadata, as the operator reads them: out of the blobs as they arrive; raises OciError."""
-    manifest = images.decode(Manifest, layout.read(digest), digest)
+    manifest = images.decode_document(Manifest, layout.read(digest), digest)
     budget = Budget.of(digest)
     for layer in reversed(manifest.layers):
         with layout.open_blob(layer.digest) as blob:
@@ -255,7 +255,7 @@ def ways(layout: Layout, digest: str, row: Hostile) -> Iterator[tuple[str, str]]
     if not any(part in row.name for part in SLOW):
         yield "listed", _outcome(lambda: read_folders(open_image(layout, digest), ("release-manifests",)))
     if "files" not in row.name and row.said:
-        yield "unpacked", _outcome(lambda: unpack(open_image(layout, digest), layout.path / "out"))
+        yield "unpacked", _outcome(lambda: unpack_image(open_image(layout, digest), layout.path / "out"))
 
 
 def _outcome(use: Callable[[], object]) -> str:

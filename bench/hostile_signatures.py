@@ -16,7 +16,7 @@ from bench.hostile_images import peak_kib
 from bench.openpgp import BINARY, COMPROMISED, RETIRED, Certificate, Key, packet
 from bench.survey import Survey
 from kubekit.oci.errors import Unverified
-from kubekit.oci.signatures import Keyring, claim, verify_signatures
+from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
 
 NAME = "registry.example/ocp/release"
 DIGEST = "sha256:" + "52" * 32
@@ -42,7 +42,7 @@ def signatures(now: datetime) -> Iterator[Hostile]:
 
 def honest(now: datetime) -> list[tuple[str, bytes, bytes]]:
     """Name, signature, keyring of what must be accepted, so that refusing everything is noticed."""
-    made, text = now - 2 * YEAR, claim(DIGEST, NAME)
+    made, text = now - 2 * YEAR, signature_claim(DIGEST, NAME)
     old = Certificate(Key(made))
     sub = Certificate(Key(made), subkey=Key(made))
     lasting = Certificate(Key(made), primary_for=9 * YEAR, subkey=Key(made), subkey_for=9 * YEAR)
@@ -62,7 +62,7 @@ def _expired(made: datetime) -> Certificate:
 
 
 def _of_dead_keys(now: datetime) -> Iterator[Hostile]:
-    made, text = now - 2 * YEAR, claim(DIGEST, NAME)
+    made, text = now - 2 * YEAR, signature_claim(DIGEST, NAME)
     while_alive = made + timedelta(days=30)
     expired = _expired(made)
     yield Hostile(
@@ -91,7 +91,7 @@ def _of_dead_keys(now: datetime) -> Iterator[Hostile]:
 
 def _of_odd_claims(now: datetime) -> Iterator[Hostile]:
     key = Certificate(Key(now - YEAR))
-    good = claim(DIGEST, NAME)
+    good = signature_claim(DIGEST, NAME)
     image = json.dumps({"docker-manifest-digest": OTHER})
     twice = {
         "the digest twice": good.replace(b'"image":{', f'"image":{{"docker-manifest-digest":"{OTHER}",'.encode()),
@@ -102,7 +102,7 @@ def _of_odd_claims(now: datetime) -> Iterator[Hostile]:
     for name, body in twice.items():
         yield Hostile(name, key.primary.message(body, now), key.public, "cannot be read")
     bodies = {
-        "another digest": claim(OTHER, NAME),
+        "another digest": signature_claim(OTHER, NAME),
         "no JSON": b"hello",
         "brackets without end": b"[" * 20_000,
         "a second claim after it": good + good,

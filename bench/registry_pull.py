@@ -49,7 +49,7 @@ def runup(job: Job) -> None:
     from kubekit.oci.reference import parse
     from kubekit.oci.registry import RegistryClient
 
-    known = credentials.load(job["auth_file"]) if job.get("auth_file") else credentials.Credentials()
+    known = credentials.load_credentials(job["auth_file"]) if job.get("auth_file") else credentials.Credentials()
     mirrors = tuple(Mirror(source, (mirror,)) for source, mirror in job.get("mirrors", {}).items())
     client = RegistryClient(Access(known, mirrors, plain_http=frozenset(job.get("plain_http", ()))))
     if job["do"] == "push":

@@ -22,7 +22,7 @@ _PARAMETER = re.compile(r'[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^\s",]*))')
 _ESCAPED = re.compile(r"\\(.)")
 
 
-def parse(headers: Iterable[str]) -> dict[str, Mapping[str, str]]:
+def parse_challenges(headers: Iterable[str]) -> dict[str, Mapping[str, str]]:
     """Returns the parameters of each scheme; names are in lower case. Of two challenges of a scheme the last counts.
 
     A header that is too long, and whatever follows what is not a challenge, is left out.
@@ -30,20 +30,20 @@ def parse(headers: Iterable[str]) -> dict[str, Mapping[str, str]]:
     challenges: dict[str, Mapping[str, str]] = {}
     for header in list(headers)[:MAX_HEADERS]:
         if len(header) <= MAX_CHARACTERS:
-            challenges |= _read(header)
+            challenges |= _parse_header(header)
     return challenges
 
 
-def shown(headers: Iterable[str]) -> str:
+def quote_headers(headers: Iterable[str]) -> str:
     """Returns the headers as a message may quote them, empty if there are none."""
     texts = [printable(header) for header in list(headers)[:3]]
     return ", ".join(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in texts)
 
 
-def _read(header: str) -> dict[str, Mapping[str, str]]:
+def _parse_header(header: str) -> dict[str, Mapping[str, str]]:
     challenges: dict[str, Mapping[str, str]] = {}
     parameters: dict[str, str] = {}
-    at = _after(_BLANK, header, 0)
+    at = _skip_pattern(_BLANK, header, 0)
     while name := _TOKEN.match(header, at):
         value = _PARAMETER.match(header, name.end()) if challenges else None
         if value is None:
@@ -52,10 +52,10 @@ def _read(header: str) -> dict[str, Mapping[str, str]]:
         else:
             quoted, bare = value.groups()
             parameters[name[0].lower()] = bare if quoted is None else _ESCAPED.sub(r"\1", quoted)
-        at = _after(_BLANK, header, (value or name).end())
+        at = _skip_pattern(_BLANK, header, (value or name).end())
     return challenges
 
 
-def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _skip_pattern(pattern: re.Pattern[str], text: str, at: int) -> int:
     found = pattern.match(text, at)
     return found.end() if found else at

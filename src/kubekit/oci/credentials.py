@@ -62,10 +62,10 @@ class AuthFile:
         # As in docker, a helper for the registry takes precedence over stored logins.
         if reference.host in self.helpers:
             return ask_helper(self.helpers[reference.host], reference.host, self.source)
-        for key in _keys(reference):
+        for key in _lookup_keys(reference):
             if entry := self.auths.get(key):
                 return entry
-        return ask_helper(self.store, _server(reference.host), self.source) if self.store else None
+        return ask_helper(self.store, _helper_server(reference.host), self.source) if self.store else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,15 @@ class Credentials:
         return next((login for file in self.files if (login := file.login(reference)) is not None), None)
 
 
-def load(registry_config: str = "", environ: Mapping[str, str] = os.environ) -> Credentials:
+def load_credentials(registry_config: str = "", environ: Mapping[str, str] = os.environ) -> Credentials:
     """Returns the credentials from `registry_config`, else from $REGISTRY_AUTH_FILE, else from the default files.
 
     Raises BadCredentials for a named file that does not exist, and for any file that cannot be read.
     """
     named = registry_config or environ.get("REGISTRY_AUTH_FILE", "")
     if named:
-        return Credentials((_read(Path(named)),))
-    return Credentials(tuple(_read(path) for path in default_files(environ) if path.is_file()))
+        return Credentials((_read_auth_file(Path(named)),))
+    return Credentials(tuple(_read_auth_file(path) for path in default_files(environ) if path.is_file()))
 
 
 def default_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
@@ -100,7 +100,7 @@ def default_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
     return (*podman, config / "containers" / "auth.json", docker / "config.json")
 
 
-def parse(data: bytes, source: str) -> AuthFile:
+def parse_auth_file(data: bytes, source: str) -> AuthFile:
     """Returns a credential file or pull secret. Raises BadCredentials, which names `source` and shows no secret."""
     try:
         document = json.loads(data)
@@ -108,9 +108,14 @@ def parse(data: bytes, source: str) -> AuthFile:
         raise BadCredentials(f"{source}: is not JSON; expected a docker or podman credential file") from error
     if not isinstance(document, dict):
         raise BadCredentials(f"{source}: is not a JSON object; expected a docker or podman credential file")
-    auths = {_key(key): _login(entry, f"{source}: auths[{key}]") for key, entry in _map(document, "auths", source)}
-    helpers = {_key(key): _helper(name, source) for key, name in _map(document, "credHelpers", source)}
-    return AuthFile(source, auths, helpers, _helper(document.get("credsStore") or "", source))
+    auths = {
+        _normalize_key(key): _login_of_entry(entry, f"{source}: auths[{key}]")
+        for key, entry in _object_items(document, "auths", source)
+    }
+    helpers = {
+        _normalize_key(key): _helper_name(name, source) for key, name in _object_items(document, "credHelpers", source)
+    }
+    return AuthFile(source, auths, helpers, _helper_name(document.get("credsStore") or "", source))
 
 
 def ask_helper(name: str, server: str, source: str) -> Login | None:
@@ -136,15 +141,15 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
     return Login(identity_token=str(secret)) if user == _TOKEN_USER else Login(str(user), str(secret))
 
 
-def _read(path: Path) -> AuthFile:
+def _read_auth_file(path: Path) -> AuthFile:
     try:
         data = contents(path)
     except OSError as error:
         raise BadCredentials(f"{path}: the credential file cannot be read: {error.strerror}") from error
-    return parse(data, str(path))
+    return parse_auth_file(data, str(path))
 
 
-def _login(entry: Any, where: str) -> Login | None:
+def _login_of_entry(entry: Any, where: str) -> Login | None:
     if not isinstance(entry, dict):
         raise BadCredentials(f"{where}: is not an object")
     if token := entry.get("identitytoken"):
@@ -163,30 +168,30 @@ def _login(entry: Any, where: str) -> Login | None:
     return Login(user, password.rstrip("\0"))
 
 
-def _map(document: dict[str, Any], key: str, source: str) -> list[tuple[str, Any]]:
+def _object_items(document: dict[str, Any], key: str, source: str) -> list[tuple[str, Any]]:
     entries = document.get(key) or {}
     if not isinstance(entries, dict):
         raise BadCredentials(f"{source}: {key} is not an object")
     return list(entries.items())
 
 
-def _helper(name: Any, source: str) -> str:
+def _helper_name(name: Any, source: str) -> str:
     if name and (not isinstance(name, str) or not _HELPER.match(name)):
         raise BadCredentials(f"{source}: {name!r} is not the name of a credential helper")
     return str(name)
 
 
-def _key(text: str) -> str:
+def _normalize_key(text: str) -> str:
     key = text.removeprefix("https://").removeprefix("http://").rstrip("/")
     key = key.removesuffix("/v1").removesuffix("/v2").rstrip("/") if key != text.rstrip("/") else key
     return DOCKER_HUB if key in _HUB_KEYS else key
 
 
-def _keys(reference: Reference) -> list[str]:
+def _lookup_keys(reference: Reference) -> list[str]:
     parts = [reference.host, *reference.path.split("/")]
     # The most specific key first: a repository, then its parent paths, then the registry.
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
-def _server(host: str) -> str:
+def _helper_server(host: str) -> str:
     return "https://index.docker.io/v1/" if host == DOCKER_HUB else host

@@ -67,7 +67,7 @@ class SearchResult:
     faults: Mapping[str, str] = field(default_factory=dict)
 
 
-def _nothing() -> Iterator[bytes]:
+def _no_content() -> Iterator[bytes]:
     return iter(())
 
 
@@ -96,7 +96,7 @@ class Search:
         self._lookups = 0
         self._found: dict[str, str] = {}
         self._faults: dict[str, str] = {}
-        self._follow()
+        self._follow_links()
 
     @property
     def found(self) -> Mapping[str, str]:
@@ -123,7 +123,7 @@ class Search:
             if key(posixpath.basename(path)) not in self._found and (self._is_inside(path) or path in self._awaited)
         }
 
-    def layer(self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = _nothing) -> bool:
+    def layer(self, entries: Iterable[tuple[str, Entry]], content: Callable[[], Iterator[bytes]] = _no_content) -> bool:
         """Reads a layer's entries until the search is complete; returns whether it is. Raises BeyondLimits.
 
         `content` returns the pieces of the current entry.
@@ -137,21 +137,21 @@ class Search:
         for path, entry in entries:
             if whiteout := hidden_by(path):
                 name, stays = whiteout
-                self._charge(name)
+                self._charge_memory(name)
                 (self._opaque if stays else self._gone).add(name)
-            elif above.shows(path, entry):
-                self._take(path, entry, content)
+            elif above.is_visible(path, entry):
+                self._record_entry(path, entry, content)
                 if self.complete:
                     return True
         return False
 
-    def _take(self, path: str, entry: Entry, content: Callable[[], Iterator[bytes]]) -> None:
+    def _record_entry(self, path: str, entry: Entry, content: Callable[[], Iterator[bytes]]) -> None:
         """Records an entry that is visible in the image: a folder, a link, or a file that may be wanted."""
-        folders = (path, *_parents(path)) if entry.isdir() else _parents(path)
+        folders = (path, *_parent_folders(path)) if entry.isdir() else _parent_folders(path)
         for folder in folders:
             if folder in self._folders:
                 break
-            self._charge(folder)
+            self._charge_memory(folder)
             self._folders.add(folder)
         if entry.isdir():
             return
@@ -159,20 +159,20 @@ class Search:
         wanted = key in self._sought.wanted
         if entry.issym():
             if not key or wanted:
-                self._link(path, _target(path, entry.linkname))
+                self._record_link(path, _link_target(path, entry.linkname))
         elif wanted and (entry.isreg() or entry.islnk()):
-            self._charge(path)
-            if fault := self._fault(path, entry, content):
+            self._charge_memory(path)
+            if fault := self._why_unusable(path, entry, content):
                 self._faults[path] = fault
                 self._others.add(path)
                 return
             self._files[path] = key
-            self._file(path, key)
+            self._record_file(path, key)
         elif path in self._ways or self._is_inside(path):
-            self._charge(path)
+            self._charge_memory(path)
             self._others.add(path)
 
-    def _fault(self, path: str, entry: Entry, content: Callable[[], Iterator[bytes]]) -> str:
+    def _why_unusable(self, path: str, entry: Entry, content: Callable[[], Iterator[bytes]]) -> str:
         """Returns why a wanted file does not count. A hard link has the content of a file earlier in its layer."""
         if self._sought.fault is None:
             return ""
@@ -185,7 +185,7 @@ class Search:
                 break
         return self._sought.fault(path, head[:HEAD_BYTES])
 
-    def _file(self, path: str, key: str) -> None:
+    def _record_file(self, path: str, key: str) -> None:
         """Records a file of a wanted name as found, if it is in the folder or a link in the folder leads to it."""
         if self._is_inside(path):
             self._found.setdefault(key, path)
@@ -193,32 +193,32 @@ class Search:
             link, named = self._awaited[path]
             self._found.setdefault(named, link)
 
-    def _link(self, path: str, target: str) -> None:
-        self._charge(path, target)
+    def _record_link(self, path: str, target: str) -> None:
+        self._charge_memory(path, target)
         self._links[path] = target
-        for folder in (*_parents(path), ""):
+        for folder in (*_parent_folders(path), ""):
             self._links_below.setdefault(folder, []).append(path)
         if path not in self._ways and not self._is_inside(path):
             return
         self._relevant += 1
         if self._relevant > MAX_LINKS:
             raise BeyondLimits(f"image {self._image}: more than {MAX_LINKS} links lead to or from {self._folder}")
-        self._follow()
+        self._follow_links()
         for known, key in self._files.items():
-            self._file(known, key)
+            self._record_file(known, key)
 
     def _is_inside(self, path: str) -> bool:
-        return any(_below(path, root) for root in self._roots)
+        return any(_is_below(path, root) for root in self._roots)
 
-    def _follow(self) -> None:
+    def _follow_links(self) -> None:
         """Recomputes the names under which the folder is known, and the files to which its links lead."""
         self._ways = set()
-        roots = dict.fromkeys((self._folder, self._resolved(self._folder)))
+        roots = dict.fromkeys((self._folder, self._resolve_links(self._folder)))
         waiting = list(roots)
         while waiting:
             root = waiting.pop()
             for path in self._links_below.get(root, ()):
-                real = self._resolved(self._links[path])
+                real = self._resolve_links(self._links[path])
                 if key := self._sought.key(posixpath.basename(path)):
                     self._awaited[real] = (path, key)
                 elif real not in roots and real:
@@ -226,13 +226,13 @@ class Search:
                     waiting.append(real)
         self._roots = tuple(roots)
 
-    def _resolved(self, path: str) -> str:
+    def _resolve_links(self, path: str) -> str:
         """Returns the real location of `path` with its links followed, or the last path after MAX_HOPS links.
 
         Raises BeyondLimits where the links of the image took more than MAX_LOOKUPS.
         """
         for _ in range(MAX_HOPS):
-            way = (*reversed(_parents(path)), path)
+            way = (*reversed(_parent_folders(path)), path)
             self._ways.update(way)
             self._lookups += len(way) + 2
             if self._lookups > MAX_LOOKUPS:
@@ -243,7 +243,7 @@ class Search:
             path = posixpath.normpath(f"/{self._links[at]}/{path[len(at) + 1 :]}").lstrip("/")
         return path
 
-    def _charge(self, *names: str) -> None:
+    def _charge_memory(self, *names: str) -> None:
         """Subtracts the memory for `names` from the limit. Raises BeyondLimits if it is used up."""
         self._left -= sum(len(name) + _EACH for name in names)
         if self._left < 0:
@@ -261,16 +261,17 @@ class _Above:
     folders: frozenset[str]
     others: frozenset[str]
 
-    def shows(self, path: str, entry: Entry) -> bool:
+    def is_visible(self, path: str, entry: Entry) -> bool:
         """Returns whether an entry of the current layer is visible in the image."""
         if path in self.gone or path in self.others or (path in self.folders and not entry.isdir()):
             return False
         return not any(
-            folder in self.gone or folder in self.opaque or folder in self.others for folder in (*_parents(path), "")
+            folder in self.gone or folder in self.opaque or folder in self.others
+            for folder in (*_parent_folders(path), "")
         )
 
 
-def _parents(path: str) -> list[str]:
+def _parent_folders(path: str) -> list[str]:
     """Returns the folders that contain `path`, the nearest first."""
     folders = []
     while (at := path.rfind("/")) > 0:
@@ -279,11 +280,11 @@ def _parents(path: str) -> list[str]:
     return folders
 
 
-def _target(path: str, link: str) -> str:
+def _link_target(path: str, link: str) -> str:
     """Returns the path that a link leads to, from the root; it stays in the root, as in a container."""
     # Normalised from "/", so that `..` cannot leave the root.
     return posixpath.normpath(posixpath.join("/", posixpath.dirname(path), link)).lstrip("/")
 
 
-def _below(path: str, folder: str) -> bool:
+def _is_below(path: str, folder: str) -> bool:
     return not folder or path.startswith(f"{folder}/")

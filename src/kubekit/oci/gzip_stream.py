@@ -41,7 +41,7 @@ class GzipStream:
 
     def read(self, size: int, /) -> bytes:
         """Returns at most `size` bytes, none at the end. Raises BadGzip, and EOFError inside a member."""
-        while self._member is not None or self._begin():
+        while self._member is not None or self._begin_member():
             assert self._member is not None
             data = self._left or self._packed.read(_PIECE)
             if not data:
@@ -58,7 +58,7 @@ class GzipStream:
                 return unpacked
         return b""
 
-    def _begin(self) -> bool:
+    def _begin_member(self) -> bool:
         """Begins the next member; returns False if there is none. Zeros between and behind members are skipped."""
         while True:
             if self._members:

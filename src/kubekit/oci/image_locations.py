@@ -79,7 +79,7 @@ def files_in(folder: Path, folders: tuple[str, ...]) -> dict[str, bytes]:
 def place_of(text: str) -> Place:
     """Returns the location that `text` names: `oci:DIR[:TAG]` or a pull spec. Raises InvalidReference."""
     if text.startswith(LAYOUT):
-        folder, name = _split(text.removeprefix(LAYOUT))
+        folder, name = _split_location(text.removeprefix(LAYOUT))
         if not folder:
             raise InvalidReference(f"{text!r} names no folder; expected oci:DIR or oci:DIR:TAG")
         return LayoutPlace(Path(folder), name)
@@ -105,7 +105,7 @@ def destination_of(text: str, tag: str) -> Place:
     return place if place.tag else replace(place, tag=tag.replace("+", "_"))
 
 
-def put(source: Layout, digest: str, place: Place, access: Access, *, overwrite: bool = False) -> None:
+def copy_image(source: Layout, digest: str, place: Place, access: Access, *, overwrite: bool = False) -> None:
     """Copies the image `digest` of `source` to `place`. Raises NameInUse if that name belongs to another image."""
     if isinstance(place, LayoutPlace):
         _put_into_layout(source, digest, place, overwrite=overwrite)
@@ -138,7 +138,7 @@ def _copy_into(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bo
         for item in target.index().manifests:
             if item.annotations.get(images.REF_NAME) == place.name:
                 _check_same(str(place), item.digest, digest)
-    manifest = images.decode(Manifest, source.read(digest), f"manifest {digest}")
+    manifest = images.decode_document(Manifest, source.read(digest), f"manifest {digest}")
     for blob in (manifest.config, *manifest.layers):
         source.copy_blob(blob.digest, target)
     target.add_blob(source.read(digest))
@@ -160,7 +160,7 @@ def _check_same(name: str, found: str, digest: str) -> None:
         raise NameInUse(f"{name} exists already and is another image ({found}); choose another tag, or overwrite it")
 
 
-def _split(text: str) -> tuple[str, str]:
+def _split_location(text: str) -> tuple[str, str]:
     folder, at, digest = text.partition("@")
     if at and is_digest(digest):
         return folder, digest

@@ -108,7 +108,7 @@ class Config(_Document, frozen=True):
     rootfs: RootFS = RootFS()
 
 
-def decode(kind: type[T], data: bytes, what: str) -> T:
+def decode_document(kind: type[T], data: bytes, what: str) -> T:
     """Returns `data` as a `kind`.
 
     Raises BadImage, which names `what`. Nulls, which Go writes for empty, count as absent.

@@ -36,57 +36,57 @@ class UsableKeys:
     dead: tuple[str, ...] = ()
 
 
-def certificates(keyring: Keyring) -> list[pysequoia.Cert]:
+def read_certificates(keyring: Keyring) -> list[pysequoia.Cert]:
     """Returns the certificates of a keyring. Raises Unverified if it holds none, or is too large."""
     if len(keyring.data) > MAX_KEYRING_BYTES:
         raise Unverified(f"keyring {keyring.name} cannot be read: it has more than {MAX_KEYRING_BYTES} bytes")
     try:
         parsed = list(pysequoia.Cert.split_bytes(keyring.data))
     except Exception as error:
-        raise Unverified(f"keyring {keyring.name} cannot be read: {said(error)}") from error
+        raise Unverified(f"keyring {keyring.name} cannot be read: {openpgp_error_text(error)}") from error
     if not parsed:
         raise Unverified(f"keyring {keyring.name} contains no public key")
     return parsed
 
 
-def usable(keyring: Keyring, now: datetime) -> UsableKeys:
+def usable_keys(keyring: Keyring, now: datetime) -> UsableKeys:
     """Returns the keys of `keyring` that are neither revoked nor expired at `now`.
 
     Raises Unverified if it holds none.
     """
     kept: list[pysequoia.Cert] = []
     dead: list[str] = []
-    for certificate in certificates(keyring):
+    for certificate in read_certificates(keyring):
         try:
             # If the primary key has ended, its subkeys do not count either.
-            if why := _ended(certificate, now):
+            if why := _why_ended(certificate, now):
                 dead.append(f"key {certificate.fingerprint} {why}")
             else:
                 kept.append(_without_dead_subkeys(certificate, now, dead))
         except Exception as error:  # noqa: BLE001  (a key that cannot be judged is no key)
-            dead.append(f"key {certificate.fingerprint} cannot be used: {said(error)}")
+            dead.append(f"key {certificate.fingerprint} cannot be used: {openpgp_error_text(error)}")
     return UsableKeys(tuple(kept), tuple(dead))
 
 
-def said(error: BaseException) -> str:
+def openpgp_error_text(error: BaseException) -> str:
     """Returns an OpenPGP library's error in one line, without the backtrace that it may include."""
     return " ".join(str(error).partition("Stack backtrace")[0].split()) or type(error).__name__
 
 
-def _ended(certificate: pysequoia.Cert, now: datetime) -> str:
+def _why_ended(certificate: pysequoia.Cert, now: datetime) -> str:
     if certificate.is_revoked:
         return "is revoked"
-    return _expired(certificate.expiration, now)
+    return _expiry_text(certificate.expiration, now)
 
 
-def _expired(at: datetime | None, now: datetime) -> str:
+def _expiry_text(at: datetime | None, now: datetime) -> str:
     return f"expired on {at:%Y-%m-%d}" if at is not None and at <= now else ""
 
 
 def _without_dead_subkeys(certificate: pysequoia.Cert, now: datetime, dead: list[str]) -> pysequoia.Cert:
     """Returns the certificate with the subkeys that still count; adds to `dead` why the others do not."""
     kept: list[Packet] = []
-    for block in _blocks(certificate):
+    for block in _packets_of_keys(certificate):
         why = _subkey_ended(block, now) if block[0].tag in _KEYS else ""
         if why:
             dead.append(f"subkey {block[0].fingerprint} {why}")
@@ -95,7 +95,7 @@ def _without_dead_subkeys(certificate: pysequoia.Cert, now: datetime, dead: list
     return pysequoia.Cert.from_packets(kept)
 
 
-def _blocks(certificate: pysequoia.Cert) -> list[list[Packet]]:
+def _packets_of_keys(certificate: pysequoia.Cert) -> list[list[Packet]]:
     """Returns the packets of the primary key, then those of each subkey, each with their signatures."""
     blocks: list[list[Packet]] = [[]]
     for packet in PacketPile.from_bytes(bytes(certificate)):
@@ -120,4 +120,4 @@ def _subkey_ended(block: Sequence[Packet], now: datetime) -> str:
         return "is bound to no key"
     valid_for = newest.key_validity_period
     expires = key.key_created + valid_for if valid_for and key.key_created else None
-    return _expired(expires, now) or _expired(newest.signature_expiration_time, now)
+    return _expiry_text(expires, now) or _expiry_text(newest.signature_expiration_time, now)

@@ -29,10 +29,10 @@ from kubekit.oci.tarstream import (
     WHITEOUT,
     Budget,
     Readable,
-    entries,
+    checked_entries,
     hidden_by,
     inner_path,
-    opened,
+    open_layer,
 )
 
 MAX_PAYLOAD_BYTES = 32 * 1024 * 1024
@@ -112,12 +112,12 @@ def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -
     """
     descriptor = layout.resolve(name)
     if descriptor.media_type in images.INDEXES:
-        index = images.decode(images.Index, layout.read(descriptor.digest), f"index {descriptor.digest}")
+        index = images.decode_document(images.Index, layout.read(descriptor.digest), f"index {descriptor.digest}")
         descriptor = for_architecture(index, architecture, descriptor.digest)
     if descriptor.media_type not in images.MANIFESTS:
         raise BadImage(f"{descriptor.digest} is a {descriptor.media_type}, not an image manifest")
-    manifest = images.decode(Manifest, layout.read(descriptor.digest), f"manifest {descriptor.digest}")
-    config = images.decode(Config, layout.read(manifest.config.digest), f"config {manifest.config.digest}")
+    manifest = images.decode_document(Manifest, layout.read(descriptor.digest), f"manifest {descriptor.digest}")
+    config = images.decode_document(Config, layout.read(manifest.config.digest), f"config {manifest.config.digest}")
     return Image(layout, descriptor.digest, manifest, config)
 
 
@@ -143,14 +143,14 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
     files: dict[str, bytes] = {}
     total = 0
     budget = Budget.of(image.digest)
-    for layer, diff_id in _layers(image):
+    for layer, diff_id in _layers_and_digests(image):
         lower, files = _Lower(files), {}
-        with _archive(image, layer, diff_id, budget) as archive:
-            for path, entry in entries(archive, budget):
+        with _open_archive(image, layer, diff_id, budget) as archive:
+            for path, entry in checked_entries(archive, budget):
                 if whiteout := hidden_by(path):
-                    lower.hide(*whiteout)
+                    lower.remove_below(*whiteout)
                     continue
-                lower.replace(path, is_folder=entry.isdir())
+                lower.remove_replaced(path, is_folder=entry.isdir())
                 if entry.isdir() or not any(path.startswith(f"{folder}/") for folder in folders):
                     continue
                 if not pick.reads(path):
@@ -167,14 +167,14 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
     return dict(sorted(files.items()))
 
 
-def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
+def unpack_image(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
     """Writes the image's files into the folder `target`, which must not exist yet. Raises BadImage and CannotWrite.
 
     Absolute links are made relative, so that a reader on the host stays inside. Owners and set-id bits are dropped.
     Every layer is read to its end before the first file is written, so that an image that exceeds a limit or has a
     wrong digest uses no disk.
     """
-    _check(image, limit)
+    _check_image(image, limit)
     temporary = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -182,10 +182,10 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
         # mkdtemp makes folders that only their owner can read.
         temporary.chmod(0o755)
         budget = Budget.of(image.digest)
-        for layer, diff_id in _layers(image):
+        for layer, diff_id in _layers_and_digests(image):
             root = _Root(temporary, image.digest, set())
-            with _archive(image, layer, diff_id, budget) as archive:
-                for path, entry in entries(archive, budget):
+            with _open_archive(image, layer, diff_id, budget) as archive:
+                for path, entry in checked_entries(archive, budget):
                     _unpack_entry(archive, entry, path, root)
         temporary.rename(target)
     except OSError as error:
@@ -196,19 +196,19 @@ def unpack(image: Image, target: Path, *, limit: int = MAX_IMAGE_BYTES) -> Path:
     return target
 
 
-def _check(image: Image, limit: int) -> None:
+def _check_image(image: Image, limit: int) -> None:
     """Raises BadImage if the image exceeds a limit, unpacks to more than `limit` bytes, or has a wrong digest."""
     total = 0
     budget = Budget.of(image.digest)
-    for layer, diff_id in _layers(image):
-        with _archive(image, layer, diff_id, budget) as archive:
-            for _, entry in entries(archive, budget):
+    for layer, diff_id in _layers_and_digests(image):
+        with _open_archive(image, layer, diff_id, budget) as archive:
+            for _, entry in checked_entries(archive, budget):
                 total += entry.size
                 if total > limit:
                     raise BadImage(f"image {image.digest}: unpacks to more than {limit} bytes")
 
 
-def _layers(image: Layered) -> Iterator[tuple[Descriptor, str]]:
+def _layers_and_digests(image: Layered) -> Iterator[tuple[Descriptor, str]]:
     """Returns each layer with the digest of its unpacked content, the lowest first."""
     diff_ids = image.config.rootfs.diff_ids
     if len(image.manifest.layers) > MAX_LAYERS:
@@ -219,11 +219,11 @@ def _layers(image: Layered) -> Iterator[tuple[Descriptor, str]]:
 
 
 @contextlib.contextmanager
-def _archive(image: Layered, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
+def _open_archive(image: Layered, layer: Descriptor, diff_id: str, budget: Budget) -> Iterator[Archive]:
     """Opens a layer's archive. Raises BadImage if it is broken, or unpacks to another digest."""
     with (
         image.layout.open_blob(layer.digest) as blob,
-        opened(blob, layer, budget) as (archive, unpacked),
+        open_layer(blob, layer, budget) as (archive, unpacked),
     ):
         yield archive
         actual = unpacked.rest()
@@ -240,18 +240,18 @@ class _Lower:
         self._sorted = sorted(files)
         self._hidden: set[str] = set()
 
-    def replace(self, path: str, *, is_folder: bool) -> None:
+    def remove_replaced(self, path: str, *, is_folder: bool) -> None:
         """Removes what an entry replaces: all below a file, or the file in place of a folder."""
         if not self.files:
             return
         if not is_folder:
-            self.hide(path, stays=False)
+            self.remove_below(path, stays=False)
         at = len(path) if is_folder else path.rfind("/")
         while at > 0:
             self.files.pop(path[:at], None)
             at = path.rfind("/", 0, at)
 
-    def hide(self, gone: str, stays: bool) -> None:
+    def remove_below(self, gone: str, stays: bool) -> None:
         """Removes all below `gone`, and `gone` itself unless it stays."""
         if not stays:
             self.files.pop(gone, None)
@@ -261,7 +261,7 @@ class _Lower:
         prefix = f"{gone}/" if gone else ""
         at = bisect.bisect_left(self._sorted, prefix)
         if at < len(self._sorted) and self._sorted[at].startswith(prefix):
-            self._hidden.add(gone)
+            self._hidden.record_path(gone)
         while at < len(self._sorted) and self._sorted[at].startswith(prefix):
             self.files.pop(self._sorted[at], None)
             at += 1
@@ -293,7 +293,7 @@ class _Root:
     own: set[Path]
     emptied: set[Path] = field(default_factory=set)
 
-    def inside(self, path: str) -> Path:
+    def locate(self, path: str) -> Path:
         """Returns the location of `path` with its folders' links followed. Raises BadImage if it is outside."""
         # Links in the image are kept inside the root, so the parent cannot leave it; checked all the same.
         try:
@@ -304,23 +304,23 @@ class _Root:
             raise BadImage(f"image {self.image}: {path} leaves the image's root")
         return parent / posixpath.basename(path)
 
-    def add(self, target: Path) -> None:
+    def record_path(self, target: Path) -> None:
         """Records that the current layer has `target` and its parent folders."""
         root = self.folder.resolve()
         while target != root and target not in self.own:
-            self.own.add(target)
+            self.own.record_path(target)
             target = target.parent
 
 
 def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> None:
-    target = root.inside(path)
+    target = root.locate(path)
     if hidden_by(path) is not None:
         _remove_hidden(target, root)
         return
     if entry.isdev() and path.startswith("dev/"):
         return  # whoever runs a container gives it devices of its own
     _make_folder(target.parent)
-    root.add(target)
+    root.record_path(target)
     if entry.isdir():
         if target.is_symlink() or target.is_file():
             target.unlink()
@@ -328,13 +328,13 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
         # Accessible in any case, so that later entries can be written below it.
         target.chmod(0o755 | (entry.mode & 0o777))
         return
-    _remove(target)
+    _remove_path(target)
     if entry.issym():
         # Relative to where the link really is, because its folder may have been reached through another link.
         where = target.relative_to(root.folder.resolve()).as_posix()
         target.symlink_to(_safe_link(entry.linkname, where, root.image))
     elif entry.islnk():
-        source = root.inside(inner_path(entry.linkname, root.image))
+        source = root.locate(inner_path(entry.linkname, root.image))
         if source.is_symlink() or not source.is_file():
             raise BadImage(f"image {root.image}: {path} is a hard link to {entry.linkname}, which is not a file")
         shutil.copy(source, target)
@@ -361,12 +361,12 @@ def _remove_hidden(whiteout: Path, root: _Root) -> None:
     opaque = whiteout.name == OPAQUE
     hidden = whiteout.parent if opaque else whiteout.with_name(whiteout.name.removeprefix(WHITEOUT))
     if not opaque and hidden not in root.own:
-        _remove(hidden)
+        _remove_path(hidden)
     elif hidden not in root.emptied and hidden.is_dir() and not hidden.is_symlink():
-        root.emptied.add(hidden)
+        root.emptied.record_path(hidden)
         for path in sorted(hidden.rglob("*"), reverse=True):
             if path not in root.own:
-                _remove(path)
+                _remove_path(path)
 
 
 def _safe_link(link: str, path: str, image: str) -> str:
@@ -378,7 +378,7 @@ def _safe_link(link: str, path: str, image: str) -> str:
     return posixpath.relpath("/" + target, "/" + folder)
 
 
-def _remove(path: Path) -> None:
+def _remove_path(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         if why := remove_tree(path):
             raise OSError(f"{path} cannot be removed: {why}")

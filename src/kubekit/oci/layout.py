@@ -38,9 +38,9 @@ class Layout:
     def create(cls, path: Path) -> Layout:
         """Returns the layout in `path`, created if needed. Raises CannotWrite."""
         layout = cls(path)
-        with _writing(path):
+        with _as_cannot_write(path):
             (path / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
-            with layout._locked():
+            with layout._lock_index():
                 if not (path / "oci-layout").exists():
                     _write_atomically(path / "oci-layout", _MARKER)
                 if not (path / "index.json").exists():
@@ -63,13 +63,13 @@ class Layout:
             raise ImageNotFound(f"{self.path}: index.json cannot be read: {error.strerror}") from error
         if len(data) > images.MAX_DOCUMENT_BYTES:
             raise BadImage(f"{self.path}: index.json is larger than {images.MAX_DOCUMENT_BYTES} bytes")
-        return images.decode(Index, data, f"{self.path}/index.json")
+        return images.decode_document(Index, data, f"{self.path}/index.json")
 
     def resolve(self, name: str = "") -> Descriptor:
         """Returns the image called `name` (a tag or a digest), or the only one there is. Raises ImageNotFound."""
         known = self.index().manifests
         if is_digest(name):
-            matches = [item for item in known if item.digest == name] or self._unnamed(name)
+            matches = [item for item in known if item.digest == name] or self._manifest_without_entry(name)
         elif name:
             matches = [item for item in known if item.annotations.get(images.REF_NAME) == name]
         else:
@@ -78,9 +78,9 @@ class Layout:
             return matches[0]
         names = sorted({item.annotations.get(images.REF_NAME) or item.digest for item in known})
         if not matches:
-            raise ImageNotFound(f"{self.path}: holds no image {name or 'at all'}" + _known(names))
+            raise ImageNotFound(f"{self.path}: holds no image {name or 'at all'}" + _known_names_text(names))
         raise ImageNotFound(
-            f"{self.path}: holds {len(matches)} images; name one as oci:{self.path}:TAG" + _known(names)
+            f"{self.path}: holds {len(matches)} images; name one as oci:{self.path}:TAG" + _known_names_text(names)
         )
 
     def blob(self, digest: str) -> Path:
@@ -128,7 +128,7 @@ class Layout:
         digest = sha256(data)
         path = self.blob(digest)
         if not path.exists():
-            with _writing(self.path):
+            with _as_cannot_write(self.path):
                 path.parent.mkdir(parents=True, exist_ok=True)
                 _write_atomically(path, data)
         return digest
@@ -145,7 +145,7 @@ class Layout:
     @contextlib.contextmanager
     def incoming(self) -> Iterator[BlobWriter]:
         """Opens a new blob for writing piece by piece; nothing is left unless `commit` is called."""
-        with _writing(self.path):
+        with _as_cannot_write(self.path):
             (self.path / "blobs" / "sha256").mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.path, prefix=".incoming-")
         writer = BlobWriter(self, handle, Path(name))
@@ -156,7 +156,7 @@ class Layout:
 
     def add_manifest(self, descriptor: Descriptor, name: str = "") -> None:
         """Adds an image to the index, under `name` if given; an older image of that name loses it."""
-        with _writing(self.path), self._locked():
+        with _as_cannot_write(self.path), self._lock_index():
             named = {REF: name} if name else {}
             new = Descriptor(
                 media_type=descriptor.media_type,
@@ -165,20 +165,20 @@ class Layout:
                 annotations={**descriptor.annotations, **named},
                 platform=descriptor.platform,
             )
-            kept = [item for item in self.index().manifests if not _replaces(new, item)]
+            kept = [item for item in self.index().manifests if not _replaces_entry(new, item)]
             ordered = sorted([*kept, new], key=lambda item: (item.annotations.get(REF, ""), item.digest))
             index = Index(schema_version=2, manifests=tuple(ordered))
             _write_atomically(self.path / "index.json", msgspec.json.encode(index))
 
     def remove(self, name: str) -> bool:
         """Removes a name from the index, but not its blobs; returns whether there was one."""
-        with _writing(self.path), self._locked():
+        with _as_cannot_write(self.path), self._lock_index():
             index = self.index()
             kept = tuple(item for item in index.manifests if item.annotations.get(REF) != name)
             _write_atomically(self.path / "index.json", msgspec.json.encode(Index(schema_version=2, manifests=kept)))
         return len(kept) != len(index.manifests)
 
-    def _unnamed(self, digest: str) -> list[Descriptor]:
+    def _manifest_without_entry(self, digest: str) -> list[Descriptor]:
         """Returns a manifest that no index entry refers to directly, such as one of a multi-architecture index."""
         path = self.blob(digest)
         if not path.is_file() or path.stat().st_size > images.MAX_DOCUMENT_BYTES:
@@ -187,7 +187,7 @@ class Layout:
         return [Descriptor(media_type=media_type_of(data), digest=digest, size=len(data))]
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _lock_index(self) -> Iterator[None]:
         # Two builders of the same layout must not lose each other's entry.
         with (self.path / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -211,7 +211,7 @@ class BlobWriter:
 
     def write(self, data: bytes) -> None:
         """Appends `data`. Raises CannotWrite."""
-        with _writing(self._path.parent):
+        with _as_cannot_write(self._path.parent):
             view = memoryview(data)
             while view:
                 view = view[os.write(self._handle, view) :]
@@ -230,7 +230,7 @@ class BlobWriter:
         """
         if expected and self.digest != expected:
             raise BadImage(f"blob {expected} has other content than its digest says ({self.digest})")
-        with _writing(self._path.parent):
+        with _as_cannot_write(self._path.parent):
             # mkstemp makes files that only their owner can read.
             os.fchmod(self._handle, 0o644)
             self._path.rename(self._layout.blob(self.digest))
@@ -269,14 +269,14 @@ def media_type_of(data: bytes) -> str:
     raise BadImage("is neither an image manifest nor an index of images")
 
 
-def _replaces(new: Descriptor, old: Descriptor) -> bool:
+def _replaces_entry(new: Descriptor, old: Descriptor) -> bool:
     name = old.annotations.get(REF, "")
     # A name belongs to one image; one image may have several names.
     same_name = bool(name) and name == new.annotations.get(REF)
     return same_name or (old.digest == new.digest and (not name or name == new.annotations.get(REF, "")))
 
 
-def _known(names: list[str]) -> str:
+def _known_names_text(names: list[str]) -> str:
     return f"; it has {', '.join(names)}" if names else ""
 
 
@@ -293,7 +293,7 @@ def _write_atomically(path: Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def _as_cannot_write(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -37,7 +37,7 @@ class Mirror:
     never_source: bool = False
     of_tags: bool = False
 
-    def rest(self, name: str) -> str | None:
+    def path_below_source(self, name: str) -> str | None:
         """Returns the part of `name` (`registry/repository`) after the source, None if it is not below the source."""
         if self.source.startswith("*."):
             host, slash, path = name.partition("/")
@@ -45,15 +45,17 @@ class Mirror:
         return name.removeprefix(self.source) if name == self.source or name.startswith(f"{self.source}/") else None
 
 
-def sources(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference, ...]:
+def references_to_try(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference, ...]:
     """Returns the references to try for `reference`, in order. Raises BadMirrors if there are none."""
     name = f"{reference.host}/{reference.path}"
     of_kind = [mirror for mirror in mirrors if mirror.of_tags is not bool(reference.digest)]
-    fitting = [(mirror, rest) for mirror in of_kind if (rest := mirror.rest(name)) is not None]
+    fitting = [(mirror, rest) for mirror in of_kind if (rest := mirror.path_below_source(name)) is not None]
     # The most specific source wins, as in containers-registries.conf(5).
     longest = max((len(mirror.source) for mirror, _ in fitting), default=0)
     best = [(mirror, rest) for mirror, rest in fitting if len(mirror.source) == longest]
-    candidates = [_at(location + rest, reference) for mirror, rest in best for location in mirror.mirrors]
+    candidates = [
+        _reference_in_mirror(location + rest, reference) for mirror, rest in best for location in mirror.mirrors
+    ]
     if not any(mirror.never_source for mirror, _ in best):
         candidates.append(reference)
     if not candidates:
@@ -61,7 +63,7 @@ def sources(reference: Reference, mirrors: Iterable[Mirror]) -> tuple[Reference,
     return tuple(dict.fromkeys(candidates))
 
 
-def read(data: bytes, name: str) -> tuple[Mirror, ...]:
+def read_mirrors(data: bytes, name: str) -> tuple[Mirror, ...]:
     """Returns the mirrors in a file of mirror sets. Raises BadMirrors, which names `name`."""
     try:
         documents = [document for document in kyaml.load_all(data, name=name) if document is not None]
@@ -82,12 +84,12 @@ def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
     if entries is not None and not isinstance(entries, list):
         raise BadMirrors(f"{name}: spec.{KINDS[kind]} is not a list")
     return tuple(
-        _mirror(entry, f"{name}: spec.{KINDS[kind]}[{at}]", of_tags=kind == OF_TAGS)
+        _parse_mirror(entry, f"{name}: spec.{KINDS[kind]}[{at}]", of_tags=kind == OF_TAGS)
         for at, entry in enumerate(entries or ())
     )
 
 
-def _mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
+def _parse_mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
     source = entry.get("source") if isinstance(entry, dict) else None
     if not isinstance(source, str) or not source:
         raise BadMirrors(f"{where} has no source")
@@ -95,14 +97,14 @@ def _mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
     if not isinstance(mirrors, list) or not all(isinstance(item, str) and item for item in mirrors):
         raise BadMirrors(f"{where}: mirrors is not a list of repositories")
     never = entry.get("mirrorSourcePolicy") == NEVER_CONTACT
-    return Mirror(source.rstrip("/"), _trimmed(mirrors), never, of_tags)
+    return Mirror(source.rstrip("/"), _without_trailing_slash(mirrors), never, of_tags)
 
 
-def _trimmed(mirrors: Sequence[str]) -> tuple[str, ...]:
+def _without_trailing_slash(mirrors: Sequence[str]) -> tuple[str, ...]:
     return tuple(mirror.rstrip("/") for mirror in mirrors)
 
 
-def _at(location: str, reference: Reference) -> Reference:
+def _reference_in_mirror(location: str, reference: Reference) -> Reference:
     """Returns `reference` in the mirror at `location`. Raises BadMirrors if that is not a repository."""
     try:
         return parse(

@@ -34,18 +34,18 @@ class BadMessage(ValueError):
     """The bytes are not a binary OpenPGP message, or one that is too large or compressed more than once."""
 
 
-def unpacked(message: bytes, limit: int) -> bytes:
+def decompress_message(message: bytes, limit: int) -> bytes:
     """Returns the packets of `message` without compression, `limit` bytes at most. Raises BadMessage."""
-    tags = list(_packets(message))
+    tags = list(_read_packets(message))
     if [tag for tag, _ in tags] == [_COMPRESSED]:
-        message = _decompressed(tags[0][1], limit)
-        tags = list(_packets(message))
+        message = _decompress_packet(tags[0][1], limit)
+        tags = list(_read_packets(message))
     if any(tag == _COMPRESSED for tag, _ in tags):
         raise BadMessage("the message is compressed more than once")
     return message
 
 
-def _decompressed(body: bytes, limit: int) -> bytes:
+def _decompress_packet(body: bytes, limit: int) -> bytes:
     algorithm, data = body[0] if body else -1, body[1:]
     if algorithm == 0:
         return data
@@ -60,7 +60,7 @@ def _decompressed(body: bytes, limit: int) -> bytes:
     return packets
 
 
-def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _read_packets(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yields tag and body of each packet."""
     at = 0
     while at < len(data):
@@ -76,7 +76,7 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
             end = start + int.from_bytes(data[at + 1 : start], "big")
             if first & 3 == _INDETERMINATE:
                 start, end = at + 1, len(data)
-            yield (first >> 2) & 0xF, _part(data, start, end)
+            yield (first >> 2) & 0xF, _slice_or_fail(data, start, end)
             at = end
 
 
@@ -86,24 +86,24 @@ def _new_body(data: bytes, at: int) -> tuple[bytes, int]:
     while True:
         length, start, last = _new_length(data, at)
         at = start + length
-        parts.append(_part(data, start, at))
+        parts.append(_slice_or_fail(data, start, at))
         if last:
             return b"".join(parts), at
 
 
 def _new_length(data: bytes, at: int) -> tuple[int, int, bool]:
     """Returns the length at `at`, where the body or its next part begins, and whether that is the last part."""
-    octets = _part(data, at, at + 1)
+    octets = _slice_or_fail(data, at, at + 1)
     if octets[0] < _TWO:
         return octets[0], at + 1, True
     if octets[0] < _PARTIAL:
-        return ((octets[0] - _TWO) << 8) + _part(data, at + 1, at + 2)[0] + _TWO, at + 2, True
+        return ((octets[0] - _TWO) << 8) + _slice_or_fail(data, at + 1, at + 2)[0] + _TWO, at + 2, True
     if octets[0] == _FIVE:
-        return int.from_bytes(_part(data, at + 1, at + 5), "big"), at + 5, True
+        return int.from_bytes(_slice_or_fail(data, at + 1, at + 5), "big"), at + 5, True
     return 1 << (octets[0] & 0x1F), at + 1, False
 
 
-def _part(data: bytes, start: int, end: int) -> bytes:
+def _slice_or_fail(data: bytes, start: int, end: int) -> bytes:
     if end > len(data):
         raise BadMessage("the message ends inside a packet")
     return data[start:end]

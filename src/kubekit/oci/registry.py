@@ -23,8 +23,17 @@ from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, for_architecture, read_folders
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, is_digest, sha256
-from kubekit.oci.tarstream import MAX_IMAGE_BYTES, BrokenLayer, Budget, Hidden, Pieces, entries, find_in_layer, opened
-from kubekit.oci.transport import Interrupted, Question, Transport, broken, pause_s
+from kubekit.oci.tarstream import (
+    MAX_IMAGE_BYTES,
+    BrokenLayer,
+    Budget,
+    Hidden,
+    Pieces,
+    checked_entries,
+    find_in_layer,
+    open_layer,
+)
+from kubekit.oci.transport import Interrupted, Question, Transport, connection_error, pause_s
 
 MAX_FILE_BYTES = 1024 * 1024
 """Maximum size of a file that is read from an image without pulling it: a release's metadata have some 20 KB."""
@@ -53,14 +62,14 @@ class RegistryClient:
 
     def resolve(self, reference: Reference) -> str:
         """Returns the digest that `reference` stands for now: its own, or that of its tag."""
-        return reference.digest or self._from_any(reference, lambda source: sha256(self._manifest(source)))
+        return reference.digest or self._from_any(reference, lambda source: sha256(self._fetch_manifest(source)))
 
     def pull(self, reference: Reference, layout: Layout, *, architecture: str = "amd64") -> str:
         """Copies the image and all its blobs into `layout`, which then has it by digest; returns the digest.
 
         Blobs that the layout has already are not fetched again. Of several architectures one is fetched.
         """
-        return self._from_any(reference, lambda source: self._pull(source, layout, architecture))
+        return self._from_any(reference, lambda source: self._pull_from(source, layout, architecture))
 
     def read_file(self, reference: Reference, path: str, *, architecture: str = "amd64") -> bytes:
         """Returns one file of the image without storing the image. Raises ImageNotFound if the image has no such file.
@@ -89,7 +98,7 @@ class RegistryClient:
         A layer that was read to its end matches its digest; for one that was left early that is not known. An error
         about a layer, as opposed to the manifest, has its digest in `layer`. Without an `architecture` any will do.
         """
-        return self._from_any(reference, lambda source: self._search(source, sought, architecture))
+        return self._from_any(reference, lambda source: self._search_in(source, sought, architecture))
 
     def push(self, layout: Layout, digest: str, target: Reference) -> None:
         """Copies an image from `layout` to `target`; blobs first, so that the name never refers to a partial image."""
@@ -97,12 +106,12 @@ class RegistryClient:
         media_type = media_type_of(data)
         if media_type not in images.MANIFESTS:
             raise BadImage(f"{digest} is a {media_type}; images are pushed one by one")
-        manifest = images.decode(Manifest, data, f"manifest {digest}")
+        manifest = images.decode_document(Manifest, data, f"manifest {digest}")
         for blob in (manifest.config, *manifest.layers):
-            self._upload(layout, blob, target)
+            self._upload_blob(layout, blob, target)
         headers = {"Content-Type": media_type}
         path = f"manifests/{target.tag or digest}"
-        with self._transport.ask(self._writing(target, "PUT", path, headers, data)) as answer:
+        with self._transport.ask(self._push_question(target, "PUT", path, headers, data)) as answer:
             stored = answer.headers.get("Docker-Content-Digest") or digest
         # A registry that rewrites manifests would break every reference by digest.
         if stored != digest:
@@ -114,7 +123,7 @@ class RegistryClient:
         Raises the error of the last source, with the errors of its mirrors added.
         """
         problems: list[str] = []
-        *first, last = mirrors.sources(reference, self.access.mirrors)
+        *first, last = mirrors.references_to_try(reference, self.access.mirrors)
         for source in first:
             try:
                 return fetch(source)
@@ -129,42 +138,42 @@ class RegistryClient:
                 raise combined from error
             raise
 
-    def _pull(self, reference: Reference, layout: Layout, architecture: str) -> str:
-        named, image = self._image(reference, architecture)
-        manifest = images.decode(Manifest, image, str(reference))
+    def _pull_from(self, reference: Reference, layout: Layout, architecture: str) -> str:
+        named, image = self._document_and_manifest(reference, architecture)
+        manifest = images.decode_document(Manifest, image, str(reference))
         _check_sizes(manifest, reference)
         for blob in (manifest.config, *manifest.layers):
-            self._fetch(reference, blob, layout)
+            self._fetch_blob(reference, blob, layout)
         for document in dict.fromkeys((image, named)):
             layout.add_blob(document)
         digest = sha256(named)
         layout.add_manifest(Descriptor(media_type=media_type_of(named), digest=digest, size=len(named)))
         return digest
 
-    def _image(self, reference: Reference, architecture: str) -> tuple[bytes, bytes]:
+    def _document_and_manifest(self, reference: Reference, architecture: str) -> tuple[bytes, bytes]:
         """Returns the document that `reference` names, and the manifest for `architecture`.
 
         They are the same unless the document is an index.
         """
-        named = self._manifest(reference)
+        named = self._fetch_manifest(reference)
         if media_type_of(named) not in images.INDEXES:
             return named, named
-        index = images.decode(images.Index, named, str(reference))
+        index = images.decode_document(images.Index, named, str(reference))
         chosen = for_architecture(index, architecture, str(reference))
-        return named, self._manifest(reference.at(chosen.digest))
+        return named, self._fetch_manifest(reference.at(chosen.digest))
 
-    def _manifest(self, reference: Reference) -> bytes:
+    def _fetch_manifest(self, reference: Reference) -> bytes:
         name = reference.digest or reference.tag or "latest"
         what = f"reading manifest {reference}"
         with self._transport.ask(Question(reference, "GET", f"manifests/{name}", what, {"Accept": _ACCEPT})) as answer:
-            data = self._document(answer, what, reference.host)
+            data = self._read_limited(answer, what, reference.host)
         if len(data) > images.MAX_DOCUMENT_BYTES:
             raise BadImage(f"{what}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         if reference.digest and sha256(data) != reference.digest:
             raise BadImage(f"{what}: the registry sent another manifest, of digest {sha256(data)}")
         return data
 
-    def _document(self, answer: Answer, what: str, host: str) -> bytes:
+    def _read_limited(self, answer: Answer, what: str, host: str) -> bytes:
         """Returns the body, cut one byte after the limit, so that the caller notices a larger one."""
         data = b""
         try:
@@ -176,23 +185,25 @@ class RegistryClient:
             raise Unreachable(f"{what}: {host} broke off: {error}") from error
         return data
 
-    def _fetch(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
+    def _fetch_blob(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
         path = layout.blob(blob.digest)
         # Blobs were verified when they were written, and are hashed again when they are read.
         if path.is_file() and path.stat().st_size == blob.size:
             return
         with layout.incoming() as writer:
-            for piece in self._pieces(reference, blob):
+            for piece in self._resumed_pieces(reference, blob):
                 writer.write(piece)
             writer.commit(blob.digest)
 
     def _read_file(self, reference: Reference, path: str, architecture: str) -> bytes:
-        _, image = self._image(reference, architecture)
-        manifest = images.decode(Manifest, image, str(reference))
+        _, image = self._document_and_manifest(reference, architecture)
+        manifest = images.decode_document(Manifest, image, str(reference))
         _check_sizes(manifest, reference)
         budget = Budget.of(str(reference))
         for blob in reversed(manifest.layers):
-            content = find_in_layer(self._verified(reference, blob), blob, path, limit=MAX_FILE_BYTES, budget=budget)
+            content = find_in_layer(
+                self._verified_pieces(reference, blob), blob, path, limit=MAX_FILE_BYTES, budget=budget
+            )
             if isinstance(content, bytes):
                 return content
             if content is Hidden.YES:
@@ -202,19 +213,19 @@ class RegistryClient:
     def _read_folders(
         self, reference: Reference, folders: tuple[str, ...], pick: Pick, architecture: str
     ) -> dict[str, bytes]:
-        _, data = self._image(reference, architecture)
-        manifest = images.decode(Manifest, data, str(reference))
+        _, data = self._document_and_manifest(reference, architecture)
+        manifest = images.decode_document(Manifest, data, str(reference))
         _check_sizes(manifest, reference)
         if manifest.config.size > images.MAX_DOCUMENT_BYTES:
             raise BadImage(f"{reference}: its config is larger than {images.MAX_DOCUMENT_BYTES} bytes")
-        described = b"".join(self._verified(reference, manifest.config))
-        config = images.decode(Config, described, f"config of {reference}")
-        arriving = _Arriving(lambda blob: self._verified(reference, blob), manifest)
+        described = b"".join(self._verified_pieces(reference, manifest.config))
+        config = images.decode_document(Config, described, f"config of {reference}")
+        arriving = _Arriving(lambda blob: self._verified_pieces(reference, blob), manifest)
         return read_folders(_Remote(arriving, str(reference), manifest, config), folders, pick)
 
-    def _search(self, reference: Reference, sought: FileQuery, architecture: str) -> SearchResult:
-        named, data = self._image(reference, architecture)
-        manifest = images.decode(Manifest, data, str(reference))
+    def _search_in(self, reference: Reference, sought: FileQuery, architecture: str) -> SearchResult:
+        named, data = self._document_and_manifest(reference, architecture)
+        manifest = images.decode_document(Manifest, data, str(reference))
         _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
         before = self.received_bytes
         # Larger limits than for unpacking: a searched image takes no memory and no disk.
@@ -241,17 +252,17 @@ class RegistryClient:
         """Raises BadImage if the image's config names another architecture; one that names none is no objection."""
         if config.media_type not in images.CONFIGS or not 0 <= config.size <= images.MAX_DOCUMENT_BYTES:
             return
-        described = b"".join(self._verified(reference, config))
-        own = images.decode(Config, described, f"config of {reference}").architecture
+        described = b"".join(self._verified_pieces(reference, config))
+        own = images.decode_document(Config, described, f"config of {reference}").architecture
         if own and own != architecture:
             raise BadImage(f"{reference} has no image for linux/{architecture}; it is for {own}")
 
     def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: Budget) -> bool:
-        with contextlib.closing(self._verified(reference, blob)) as pieces:
+        with contextlib.closing(self._verified_pieces(reference, blob)) as pieces:
             source = Pieces(pieces)
             try:
-                with opened(source, blob, budget) as (archive, _):
-                    if search.layer(entries(archive, budget), archive.pieces):
+                with open_layer(source, blob, budget) as (archive, _):
+                    if search.layer(checked_entries(archive, budget), archive.pieces):
                         return True
             except BrokenLayer:
                 source.drain()  # where the bytes are not even those of the digest, that is the better answer
@@ -259,24 +270,24 @@ class RegistryClient:
             source.drain()
         return False
 
-    def _verified(self, reference: Reference, blob: Descriptor) -> Generator[bytes, None, None]:
+    def _verified_pieces(self, reference: Reference, blob: Descriptor) -> Generator[bytes, None, None]:
         """Yields the pieces of a blob. Raises BadImage at their end if they do not match the digest."""
         if not blob.digest.startswith("sha256:") or not is_digest(blob.digest):
             raise BadImage(f"{reference}: {blob.digest!r} is not a sha256 digest")
         hashed = hashlib.sha256()
-        for piece in self._pieces(reference, blob):
+        for piece in self._resumed_pieces(reference, blob):
             hashed.update(piece)
             yield piece
         if f"sha256:{hashed.hexdigest()}" != blob.digest:
             raise BadImage(f"{reference}: blob {blob.digest} has other content than its digest says")
 
-    def _pieces(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
+    def _resumed_pieces(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
         """Yields a blob's bytes as they arrive, exactly as many as it claims; resumes after a broken connection."""
         what = f"{reference}: blob {blob.digest}"
         received = 0
         for attempt in range(1, self.access.attempts + 1):
             try:
-                for piece in self._attempt(reference, blob, received, what):
+                for piece in self._pieces_from(reference, blob, received, what):
                     received += len(piece)
                     self.received_bytes += len(piece)
                     if received > blob.size:
@@ -289,7 +300,7 @@ class RegistryClient:
                 if attempt == self.access.attempts or self.access.wait(pause_s(attempt)):
                     raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
 
-    def _attempt(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
+    def _pieces_from(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
         """Yields the bytes from `received` on; if the registry does not support ranges, the first ones are skipped."""
         # A download of gigabytes is resumed rather than started again.
         headers = {"Range": f"bytes={received}-"} if received else {}
@@ -297,11 +308,11 @@ class RegistryClient:
         with self._transport.ask(question) as answer:
             # 206 Partial Content: the registry supports ranges (RFC 9110, 15.3.7).
             skip = 0 if answer.status == 206 else received
-            while piece := self._piece(answer, question):
+            while piece := self._next_piece(answer, question):
                 yield piece[skip:]
                 skip = max(skip - len(piece), 0)
 
-    def _piece(self, answer: Answer, question: Question) -> bytes:
+    def _next_piece(self, answer: Answer, question: Question) -> bytes:
         if self.access.wait(0):
             raise Unreachable(f"{question.what}: given up")
         try:
@@ -309,12 +320,12 @@ class RegistryClient:
         except Incomplete:
             return b""  # the caller knows how many bytes are missing, and asks for them
         except OSError as error:
-            raise broken(question, question.reference.host, error) from error
+            raise connection_error(question, question.reference.host, error) from error
 
-    def _upload(self, layout: Layout, blob: Descriptor, target: Reference) -> None:
-        if self._has(blob, target):
+    def _upload_blob(self, layout: Layout, blob: Descriptor, target: Reference) -> None:
+        if self._has_blob(blob, target):
             return
-        with self._transport.ask(self._writing(target, "POST", "blobs/uploads/", body=b"")) as started:
+        with self._transport.ask(self._push_question(target, "POST", "blobs/uploads/", body=b"")) as started:
             location = started.headers.get("Location")
         if not location:
             raise BadImage(f"{target}: the registry does not say where to upload to")
@@ -323,18 +334,18 @@ class RegistryClient:
             joint = "&" if "?" in location else "?"
             headers = {"Content-Type": "application/octet-stream"}
             path = f"{urljoin('blobs/uploads/', location)}{joint}{urlencode({'digest': blob.digest})}"
-            question = self._writing(target, "PUT", path, headers, layout.blob(blob.digest), blob.size)
+            question = self._push_question(target, "PUT", path, headers, layout.blob(blob.digest), blob.size)
             with self._transport.ask(question):
                 return
 
-    def _has(self, blob: Descriptor, target: Reference) -> bool:
+    def _has_blob(self, blob: Descriptor, target: Reference) -> bool:
         try:
-            with self._transport.ask(self._writing(target, "HEAD", f"blobs/{blob.digest}")):
+            with self._transport.ask(self._push_question(target, "HEAD", f"blobs/{blob.digest}")):
                 return True
         except ImageNotFound:
             return False
 
-    def _writing(
+    def _push_question(
         self,
         target: Reference,
         method: str,

@@ -20,8 +20,8 @@ import pysequoia
 
 import kubekit
 from kubekit.oci.errors import BadImage, Unverified
-from kubekit.oci.keyrings import Keyring, UsableKeys, said, usable
-from kubekit.oci.openpgp_packets import unpacked
+from kubekit.oci.keyrings import Keyring, UsableKeys, openpgp_error_text, usable_keys
+from kubekit.oci.openpgp_packets import decompress_message
 from kubekit.oci.reference import digest_of, is_digest
 
 KEY_PREFIX = "verifier-public-key-"
@@ -110,17 +110,17 @@ def digest_to_verify(pullspec: str) -> str:
     return digest
 
 
-def _check(signature: bytes, name: str, keys: UsableKeys, digest: str) -> str:
+def _why_not_verified(signature: bytes, name: str, keys: UsableKeys, digest: str) -> str:
     """Returns why `signature` does not verify `digest` with one of `keys`, or an empty string if it does.
 
     The OpenPGP library rejects an expired signature, for which it reads the system clock.
     """
     ended = f" ({'; '.join(keys.dead)})" if keys.dead else ""
     try:
-        packets = unpacked(signature, MAX_MESSAGE_BYTES)
+        packets = decompress_message(signature, MAX_MESSAGE_BYTES)
         message = pysequoia.verify(bytes=packets, store=lambda _ids: list(keys.certificates))
     except Exception as error:  # noqa: BLE001  (whatever goes wrong: it is not verified)
-        return f"keyring {name}: {said(error)}{ended}"
+        return f"keyring {name}: {openpgp_error_text(error)}{ended}"
     body = bytes(message.bytes or b"")
     # A message may parse without a valid signature.
     if not message.valid_sigs:
@@ -168,7 +168,7 @@ class Verification:
         self._details: list[str] = []
         if not self._keyrings:
             raise Unverified("no keyring to verify with: verification is not possible")
-        self._usable = {keyring.name: usable(keyring, now) for keyring in self._keyrings}
+        self._usable = {keyring.name: usable_keys(keyring, now) for keyring in self._keyrings}
 
     def add(self, signature: bytes, source: str) -> bool:
         """Checks one more signature; returns whether every keyring is satisfied now."""
@@ -178,7 +178,7 @@ class Verification:
         for keyring in self._keyrings:
             if keyring.name in self._accepted:
                 continue
-            problem = _check(signature, keyring.name, self._usable[keyring.name], self.digest)
+            problem = _why_not_verified(signature, keyring.name, self._usable[keyring.name], self.digest)
             if problem:
                 self._details.append(f"{source}: {problem}")
             else:
@@ -214,7 +214,7 @@ def verify_signatures(
     return verification.result()
 
 
-def claim(digest: str, docker_reference: str) -> bytes:
+def signature_claim(digest: str, docker_reference: str) -> bytes:
     """Returns the JSON that a signature wraps. Raises BadImage if `digest` is not a digest."""
     if not is_digest(digest):
         raise BadImage(f"{digest!r} is not a digest")
@@ -242,14 +242,16 @@ class SigningKey:
     @property
     def public(self) -> bytes:
         """The armored public key, which is a keyring with one key."""
-        return str(_key(self.secret).extract_certificate()).encode()
+        return str(_secret_key(self.secret).extract_certificate()).encode()
 
     def sign(self, digest: str, docker_reference: str) -> bytes:
         """Returns a signature for the image `digest`. Raises BadImage if the key cannot sign."""
         try:
-            signed = pysequoia.sign(_key(self.secret).signer(), claim(digest, docker_reference), armor=False)
+            signed = pysequoia.sign(
+                _secret_key(self.secret).signer(), signature_claim(digest, docker_reference), armor=False
+            )
         except RuntimeError as error:
-            raise BadImage(f"the key cannot sign: {said(error)}") from error
+            raise BadImage(f"the key cannot sign: {openpgp_error_text(error)}") from error
         return bytes(signed)
 
 
@@ -258,8 +260,8 @@ def generate_key(user_id: str = "releases <releases@sandbox.invalid>") -> Signin
     return SigningKey(str(pysequoia.Tsk.generate(user_id=user_id)).encode())
 
 
-def _key(secret: bytes) -> pysequoia.Tsk:
+def _secret_key(secret: bytes) -> pysequoia.Tsk:
     try:
         return pysequoia.Tsk.from_bytes(secret)
     except Exception as error:
-        raise BadImage(f"the signing key cannot be read: {said(error)}") from error
+        raise BadImage(f"the signing key cannot be read: {openpgp_error_text(error)}") from error

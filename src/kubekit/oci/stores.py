@@ -29,14 +29,14 @@ def add_signature(store: Path, digest: str, signature: bytes) -> Path:
                 file.write(signature)
                 # mkstemp makes files that only their owner can read; a web server has to read this one.
                 os.fchmod(file.fileno(), 0o644)
-            return _linked(Path(name), folder, digest)
+            return _link_numbered(Path(name), folder, digest)
         finally:
             Path(name).unlink()
     except OSError as error:
         raise CannotWrite(f"{folder}: the signature cannot be written: {error.strerror or error}") from error
 
 
-def _linked(complete: Path, folder: Path, digest: str) -> Path:
+def _link_numbered(complete: Path, folder: Path, digest: str) -> Path:
     for number in range(1, MAX_SIGNATURES + 1):
         path = folder / f"signature-{number}"
         try:

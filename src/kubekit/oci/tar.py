@@ -89,7 +89,7 @@ class Archive:
 
     def __iter__(self) -> Iterator[Entry]:
         """Yields the entries. Raises BadTar."""
-        while (entry := self._next()) is not None:
+        while (entry := self._next_entry()) is not None:
             yield entry
 
     def pieces(self) -> Iterator[bytes]:
@@ -101,28 +101,28 @@ class Archive:
             self._left -= len(piece)
             yield piece
 
-    def _next(self) -> Entry | None:
+    def _next_entry(self) -> Entry | None:
         extended: dict[str, bytes] = {}
         for _ in range(MAX_HEADERS_IN_A_ROW + 1):
-            block = self._block()
+            block = self._next_header()
             if block is None:
                 return None
-            kind, size = block[156:157], _number(block[124:136])
+            kind, size = block[156:157], _parse_number(block[124:136])
             if kind in (_LONG_NAME, _LONG_LINK):
-                extended["path" if kind == _LONG_NAME else "linkpath"] = self._extended(size).split(b"\0", 1)[0]
+                extended["path" if kind == _LONG_NAME else "linkpath"] = self._read_extended(size).split(b"\0", 1)[0]
             elif kind in _PAX:
-                extended |= _records(self._extended(size))
+                extended |= _pax_records(self._read_extended(size))
             elif kind == _GLOBAL:
-                _check_global(_records(self._extended(size)))
+                _check_global(_pax_records(self._read_extended(size)))
             else:
-                return self._entry(block, kind, size, extended)
+                return self._make_entry(block, kind, size, extended)
         raise BadTar(f"more than {MAX_HEADERS_IN_A_ROW} extended headers belong to one entry")
 
-    def _entry(self, block: bytes, kind: bytes, size: int, said: dict[str, bytes]) -> Entry:
+    def _make_entry(self, block: bytes, kind: bytes, size: int, said: dict[str, bytes]) -> Entry:
         if kind == _SPARSE or any(key.startswith("GNU.sparse.") for key in said):
             raise BadTar("it has a sparse file, which is not read")
-        name = _text(said.get("path", b"") or _name(block), "name")
-        link = _text(said.get("linkpath", b"") or _until_nul(block[157:257]), "link")
+        name = _decode_name(said.get("path", b"") or _name_in_header(block), "name")
+        link = _decode_name(said.get("linkpath", b"") or _until_nul(block[157:257]), "link")
         if "size" in said:
             if _DECIMAL.match(said["size"]) is None:
                 raise BadTar(f"a file's size is {said['size'][:40]!r}")
@@ -130,12 +130,12 @@ class Archive:
         # Before POSIX, a folder was a file whose name ends in a slash.
         if kind == b"\0" and name.endswith("/"):
             kind = FOLDER
-        self._expect(0 if kind in _WITHOUT_DATA else size)
+        self._expect_content(0 if kind in _WITHOUT_DATA else size)
         # Only the permission bits are used, so an invalid mode is replaced by a default.
-        mode = _number(block[100:108], or_else=0o644)
+        mode = _parse_number(block[100:108], or_else=0o644)
         return Entry(name, REGULAR if kind in _FILES else kind, self._left, mode & 0o7777, link)
 
-    def _block(self) -> bytes | None:
+    def _next_header(self) -> bytes | None:
         """Returns the next header, None at the end of the archive."""
         if self._left or self._padding:
             for _ in self.pieces():
@@ -152,18 +152,18 @@ class Archive:
         _check_sum(block)
         return block
 
-    def _extended(self, size: int) -> bytes:
+    def _read_extended(self, size: int) -> bytes:
         if size > MAX_HEADER_BYTES:
             raise BadTar(f"a header has {size} bytes; the limit is {MAX_HEADER_BYTES}")
-        self._expect(size)
+        self._expect_content(size)
         return b"".join(self.pieces())
 
-    def _expect(self, size: int) -> None:
+    def _expect_content(self, size: int) -> None:
         """Sets how many bytes of content follow, with the padding to a whole block."""
         self._left, self._padding = size, -size % _BLOCK
 
 
-def _name(block: bytes) -> bytes:
+def _name_in_header(block: bytes) -> bytes:
     name = _until_nul(block[0:100])
     # In GNU tar's format this field has times; in POSIX it is the first part of a long name.
     prefix = _until_nul(block[345:500]) if block[257:263] == b"ustar\0" else b""
@@ -174,13 +174,13 @@ def _until_nul(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
 
 
-def _text(name: bytes, what: str) -> str:
+def _decode_name(name: bytes, what: str) -> str:
     if len(name) > MAX_NAME_BYTES:
         raise BadTar(f"a {what} has {len(name)} bytes; the limit is {MAX_NAME_BYTES}")
     return name.decode("utf-8", "surrogateescape")
 
 
-def _number(field: bytes, *, or_else: int | None = None) -> int:
+def _parse_number(field: bytes, *, or_else: int | None = None) -> int:
     plain = field.strip(b" \0")
     if not plain.strip(b"01234567"):
         return int(plain or b"0", 8)
@@ -193,7 +193,7 @@ def _number(field: bytes, *, or_else: int | None = None) -> int:
 
 
 def _check_sum(block: bytes) -> None:
-    wanted = _number(block[148:156])
+    wanted = _parse_number(block[148:156])
     without = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
     if wanted == without:
         return
@@ -202,7 +202,7 @@ def _check_sum(block: bytes) -> None:
         raise BadTar("a header's checksum does not hold")
 
 
-def _records(data: bytes) -> dict[str, bytes]:
+def _pax_records(data: bytes) -> dict[str, bytes]:
     """Returns the records `LENGTH KEY=VALUE\\n` of a pax header."""
     records: dict[str, bytes] = {}
     position = 0

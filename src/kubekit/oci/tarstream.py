@@ -99,18 +99,18 @@ class Readable(Protocol):
 
 
 @contextlib.contextmanager
-def opened(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
+def open_layer(stream: Readable, layer: Descriptor, budget: Budget) -> Iterator[tuple[Archive, Unpacked]]:
     """Opens a layer's archive and unpacked bytes. Raises BadImage for an unknown type, and for broken data."""
     if layer.media_type not in images.LAYERS:
         raise BeyondLimits(f"image {budget.image}: cannot read a layer of type {layer.media_type}")
-    unpacked = Unpacked(_plain(stream, images.LAYERS[layer.media_type]), layer, budget)
+    unpacked = Unpacked(_decompressed_stream(stream, images.LAYERS[layer.media_type]), layer, budget)
     try:
         yield Archive(unpacked), unpacked
     except (BadTar, EOFError, BadGzip, _BadZstd) as error:
         raise BrokenLayer(f"image {budget.image}: layer {layer.digest} is broken: {error}") from error
 
 
-def _plain(stream: Readable, compression: str) -> Readable:
+def _decompressed_stream(stream: Readable, compression: str) -> Readable:
     if compression == "gzip":
         return GzipStream(stream)
     return _Zstd(stream) if compression == "zstd" else stream
@@ -164,7 +164,7 @@ class Unpacked:
         pieces = [self._buffer[self._at :]]
         missing = size - buffered
         while True:
-            self._buffer, self._at = self._next(), 0
+            self._buffer, self._at = self._next_bytes(), 0
             if missing <= len(self._buffer) or not self._buffer:
                 pieces.append(self._buffer[:missing])
                 self._at = min(missing, len(self._buffer))
@@ -174,11 +174,11 @@ class Unpacked:
 
     def rest(self) -> str:
         """Reads to the end and returns the digest of all bytes."""
-        while self._next():
+        while self._next_bytes():
             pass
         return "sha256:" + self._hash.hexdigest()
 
-    def _next(self) -> bytes:
+    def _next_bytes(self) -> bytes:
         data = self._stream.read(_PIECE)
         self._budget.take(len(data))
         self._left -= len(data)
@@ -191,7 +191,7 @@ class Unpacked:
         return data
 
 
-def entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
+def checked_entries(archive: Archive, budget: Budget) -> Iterator[tuple[str, Entry]]:
     """Yields the path of each entry and the entry, without the root.
 
     Raises BadImage for too many, or one that leaves it.
@@ -234,11 +234,11 @@ def find_in_layer(
     source = Pieces(iter(pieces))
     result: bytes | Hidden = Hidden.NO
     try:
-        with opened(source, layer, budget) as (archive, unpacked):
-            for name, entry in entries(archive, budget):
+        with open_layer(source, layer, budget) as (archive, unpacked):
+            for name, entry in checked_entries(archive, budget):
                 if name == path:
-                    result = _content(archive, entry, limit, budget.image)
-                elif result is Hidden.NO and _hides(name, entry, path):
+                    result = _read_content(archive, entry, limit, budget.image)
+                elif result is Hidden.NO and _hides_path(name, entry, path):
                     result = Hidden.YES
             unpacked.rest()
     except BrokenLayer:
@@ -248,7 +248,7 @@ def find_in_layer(
     return result
 
 
-def _hides(name: str, entry: Entry, path: str) -> bool:
+def _hides_path(name: str, entry: Entry, path: str) -> bool:
     whiteout = hidden_by(name)
     if whiteout is not None:
         gone, stays = whiteout
@@ -257,7 +257,7 @@ def _hides(name: str, entry: Entry, path: str) -> bool:
     return path.startswith(f"{name}/") and not entry.isdir()
 
 
-def _content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
+def _read_content(archive: Archive, entry: Entry, limit: int, image: str) -> bytes:
     if not entry.isreg():
         raise BadImage(f"image {image}: {entry.name} is not a regular file")
     if entry.size > limit:

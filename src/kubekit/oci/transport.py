@@ -26,8 +26,8 @@ from kubekit.http.proxies import Proxy
 from kubekit.http.single_request import send_once
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
-from kubekit.oci.challenges import parse as parse_challenges
-from kubekit.oci.challenges import shown
+from kubekit.oci.challenges import parse_challenges as parse_challenges
+from kubekit.oci.challenges import quote_headers
 from kubekit.oci.credentials import Login
 from kubekit.oci.errors import (
     AddressNotAllowed,
@@ -106,47 +106,47 @@ class Transport:
     @contextlib.contextmanager
     def ask(self, question: Question) -> Iterator[Answer]:
         """Opens the answer, whose status is below 300. Raises OciError."""
-        with contextlib.closing(self._authorized(question)) as answer:
+        with contextlib.closing(self._authorized_answer(question)) as answer:
             yield answer
 
-    def _base(self, reference: Reference) -> str:
+    def _repository_url(self, reference: Reference) -> str:
         host = _HUB_HOST if reference.host == DOCKER_HUB else reference.host
         scheme = "http" if self._access.is_plain(host) and host not in self._secure else "https"
         return f"{scheme}://{host}/v2/{reference.path}/"
 
-    def _url(self, question: Question) -> SplitResult:
+    def _request_url(self, question: Question) -> SplitResult:
         """Returns the URL to request.
 
         Raises Unauthorized for a URL that is not allowed, BadImage for an invalid one.
         """
-        return self.allowed(self._base(question.reference), question.path, question)
+        return self.allowed(self._repository_url(question.reference), question.path, question)
 
-    def _authorized(self, question: Question) -> Answer:
+    def _authorized_answer(self, question: Question) -> Answer:
         """Returns a successful answer; after a 401 it gets an authorization and sends the request once more."""
         key = (question.reference.host, question.reference.path, question.scope)
         on_registry = self._is_registrys(question)
-        answer = self._patient(question, self._authorizations.get(key, "") if on_registry else "")
+        answer = self._answer_after_retries(question, self._authorizations.get(key, "") if on_registry else "")
         # The registry's challenge names the token service and the scope (distribution project, token specification).
         if answer.status == 401 and on_registry:
             with contextlib.closing(answer):
                 challenges = answer.headers.get_all("WWW-Authenticate")
-            self._authorizations[key] = self._authorization(question, challenges)
-            answer = self._patient(question, self._authorizations[key])
+            self._authorizations[key] = self._authorization_for(question, challenges)
+            answer = self._answer_after_retries(question, self._authorizations[key])
         if answer.status >= 300:
             with contextlib.closing(answer):
-                raise self._refused(question, answer.status, _said(answer))
+                raise self._error_for_status(question, answer.status, _registry_message(answer))
         return answer
 
     def _is_registrys(self, question: Question) -> bool:
         """Returns whether the URL is on the registry itself: another host, named for an upload, gets no credentials."""
-        return self._url(question).netloc == urlsplit(self._base(question.reference)).netloc
+        return self._request_url(question).netloc == urlsplit(self._repository_url(question.reference)).netloc
 
-    def _patient(self, question: Question, authorization: str) -> Answer:
+    def _answer_after_retries(self, question: Question, authorization: str) -> Answer:
         """Returns the answer, after retries while the registry reports that it is overloaded or broken."""
         for attempt in range(1, self._access.attempts + 1):
             last = attempt == self._access.attempts
             try:
-                answer = self._once(question, authorization)
+                answer = self._attempt_once(question, authorization)
             except Interrupted as error:
                 if last or self._access.wait(pause_s(attempt)):
                     raise Unreachable(f"{question.what}: {question.reference.host} broke off: {error}") from error
@@ -159,13 +159,13 @@ class Transport:
                 raise Unreachable(f"{question.what}: given up while {question.reference.host} answered {answer.status}")
         raise AssertionError("the last attempt returns or raises")
 
-    def _once(self, question: Question, authorization: str) -> Answer:
+    def _attempt_once(self, question: Question, authorization: str) -> Answer:
         """Makes one attempt. Raises Unreachable if another one does not help, else Interrupted."""
-        url, access = self._url(question), self._access
+        url, access = self._request_url(question), self._access
         seconds = access.request_s + question.size / access.slowest_bytes_s
         deadline = Deadline.after(seconds, access.timeout_s, access.monotonic)
         try:
-            answer = self._followed(url, question, authorization, deadline)
+            answer = self._follow_redirects(url, question, authorization, deadline)
             # Servers that speak TLS alone answer a plain request by this status, by a TLS alert, or not at all.
             if answer.status != _BAD_REQUEST or not self._speaks_tls(url):
                 return answer
@@ -177,7 +177,7 @@ class Transport:
             unanswered = isinstance(error, ConnectionRefusedError | TimeoutError)
             if not unanswered and self._speaks_tls(url):
                 return self._over_tls(question, authorization, url)
-            raise broken(question, url.netloc, error) from error
+            raise connection_error(question, url.netloc, error) from error
         except ValueError as error:
             # A host that no resolver takes, or a header that no request can have.
             raise BadImage(f"{question.what}: {url.netloc} cannot be asked: {error}") from error
@@ -204,12 +204,12 @@ class Transport:
         if url.netloc in self._access.plain_http or not self._is_registrys(question):
             raise Unreachable(f"{question.what}: {url.netloc} speaks TLS, but is listed for plain HTTP: do not list it")
         self._secure.add(url.netloc)
-        return self._once(question, authorization)
+        return self._attempt_once(question, authorization)
 
-    def _followed(self, url: SplitResult, question: Question, authorization: str, deadline: Deadline) -> Answer:
+    def _follow_redirects(self, url: SplitResult, question: Question, authorization: str, deadline: Deadline) -> Answer:
         """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
         reference, reads = question.reference, question.method in _READS
-        named = urlsplit(self._base(reference)).netloc
+        named = urlsplit(self._repository_url(reference)).netloc
         # This machine and listed hosts are reached directly, all others through the environment's proxies.
         direct = self._access.is_plain(url.netloc)
         headers = {"User-Agent": kubekit.product, **question.headers}
@@ -217,13 +217,13 @@ class Transport:
         for hop in range(MAX_REDIRECTS + 1):
             proxy = "" if direct else proxies.proxy_url_for(url.scheme, url.netloc)
             try:
-                with _opened(question.body) as (body, length):
+                with _open_body(question.body) as (body, length):
                     answer = send_once(
                         question.method,
                         url,
                         {**headers, **own, **length},
                         body,
-                        context=self._context(reference.host),
+                        context=self._tls_context(reference.host),
                         deadline=deadline,
                         reach=self._access.reach(url.netloc, named, redirected=bool(hop)),
                         proxy=Proxy.parse(proxy) if proxy else None,
@@ -241,10 +241,10 @@ class Transport:
             own = {}
         raise OSError(errno.ELOOP, f"more than {MAX_REDIRECTS} redirects, the last to {url.netloc}")
 
-    def _context(self, host: str) -> ssl.SSLContext:
+    def _tls_context(self, host: str) -> ssl.SSLContext:
         checked = host not in self._access.unchecked
         if checked not in self._tls:
-            self._tls[checked] = _checking(self._access.ca_file) if checked else _believing()
+            self._tls[checked] = _verifying_context(self._access.ca_file) if checked else _unverifying_context()
         return self._tls[checked]
 
     def allowed(self, base: str, url: str, question: Question) -> SplitResult:
@@ -268,21 +268,21 @@ class Transport:
             "plain HTTP is for this machine and for hosts that were listed for it"
         )
 
-    def _authorization(self, question: Question, challenges: list[str]) -> str:
+    def _authorization_for(self, question: Question, challenges: list[str]) -> str:
         """Returns the Authorization header that answers the registry's challenges: a token, else user and password."""
         login = self._access.credentials.login(question.reference)
         offered = parse_challenges(challenges)
         if "realm" in offered.get("bearer", {}):
-            return f"Bearer {self._token(question, offered['bearer'], login)}"
+            return f"Bearer {self._fetch_token(question, offered['bearer'], login)}"
         if "basic" in offered:
             if login is not None and login.basic:
                 return login.basic
             raise Unauthorized(_no_login(question))
         raise Unauthorized(
-            f"{question.what}: {question.reference.host} asks for {shown(challenges) or 'nothing known'}"
+            f"{question.what}: {question.reference.host} asks for {quote_headers(challenges) or 'nothing known'}"
         )
 
-    def _token(self, question: Question, challenge: Mapping[str, str], login: Login | None) -> str:
+    def _fetch_token(self, question: Question, challenge: Mapping[str, str], login: Login | None) -> str:
         scope = f"repository:{question.reference.path}:{question.scope}"
         wanted = {"service": challenge.get("service", ""), "scope": scope}
         if login is not None and login.identity_token:
@@ -300,20 +300,22 @@ class Transport:
             joint = "&" if "?" in challenge["realm"] else "?"
             query = urlencode({key: value for key, value in wanted.items() if value})
             token_request = Question(question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what)
-        with contextlib.closing(self._patient(token_request, login.basic if login else "")) as answer:
+        with contextlib.closing(self._answer_after_retries(token_request, login.basic if login else "")) as answer:
             if answer.status in AGAIN:
                 raise Unreachable(
                     f"{question.what}: the token service of {question.reference.host} said {answer.status}"
                 )
             if answer.status >= 400:
-                raise Unauthorized(_no_login(question) if login is None else _wrong_login(question, _said(answer)))
+                raise Unauthorized(
+                    _no_login(question) if login is None else _wrong_login(question, _registry_message(answer))
+                )
             try:
                 data = answer.read(_MAX_ANSWER)
             except OSError as error:
                 raise Unreachable(f"{question.what}: the token service broke off: {error}") from error
             return _token_in(data, question)
 
-    def _refused(self, question: Question, status: int, said: str) -> OciError:
+    def _error_for_status(self, question: Question, status: int, said: str) -> OciError:
         """Returns the error for an answer with that status and message."""
         if status == 404:
             return ImageNotFound(f"{question.what}: {question.noun} unknown")
@@ -330,7 +332,7 @@ class Interrupted(Exception):
     """The connection broke: another attempt may succeed."""
 
 
-def _checking(ca_file: str) -> ssl.SSLContext:
+def _verifying_context(ca_file: str) -> ssl.SSLContext:
     """Returns a context that verifies certificates, also with the authorities in `ca_file`."""
     context = ssl.create_default_context()
     if ca_file:
@@ -342,7 +344,7 @@ def _checking(ca_file: str) -> ssl.SSLContext:
     return context
 
 
-def _believing() -> ssl.SSLContext:
+def _unverifying_context() -> ssl.SSLContext:
     """Returns a context for a registry whose certificate is, by configuration, not verified."""
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -370,7 +372,7 @@ def pause_s(attempt: int, retry_after: str | None = None, date: str | None = Non
 
 
 @contextlib.contextmanager
-def _opened(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[bytes] | None, dict[str, str]]]:
+def _open_body(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[bytes] | None, dict[str, str]]]:
     """Opens a body: bytes, or the pieces of a file with the header that says how many bytes they are."""
     if not isinstance(body, Path):
         yield body, {}
@@ -380,10 +382,10 @@ def _opened(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[bytes]
         yield pieces, {"Content-Length": str(body.stat().st_size)}
 
 
-def broken(question: Question, host: str, reason: Any) -> Exception:
+def connection_error(question: Question, host: str, reason: Any) -> Exception:
     """Returns the error that ends the attempts, or Interrupted for one that may pass."""
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return Untrusted(f"{question.what}: {_untrusted(host, reason)}")
+        return Untrusted(f"{question.what}: {_untrusted_text(host, reason)}")
     if isinstance(reason, ssl.SSLError):
         why = f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, list it as such"
     elif isinstance(reason, TimeoutError):
@@ -399,7 +401,7 @@ def broken(question: Question, host: str, reason: Any) -> Exception:
     return Unreachable(f"{question.what}: {why}")
 
 
-def _untrusted(host: str, error: ssl.SSLCertVerificationError) -> str:
+def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
     """Returns what is wrong with a certificate and what helps (X509_STORE_CTX_get_error(3))."""
     told = error.verify_message
     if error.verify_code == _EXPIRED:
@@ -437,7 +439,7 @@ def _wrong_login(question: Question, said: str) -> str:
     )
 
 
-def _said(answer: Answer) -> str:
+def _registry_message(answer: Answer) -> str:
     """Returns the registry's message in an error's body (distribution-spec, error codes), empty if there is none.
 
     It is somebody else's text: it is marked as such, on one line, and cut.
@@ -447,11 +449,11 @@ def _said(answer: Answer) -> str:
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]
     except (ValueError, RecursionError, AttributeError, TypeError, OSError):
         return ""
-    said = "; ".join(cut(_line(text), _LONGEST_TEXT) for text in texts[:_MOST_TEXTS] if text)
+    said = "; ".join(cut(_on_one_line(text), _LONGEST_TEXT) for text in texts[:_MOST_TEXTS] if text)
     return f'the registry says: "{said}"' if said else ""
 
 
-def _line(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Returns the printable characters of `text` on one line, without quotes that would end the quotation."""
     return "".join(char if char.isprintable() and char != '"' else " " for char in " ".join(text.split()))
 

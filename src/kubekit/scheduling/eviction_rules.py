@@ -12,7 +12,7 @@ MIRROR = "kubernetes.io/config.mirror"
 ENDED = ("Succeeded", "Failed")
 
 
-def scaled(value: int | str, total: int) -> int:
+def scale_share(value: int | str, total: int) -> int:
     """Returns a number, or a share such as `30%` of `total`, rounded up as the disruption controller does."""
     return value if isinstance(value, int) else -(-int(value.rstrip("%")) * total // 100)
 
@@ -20,8 +20,8 @@ def scaled(value: int | str, total: int) -> int:
 def desired_healthy(min_available: int | str | None, max_unavailable: int | str | None, expected: int) -> int:
     """Returns how many of the `expected` pods of a budget have to be healthy."""
     if max_unavailable is not None:
-        return max(0, expected - scaled(max_unavailable, expected))
-    return scaled(min_available, expected) if min_available is not None else 0
+        return max(0, expected - scale_share(max_unavailable, expected))
+    return scale_share(min_available, expected) if min_available is not None else 0
 
 
 def disruptions_allowed(expected: int, healthy: int, desired: int) -> int:

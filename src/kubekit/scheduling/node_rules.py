@@ -31,7 +31,7 @@ def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     )
 
 
-def untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
+def first_untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
     """Returns the first taint that keeps the pod away, or None. PreferNoSchedule is only a preference."""
     for taint in taints:
         if taint.effect in REPELLING and not is_tolerated(taint, tolerations):
@@ -45,10 +45,10 @@ def is_selected(
     """Returns whether a node has what a pod's `nodeSelector` and its required node affinity demand."""
     if not selector.items() <= labels.items():
         return False
-    return affinity is None or any(has(labels, name, term) for term in affinity.node_selector_terms)
+    return affinity is None or any(matches_term(labels, name, term) for term in affinity.node_selector_terms)
 
 
-def has(labels: Mapping[str, str], name: str, term: NodeSelectorTerm) -> bool:
+def matches_term(labels: Mapping[str, str], name: str, term: NodeSelectorTerm) -> bool:
     """Returns whether the node `name` has what the term demands; an empty term demands what no node has."""
     if not term.match_expressions and not term.match_fields:
         return False
@@ -69,12 +69,12 @@ def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement)
         case "DoesNotExist":
             return not present
         case "Gt" | "Lt":
-            return present and _compares(value, requirement)
+            return present and _compares_as_demanded(value, requirement)
     # An operator that is not known is taken for satisfied: nothing is claimed because of it.
     return True
 
 
-def _compares(value: str, requirement: LabelSelectorRequirement) -> bool:
+def _compares_as_demanded(value: str, requirement: LabelSelectorRequirement) -> bool:
     texts = (value, *requirement.values[:1])
     if len(texts) < 2 or not all(_INTEGER.fullmatch(each) for each in texts):
         return False

@@ -19,7 +19,7 @@ _OF_POD = ("cpu", "memory")
 
 
 @lru_cache(8192)
-def whole(resource: str, quantity: str | float) -> int:
+def whole_number(resource: str, quantity: str | float) -> int:
     """Returns a quantity as a whole number, rounded up: milli-cores of cpu, units of everything else.
 
     What is not a quantity counts as nothing: no API server has stored it.
@@ -31,21 +31,21 @@ def whole(resource: str, quantity: str | float) -> int:
     return int((value * 1000 if resource == "cpu" else value).to_integral_value(ROUND_CEILING))
 
 
-def amounts(quantities: Mapping[str, str | int | float]) -> Requested:
+def whole_numbers(quantities: Mapping[str, str | int | float]) -> Requested:
     """Returns quantities of resources as whole numbers."""
-    return {name: whole(name, quantity) for name, quantity in quantities.items()}
+    return {name: whole_number(name, quantity) for name, quantity in quantities.items()}
 
 
 def pod_requests(spec: SchedulingPodSpec) -> Requested:
     """Returns what the pod requests: the greater of what runs together and what each init container needs alone."""
     total: Requested = {}
     for container in spec.containers:
-        _add(total, amounts(container.resources.requests))
+        _add_to(total, whole_numbers(container.resources.requests))
     total = _with_init_containers(total, spec.init_containers)
     if spec.resources is not None:
-        requested = amounts(spec.resources.requests)
+        requested = whole_numbers(spec.resources.requests)
         total |= {name: value for name, value in requested.items() if name in _OF_POD or name.startswith("hugepages-")}
-    _add(total, amounts(spec.overhead))
+    _add_to(total, whole_numbers(spec.overhead))
     return total
 
 
@@ -53,18 +53,18 @@ def _with_init_containers(running: Requested, containers: tuple[SchedulingContai
     sidecars: Requested = {}
     most: Requested = {}
     for container in containers:
-        requested = amounts(container.resources.requests)
+        requested = whole_numbers(container.resources.requests)
         if container.restart_policy == "Always":
             # A sidecar runs on beside all that come after it.
-            _add(running, requested)
-            _add(sidecars, requested)
+            _add_to(running, requested)
+            _add_to(sidecars, requested)
             requested = dict(sidecars)
         else:
-            _add(requested, sidecars)
+            _add_to(requested, sidecars)
         most = {name: max(most.get(name, 0), requested.get(name, 0)) for name in most | requested}
     return {name: max(running.get(name, 0), most.get(name, 0)) for name in running | most}
 
 
-def _add(total: Requested, more: Mapping[str, int]) -> None:
+def _add_to(total: Requested, more: Mapping[str, int]) -> None:
     for name, value in more.items():
         total[name] = total.get(name, 0) + value

@@ -11,7 +11,7 @@ from threading import Lock
 
 from kubekit.oci import images
 from kubekit.oci.errors import ImageNotFound, OciError, Unauthorized, Unreachable
-from kubekit.oci.layers import open_image, unpack
+from kubekit.oci.layers import open_image, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
@@ -78,7 +78,7 @@ class ImageStore:
         digest = client.resolve(reference)
         if not self._unpacked(digest).is_dir():
             client.pull(reference, self._layout)
-            unpack(open_image(self._layout, digest), self._unpacked(digest))
+            unpack_image(open_image(self._layout, digest), self._unpacked(digest))
         if not reference.digest:
             self._tags[reference] = digest
         return self._opened(reference, digest)

@@ -68,7 +68,7 @@ def evaluate(
     if release_folder and not Path(release_folder).is_dir():
         raise PreflightError(f"release_folder {os.fspath(release_folder)}: there is no such folder")
     try:
-        access = Access(credentials=credentials.load(""))
+        access = Access(credentials=credentials.load_credentials(""))
         release = release_of(os.fspath(release_folder), release_image, access)
         wanted = RequestedUpdate(release, target, source, release_image, check_timeout_s, access=access)
         if dump is not None:

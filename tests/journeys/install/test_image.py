@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.journeys.install.checkouts import TIME, clone, copy
 
-from kubekit.oci.layers import Image, open_image, unpack
+from kubekit.oci.layers import Image, open_image, unpack_image
 from kubekit.oci.layout import Layout
 
 ROOT = Path(__file__).parents[3]
@@ -56,7 +56,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Image:
 @pytest.fixture(scope="module")
 def root(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its files."""
-    return unpack(image, tmp_path_factory.mktemp("root") / "root")
+    return unpack_image(image, tmp_path_factory.mktemp("root") / "root")
 
 
 @pytest.fixture

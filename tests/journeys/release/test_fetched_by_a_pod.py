@@ -82,7 +82,7 @@ def test_the_nodes_programs_copy_a_release(clean: Sandbox, tmp_path: Path) -> No
     built = build_image(tmp_path / "layout", [layer_of(files(), programs)], tag="release", config=thin)
     # The node runs what comes from its own registry.
     host = clean.cluster_version().status.desired.image.partition("/")[0]
-    access = Access(credentials=credentials.load(str(clean.data / "registry-auth.json")))
+    access = Access(credentials=credentials.load_credentials(str(clean.data / "registry-auth.json")))
     RegistryClient(access).push(Layout.open(tmp_path / "layout"), built.digest, parse(f"{host}/runup/release:5.9.0"))
     payload, left = asyncio.run(fetched(clean, f"{host}/runup/release@{built.digest}"))
     assert [manifest.identity.name for manifest in payload.manifests] == ["own", "other"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubekit.oci.challenges import MAX_CHARACTERS, parse, shown
+from kubekit.oci.challenges import MAX_CHARACTERS, parse_challenges, quote_headers
 from kubekit.oci.errors import BadImage, OciError
 
 PARSED = {
@@ -36,7 +36,7 @@ PARSED = {
 def test_challenges(name: str) -> None:
     """Schemes with their parameters, read from left to right."""
     headers, expected = PARSED[name]
-    assert parse(headers) == expected
+    assert parse_challenges(headers) == expected
 
 
 TOKENS = st.text("abcXYZ019-._~", min_size=1, max_size=8)
@@ -52,7 +52,7 @@ def test_what_is_written_is_read(challenges: dict[str, dict[str, str]]) -> None:
         )
         for scheme, each in challenges.items()
     }
-    assert parse([", ".join(f"{scheme} {text}" for scheme, text in quoted.items())]) == challenges
+    assert parse_challenges([", ".join(f"{scheme} {text}" for scheme, text in quoted.items())]) == challenges
 
 
 BUSY = {
@@ -68,22 +68,22 @@ BUSY = {
 @pytest.mark.parametrize("name", BUSY)
 def test_no_header_keeps_the_reader_busy(name: str) -> None:
     """65 kB took 33 s, and a hundred of them are a head. One that is short enough to be read is read as quickly."""
-    assert parse([BUSY[name]] * 256) == {}
+    assert parse_challenges([BUSY[name]] * 256) == {}
     for size in range(3_996, 4_096, 9):
-        parse([BUSY[name][:size]] * 16)
+        parse_challenges([BUSY[name][:size]] * 16)
 
 
 @given(st.text())
 def test_any_header_has_challenges_or_none(text: str) -> None:
     """And is quoted in few words."""
-    parse([text])
-    assert len(shown([text] * 9)) <= 3 * 110
+    parse_challenges([text])
+    assert len(quote_headers([text] * 9)) <= 3 * 110
 
 
 def test_the_words_of_a_registry_are_quoted_in_part() -> None:
     """The first three headers, a hundred characters of each."""
-    assert shown([]) == ""
-    assert shown(["Negotiate", "b" * 101, "c" * 100, "d"]) == f"Negotiate, {'b' * 100}..., {'c' * 100}"
+    assert quote_headers([]) == ""
+    assert quote_headers(["Negotiate", "b" * 101, "c" * 100, "d"]) == f"Negotiate, {'b' * 100}..., {'c' * 100}"
 
 
 @pytest.mark.parametrize("kind", [OciError, BadImage])

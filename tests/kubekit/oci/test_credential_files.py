@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kubekit.oci.credentials import AuthFile, Credentials, Login, default_files, load, parse
+from kubekit.oci.credentials import AuthFile, Credentials, Login, default_files, load_credentials, parse_auth_file
 from kubekit.oci.errors import BadCredentials
 from kubekit.oci.reference import parse as reference
 
@@ -25,7 +25,7 @@ def auth(login: Login) -> dict[str, str]:
 
 def read(document: Any) -> AuthFile:
     """The document as a file."""
-    return parse(document if isinstance(document, bytes) else json.dumps(document).encode(), "the file")
+    return parse_auth_file(document if isinstance(document, bytes) else json.dumps(document).encode(), "the file")
 
 
 @pytest.mark.parametrize(
@@ -243,13 +243,13 @@ def test_where_files_are_looked_for(tmp_path: Path) -> None:
     assert [path.relative_to(tmp_path).as_posix() for path in places] == [
         "run/containers/auth.json", ".config/containers/auth.json", ".docker/config.json",
     ]  # fmt: skip
-    assert load(environ=environ).login(reference("quay.io/a:1")) is None
+    assert load_credentials(environ=environ).login(reference("quay.io/a:1")) is None
     for path, login in ((places[1], BOB), (places[2], ANN)):
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"auths": {"quay.io": auth(login)}}))
     places[2].write_text(json.dumps({"auths": {"quay.io": auth(ANN), "other.io": auth(EVE)}}))
-    assert load(environ=environ).login(reference("quay.io/a:1")) == BOB
-    assert load(environ=environ).login(reference("other.io/a:1")) == EVE
+    assert load_credentials(environ=environ).login(reference("quay.io/a:1")) == BOB
+    assert load_credentials(environ=environ).login(reference("other.io/a:1")) == EVE
 
 
 @pytest.mark.parametrize("named", ["flag", "environment"])
@@ -262,8 +262,8 @@ def test_a_file_that_was_named_counts_alone(named: str, tmp_path: Path) -> None:
     def loaded() -> Credentials:
         environ: Mapping[str, str] = {"HOME": str(tmp_path)}
         if named == "flag":
-            return load(str(path), {**environ, "REGISTRY_AUTH_FILE": "/nowhere"})
-        return load("", {**environ, "REGISTRY_AUTH_FILE": str(path)})
+            return load_credentials(str(path), {**environ, "REGISTRY_AUTH_FILE": "/nowhere"})
+        return load_credentials("", {**environ, "REGISTRY_AUTH_FILE": str(path)})
 
     with pytest.raises(BadCredentials, match=r"auth\.json: the credential file cannot be read: No such file"):
         loaded()

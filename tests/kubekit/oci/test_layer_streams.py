@@ -23,11 +23,11 @@ from kubekit.oci.tarstream import (
     Hidden,
     Pieces,
     Unpacked,
-    entries,
+    checked_entries,
     find_in_layer,
     hidden_by,
     inner_path,
-    opened,
+    open_layer,
 )
 
 MIB = 1 << 20
@@ -171,7 +171,7 @@ def test_a_type_that_is_not_read() -> None:
     """It may be in order: what is in it is not known."""
     with (
         pytest.raises(BeyondLimits, match="image image: cannot read a layer of type text/plain"),
-        opened(Stream(), layer(media_type="text/plain"), Budget.of("image")),
+        open_layer(Stream(), layer(media_type="text/plain"), Budget.of("image")),
     ):
         pass
 
@@ -223,8 +223,11 @@ def test_entries_have_paths_and_the_root_has_none() -> None:
     """Every one of them is counted, the root too."""
     data = tar([Made("./", b"", b"5"), Made("./a"), Made("b/c/", b"", b"5")])
     budget = Budget.of("image", None, 3)
-    with opened(Stream(data), layer(data), budget) as (archive, _):
-        assert [(path, entry.name) for path, entry in entries(archive, budget)] == [("a", "./a"), ("b/c", "b/c/")]
+    with open_layer(Stream(data), layer(data), budget) as (archive, _):
+        assert [(path, entry.name) for path, entry in checked_entries(archive, budget)] == [
+            ("a", "./a"),
+            ("b/c", "b/c/"),
+        ]
     assert budget.entries == 0
 
 

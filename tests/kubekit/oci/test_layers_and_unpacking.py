@@ -16,7 +16,7 @@ import pytest
 from kubekit.oci import images
 from kubekit.oci.errors import BadImage, BeyondLimits, CannotWrite, OciError
 from kubekit.oci.images import Execution
-from kubekit.oci.layers import Image, Pick, for_architecture, open_image, read_folders, unpack
+from kubekit.oci.layers import Image, Pick, for_architecture, open_image, read_folders, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
 from kubekit.oci.tarstream import Budget, Hidden, find_in_layer
@@ -132,7 +132,7 @@ def test_layers_on_layers(tmp_path: Path, layers: list[list[Entry]], expected: d
     read = read_folders(found, ("m", "n"))
     assert {path: data.decode() for path, data in read.items()} == expected
     assert list(read) == sorted(expected)
-    files = tree(unpack(found, tmp_path / "unpacked"))
+    files = tree(unpack_image(found, tmp_path / "unpacked"))
     assert {path: text for path, text in files.items() if text is not None} == expected
 
 
@@ -150,7 +150,7 @@ def test_links(tmp_path: Path, entries: list[Entry], expected: dict[str, str]) -
     """What they lead to is read, and a host that follows them stays inside."""
     found = image(tmp_path, entries)
     assert {path: data.decode() for path, data in read_folders(found, ("m", "n")).items()} == expected
-    root = unpack(found, tmp_path / "unpacked")
+    root = unpack_image(found, tmp_path / "unpacked")
     assert {path: (root / path).read_text() for path in expected} == expected
     assert all((root / path).resolve().is_relative_to(root.resolve()) for path in expected)
 
@@ -177,7 +177,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("work", [lambda i, p: read_folders(i, ("m",)), lambda i, p: unpack(i, p / "x" / "unpacked")], ids=["read", "unpacked"])  # fmt: skip # noqa: E501
+@pytest.mark.parametrize("work", [lambda i, p: read_folders(i, ("m",)), lambda i, p: unpack_image(i, p / "x" / "unpacked")], ids=["read", "unpacked"])  # fmt: skip # noqa: E501
 @pytest.mark.parametrize(("entries", "said"), HOSTILE)
 def test_a_hostile_layer_is_refused(
     tmp_path: Path, entries: list[Entry], said: str, work: Callable[[Image, Path], object]
@@ -197,7 +197,7 @@ def test_links_between_layers_stay_inside(tmp_path: Path) -> None:
     """A folder that a lower layer makes a link of cannot carry an upper layer's file out."""
     lower = [directory("deep/er"), symlink("short", "/deep/er"), symlink("up", "deep/../deep")]
     upper = [f("short/a"), f("up/b"), symlink("short/c", "../../up/b")]
-    root = unpack(image(tmp_path, lower, upper), tmp_path / "unpacked")
+    root = unpack_image(image(tmp_path, lower, upper), tmp_path / "unpacked")
     assert (root / "deep/er/a").read_text() == (root / "deep/b").read_text() == "x"
     assert (root / "short/c").resolve() == (root / "deep/b").resolve()
 
@@ -206,7 +206,7 @@ def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     """One error, not a crash."""
     found = image(tmp_path, [symlink("a", "b"), symlink("b", "a"), f("a/x")])
     with pytest.raises(OciError, match=r"circle|cannot be unpacked"):
-        unpack(found, tmp_path / "unpacked")
+        unpack_image(found, tmp_path / "unpacked")
     assert not (tmp_path / "unpacked").exists()
 
 
@@ -214,13 +214,13 @@ def test_devices_in_their_folder_are_left_out(tmp_path: Path) -> None:
     """Base images that were made by debootstrap have them; a container gets its own."""
     entries = [directory("dev"), Entry("dev/console", type=tarfile.CHRTYPE), Entry("dev/sda", type=tarfile.BLKTYPE)]
     found = image(tmp_path, [*entries, f("dev/text")])
-    assert tree(unpack(found, tmp_path / "unpacked")) == {"dev": None, "dev/text": "x"}
+    assert tree(unpack_image(found, tmp_path / "unpacked")) == {"dev": None, "dev/text": "x"}
 
 
 def test_owners_and_special_bits_are_dropped(tmp_path: Path) -> None:
     """No file is set-id, and the owner can read everything and go into every folder."""
     entries = [Entry("m/a", mode=0o6755), Entry("m/b", mode=0o000), directory("m/d", mode=0o1000)]
-    root = unpack(image(tmp_path, entries), tmp_path / "unpacked")
+    root = unpack_image(image(tmp_path, entries), tmp_path / "unpacked")
     modes = {name: (root / "m" / name).stat().st_mode & 0o7777 for name in "abd"}
     assert modes == {"a": 0o755, "b": 0o400, "d": 0o755}
 
@@ -231,10 +231,10 @@ def test_an_image_that_is_too_large(tmp_path: Path) -> None:
     with pytest.raises(BadImage, match="m hold more than 1999 bytes"):
         read_folders(found, ("m",), Pick(limit=1999))
     with pytest.raises(BadImage, match="unpacks to more than 1999 bytes"):
-        unpack(found, tmp_path / "unpacked", limit=1999)
+        unpack_image(found, tmp_path / "unpacked", limit=1999)
     assert not (tmp_path / "unpacked").exists()
     assert read_folders(found, ("m",), Pick(limit=2000))
-    assert unpack(found, tmp_path / "unpacked", limit=2000).is_dir()
+    assert unpack_image(found, tmp_path / "unpacked", limit=2000).is_dir()
 
 
 def test_what_a_release_may_hold(tmp_path: Path) -> None:
@@ -265,7 +265,7 @@ def test_what_is_kept_of_a_file(tmp_path: Path) -> None:
 
 def test_an_image_is_unpacked_for_everybody_to_read(tmp_path: Path) -> None:
     """In folders that are made for it, and nothing else is left there."""
-    root = unpack(image(tmp_path, [f("m/a")]), tmp_path / "some" / "where" / "unpacked")
+    root = unpack_image(image(tmp_path, [f("m/a")]), tmp_path / "some" / "where" / "unpacked")
     assert root.stat().st_mode & 0o777 == 0o755
     assert [path.name for path in root.parent.iterdir()] == ["unpacked"]
 
@@ -297,20 +297,20 @@ def test_folders_and_links_in_each_others_place(
     tmp_path: Path, layers: list[list[Entry]], expected: dict[str, str | None]
 ) -> None:
     """What the upper layer has counts, and what a link led to stays as it was."""
-    assert tree(unpack(image(tmp_path, *layers), tmp_path / "unpacked")) == expected
+    assert tree(unpack_image(image(tmp_path, *layers), tmp_path / "unpacked")) == expected
 
 
 def test_a_hard_link_to_a_link_is_refused(tmp_path: Path) -> None:
     """It would be followed, to wherever that leads."""
     found = image(tmp_path, [f("m/a"), symlink("m/b", "a"), hardlink("m/c", "m/b")])
     with pytest.raises(BadImage, match="m/c is a hard link to m/b, which is not a file"):
-        unpack(found, tmp_path / "unpacked")
+        unpack_image(found, tmp_path / "unpacked")
 
 
 def test_a_device_elsewhere_than_in_its_folder(tmp_path: Path) -> None:
     """In a folder whose name only begins so it is refused."""
     with pytest.raises(BadImage, match="device/a is not a file, folder or link"):
-        unpack(image(tmp_path, [Entry("device/a", type=tarfile.CHRTYPE)]), tmp_path / "unpacked")
+        unpack_image(image(tmp_path, [Entry("device/a", type=tarfile.CHRTYPE)]), tmp_path / "unpacked")
 
 
 LINUX = [("amd64", "linux"), ("arm64", "linux")]
@@ -394,7 +394,7 @@ def test_a_broken_layer_is_refused(
     """One error naming image and layer, also where the digest holds."""
     found = broken(tmp_path, data, diff_id, media_type)
     with pytest.raises(BadImage, match=said) as refused:
-        unpack(found, tmp_path / "unpacked") if unpacked else read_folders(found, ("m",))
+        unpack_image(found, tmp_path / "unpacked") if unpacked else read_folders(found, ("m",))
     assert found.digest in refused.value.message
     assert not (tmp_path / "unpacked").exists()
 
@@ -420,7 +420,7 @@ def test_an_unpacked_image_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "unpacked").mkdir()
     (tmp_path / "unpacked" / "precious").write_text("mine")
     with pytest.raises(CannotWrite):
-        unpack(found, tmp_path / "unpacked")
+        unpack_image(found, tmp_path / "unpacked")
     assert tree(tmp_path / "unpacked") == {"precious": "mine"}
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
@@ -471,7 +471,7 @@ def test_layers_are_those_that_the_config_names(tmp_path: Path, layers: int, sai
     with pytest.raises(BadImage, match=said):
         read_folders(found, ("m",))
     with pytest.raises(BadImage, match=said):
-        unpack(found, tmp_path / "unpacked")
+        unpack_image(found, tmp_path / "unpacked")
 
 
 def test_an_image_of_as_many_layers_as_there_may_be(tmp_path: Path) -> None:
@@ -520,4 +520,4 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     found = image(tmp_path, [f("m/a")])
     (tmp_path / "locked").mkdir(mode=0o500)
     with pytest.raises(CannotWrite, match="locked"):
-        unpack(found, tmp_path / "locked" / "unpacked")
+        unpack_image(found, tmp_path / "locked" / "unpacked")

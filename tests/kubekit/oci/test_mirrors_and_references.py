@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kubekit.oci.errors import BadMirrors, InvalidReference
-from kubekit.oci.mirrors import Mirror, of_object, read, sources
+from kubekit.oci.mirrors import Mirror, of_object, read_mirrors, references_to_try
 from kubekit.oci.reference import Reference, digest_of, is_digest, is_tag, parse
 
 DIGEST = "sha256:" + "a" * 64
@@ -42,7 +42,7 @@ DIGEST = "sha256:" + "a" * 64
 def test_where_to_ask(mirrors: list[tuple[str, list[str]]], expected: list[str]) -> None:
     """Mirrors first, the source last (ImageDigestMirrorSet)."""
     known = [Mirror(source, tuple(places)) for source, places in mirrors]
-    found = sources(parse(f"quay.io/ocp/release@{DIGEST}"), known)
+    found = references_to_try(parse(f"quay.io/ocp/release@{DIGEST}"), known)
     assert [str(place) for place in found] == [f"{place}@{DIGEST}" for place in expected]
 
 
@@ -61,25 +61,27 @@ def test_where_to_ask(mirrors: list[tuple[str, list[str]]], expected: list[str])
 def test_tags_have_mirrors_of_their_own(image: str, expected: list[str]) -> None:
     """Whoever mirrors by digest is not trusted with tags (ImageTagMirrorSet)."""
     known = [Mirror("quay.io/kmods", ("digests.io",)), Mirror("quay.io/kmods", ("tags.io",), of_tags=True)]
-    assert [str(place) for place in sources(parse(image), known)] == expected
+    assert [str(place) for place in references_to_try(parse(image), known)] == expected
 
 
 def test_a_source_that_is_never_asked() -> None:
     """Only its mirrors are; without any there is nowhere to ask, which is the error."""
     image = parse(f"quay.io/ocp/release@{DIGEST}")
-    assert [place.registry for place in sources(image, [Mirror("quay.io", ("m.io",), never_source=True)])] == ["m.io"]
+    assert [
+        place.registry for place in references_to_try(image, [Mirror("quay.io", ("m.io",), never_source=True)])
+    ] == ["m.io"]
     both = [Mirror("quay.io", ("a.io",)), Mirror("quay.io", ("b.io",), never_source=True)]
-    assert [place.registry for place in sources(image, both)] == ["a.io", "b.io"]
+    assert [place.registry for place in references_to_try(image, both)] == ["a.io", "b.io"]
     far = [Mirror("quay.io", ("a.io",), never_source=True), Mirror("quay.io/ocp", ("b.io",))]
-    assert [place.registry for place in sources(image, far)] == ["b.io", "quay.io"]
+    assert [place.registry for place in references_to_try(image, far)] == ["b.io", "quay.io"]
     with pytest.raises(BadMirrors, match=r"NeverContactSource is set for quay\.io, which has no mirrors"):
-        sources(image, [Mirror("quay.io", (), never_source=True)])
+        references_to_try(image, [Mirror("quay.io", (), never_source=True)])
 
 
 def test_a_mirror_that_is_no_repository() -> None:
     """The error names image and mirror."""
     with pytest.raises(BadMirrors, match=r"its mirror m\.io/UPPER is not a repository"):
-        sources(parse(f"quay.io/a@{DIGEST}"), [Mirror("quay.io/a", ("m.io/UPPER",))])
+        references_to_try(parse(f"quay.io/a@{DIGEST}"), [Mirror("quay.io/a", ("m.io/UPPER",))])
 
 
 def idms(*entries: Any) -> dict[str, Any]:
@@ -124,7 +126,7 @@ def idms(*entries: Any) -> dict[str, Any]:
 def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
     """What the cluster's objects say."""
     assert list(of_object(document, "f")) == expected
-    assert list(read(yaml.safe_dump_all([document, None, document]).encode(), "f")) == expected * 2
+    assert list(read_mirrors(yaml.safe_dump_all([document, None, document]).encode(), "f")) == expected * 2
 
 
 @pytest.mark.parametrize(
@@ -180,7 +182,7 @@ def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
 def test_a_file_of_mirrors_that_is_none(text: str, said: str) -> None:
     """The error names file and entry."""
     with pytest.raises(BadMirrors) as refused:
-        read(text.encode(), "f")
+        read_mirrors(text.encode(), "f")
     assert said in refused.value.message
 
 

@@ -15,7 +15,7 @@ from tests.kubekit.oci.registries import release, sandbox_registry, writing
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse, OciError
-from kubekit.oci.image_locations import LayoutPlace, destination_of, files_in, files_of, place_of, put
+from kubekit.oci.image_locations import LayoutPlace, destination_of, files_in, files_of, place_of, copy_image
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, sha256
@@ -173,7 +173,7 @@ def test_an_image_goes_from_layout_to_layout_and_registry(tmp_path: Path) -> Non
     source = Layout.open(made.layout)
     with sandbox_registry(tmp_path) as host:
         for text in (f"oci:{tmp_path / 'other'}:x", f"docker://{host}/ocp/release:x"):
-            put(source, made.digest, destination_of(text, "5.2.0"), writing(host))
+            copy_image(source, made.digest, destination_of(text, "5.2.0"), writing(host))
             files, digest = files_of(place_of(text), FOLDERS, writing(host))
             assert digest == made.digest
             assert "release-manifests/a.yaml" in files
@@ -186,12 +186,12 @@ def test_a_name_is_not_taken_from_another_image(kind: str, tmp_path: Path) -> No
     with sandbox_registry(tmp_path) as host:
         text = f"oci:{tmp_path / 'target'}:x" if kind == "layout" else f"docker://{host}/ocp/release:x"
         place = destination_of(text, "")
-        put(Layout.open(one.layout), one.digest, place, writing(host))
-        put(Layout.open(one.layout), one.digest, place, writing(host))
+        copy_image(Layout.open(one.layout), one.digest, place, writing(host))
+        copy_image(Layout.open(one.layout), one.digest, place, writing(host))
         with pytest.raises(NameInUse, match=f"is another image .{one.digest}.; choose another tag, or overwrite it"):
-            put(Layout.open(two.layout), two.digest, place, writing(host))
+            copy_image(Layout.open(two.layout), two.digest, place, writing(host))
         assert files_of(place, FOLDERS, writing(host))[1] == one.digest
-        put(Layout.open(two.layout), two.digest, place, writing(host), overwrite=True)
+        copy_image(Layout.open(two.layout), two.digest, place, writing(host), overwrite=True)
         assert files_of(place, FOLDERS, writing(host))[1] == two.digest
 
 
@@ -202,7 +202,7 @@ def test_a_folder_with_something_else_is_not_made_a_layout(tmp_path: Path) -> No
     (tmp_path / "mine" / "file").touch()
     for folder in (tmp_path / "mine", tmp_path / "mine" / "file"):
         with pytest.raises(CannotWrite):
-            put(Layout.open(made.layout), made.digest, LayoutPlace(folder, "x"), NONE)
+            copy_image(Layout.open(made.layout), made.digest, LayoutPlace(folder, "x"), NONE)
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["file"]
 
 
@@ -211,7 +211,7 @@ def test_a_layout_may_be_made_where_there_is_room_for_one(tmp_path: Path) -> Non
     one, two = release(tmp_path / "one"), release(tmp_path / "two", "5.2.1")
     (tmp_path / "empty").mkdir()
     for made, name in ((one, "x"), (two, "y")):
-        put(Layout.open(made.layout), made.digest, LayoutPlace(tmp_path / "empty", name), NONE)
+        copy_image(Layout.open(made.layout), made.digest, LayoutPlace(tmp_path / "empty", name), NONE)
     target = Layout.open(tmp_path / "empty")
     assert (target.resolve("x").digest, target.resolve("y").digest) == (one.digest, two.digest)
     assert files_of(LayoutPlace(tmp_path / "empty", "y"), FOLDERS, NONE)[1] == two.digest
@@ -223,11 +223,11 @@ def test_an_image_that_cannot_be_copied_leaves_all_as_it_was(there: bool, tmp_pa
     made, old = release(tmp_path / "made"), release(tmp_path / "old", "5.1.0")
     source, target = Layout.open(made.layout), tmp_path / "target"
     if there:
-        put(Layout.open(old.layout), old.digest, LayoutPlace(target, "old"), NONE)
+        copy_image(Layout.open(old.layout), old.digest, LayoutPlace(target, "old"), NONE)
     layer = open_image(source).manifest.layers[0]
     source.blob(layer.digest).unlink()
     with pytest.raises(ImageNotFound, match=f"blob {layer.digest} cannot be read: No such file"):
-        put(source, made.digest, LayoutPlace(target, "new"), NONE)
+        copy_image(source, made.digest, LayoutPlace(target, "new"), NONE)
     assert target.exists() is there
     if there:
         assert [item.annotations[images.REF_NAME] for item in Layout.open(target).index().manifests] == ["old"]
@@ -244,7 +244,7 @@ def test_what_a_folder_is_refused_for(tmp_path: Path) -> None:
         (tmp_path / "mine" / "file" / "below", "cannot be written: Not a directory"),
     ):
         with pytest.raises(CannotWrite) as caught:
-            put(Layout.open(made.layout), made.digest, LayoutPlace(folder, "x"), NONE)
+            copy_image(Layout.open(made.layout), made.digest, LayoutPlace(folder, "x"), NONE)
         assert caught.value.message == f"{folder}: {said}"
 
 
@@ -506,7 +506,7 @@ def test_a_media_type_counts_before_members() -> None:
 )
 def test_nulls_are_as_good_as_nothing(data: bytes, manifests: int) -> None:
     """Go writes them for what is empty."""
-    assert len(images.decode(images.Index, data, "it").manifests) == manifests
+    assert len(images.decode_document(images.Index, data, "it").manifests) == manifests
 
 
 @pytest.mark.parametrize(
@@ -526,7 +526,7 @@ def test_nulls_are_as_good_as_nothing(data: bytes, manifests: int) -> None:
 def test_a_document_that_does_not_fit(data: bytes, said: str) -> None:
     """It is named, with what it should be."""
     with pytest.raises(BadImage) as caught:
-        images.decode(images.Manifest, data, "it")
+        images.decode_document(images.Manifest, data, "it")
     assert caught.value.message.startswith(said)
 
 

@@ -39,7 +39,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.mirrors import Mirror
 from kubekit.oci.reference import parse, sha256
 from kubekit.oci.registry import RegistryClient
-from kubekit.oci.transport import Interrupted, Question, Transport, broken
+from kubekit.oci.transport import Interrupted, Question, Transport, connection_error
 from runup import __version__
 from runup.release.control.build import BuiltImage
 
@@ -413,7 +413,7 @@ def question() -> Question:
 )
 def test_why_nothing_came(reason: object, said: str) -> None:
     """Such as no other attempt would better."""
-    error = broken(question(), "h", reason)
+    error = connection_error(question(), "h", reason)
     assert isinstance(error, Unreachable)
     assert error.message.startswith(said)
 
@@ -430,7 +430,7 @@ def test_why_nothing_came(reason: object, said: str) -> None:
 )
 def test_what_may_pass(reason: Exception, said: str) -> None:
     """A connection that broke."""
-    error = broken(question(), "h", reason)
+    error = connection_error(question(), "h", reason)
     assert isinstance(error, Interrupted)
     assert str(error) == said
 
@@ -679,7 +679,9 @@ def test_folders_of_layers_that_arrive(tmp_path: Path) -> None:
 
 def with_manifest(layout: Layout, made: images.Descriptor, **changes: Any) -> str:
     """The digest of that image with other members of its manifest."""
-    manifest = msgspec.structs.replace(images.decode(images.Manifest, layout.read(made.digest), "it"), **changes)
+    manifest = msgspec.structs.replace(
+        images.decode_document(images.Manifest, layout.read(made.digest), "it"), **changes
+    )
     return put_document(layout, msgspec.json.encode(manifest), images.MANIFEST).digest
 
 
@@ -688,7 +690,7 @@ def test_how_large_a_config_may_be(tmp_path: Path, size: int) -> None:
     """A mebibyte; a larger one is not fetched."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("d/f", b"1")])
-    config = images.decode(images.Manifest, layout.read(made.digest), "it").config
+    config = images.decode_document(images.Manifest, layout.read(made.digest), "it").config
     padded = layout.blob(config.digest).read_bytes().ljust(size)
     described = msgspec.structs.replace(config, digest=layout.add_blob(padded), size=size)
     digest = with_manifest(layout, made, config=described)
@@ -720,7 +722,7 @@ def test_how_large_an_image_may_say_that_it_is(
     """Config and layers together, to the byte: beyond, not a blob is asked for."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("d/f")])
-    manifest = images.decode(images.Manifest, layout.read(made.digest), "it")
+    manifest = images.decode_document(images.Manifest, layout.read(made.digest), "it")
 
     def claiming(total: int) -> str:
         size = total - manifest.config.size
@@ -743,7 +745,7 @@ def test_as_many_layers_as_there_may_be(tmp_path: Path) -> None:
     """128, and one that is there more than once is fetched once."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("f")])
-    layers = images.decode(images.Manifest, layout.read(made.digest), "it").layers
+    layers = images.decode_document(images.Manifest, layout.read(made.digest), "it").layers
     digest = with_manifest(layout, made, layers=layers * 128)
     with odd_registry(layout) as odd:
         RegistryClient(quick()).pull(parse(f"{odd.host}/a@{digest}"), Layout.create(tmp_path / "pulled"))
@@ -754,7 +756,7 @@ def test_what_arrives_is_counted(tmp_path: Path) -> None:
     """Every byte of blobs, and of what was asked for again as often as it came."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("f")], media_type=PLAIN)
-    manifest = images.decode(images.Manifest, layout.read(made.digest), "it")
+    manifest = images.decode_document(images.Manifest, layout.read(made.digest), "it")
     (layer,) = manifest.layers
     broken_off = first("GET", layer.digest, Answer(200, layout.blob(layer.digest).read_bytes(), cut=100))
     with odd_registry(layout, broken_off) as odd:
@@ -769,7 +771,7 @@ def test_a_blob_that_never_comes_whole(tmp_path: Path) -> None:
     """How far it came is said, after as many attempts as there are."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("f")], media_type=PLAIN)
-    (layer,) = images.decode(images.Manifest, layout.read(made.digest), "it").layers
+    (layer,) = images.decode_document(images.Manifest, layout.read(made.digest), "it").layers
     body = layout.blob(layer.digest).read_bytes()[:100]
     pauses = Pauses()
     with odd_registry(layout, always(layer.digest, Answer(200, body))) as odd:
@@ -806,7 +808,7 @@ def test_how_long_a_blob_may_take(tmp_path: Path, part: int, late_s: float) -> N
     """By its size, or by the size of what is still to come; here a thousand seconds and five hundred."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("f", bytes(1_310_720 - 1024))], media_type=PLAIN)
-    (layer,) = images.decode(images.Manifest, layout.read(made.digest), "it").layers
+    (layer,) = images.decode_document(images.Manifest, layout.read(made.digest), "it").layers
     data = layout.blob(layer.digest).read_bytes()
     size = layer.size // part
     now, coming = [0.0], [False]

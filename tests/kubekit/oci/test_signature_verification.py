@@ -21,13 +21,13 @@ from bench.hostile_signatures import Hostile
 from bench.openpgp import RETIRED, Certificate, Key, packet
 
 from kubekit.oci.errors import BadImage, CannotWrite, Unverified
-from kubekit.oci.keyrings import said, usable
+from kubekit.oci.keyrings import openpgp_error_text, usable_keys
 from kubekit.oci.signatures import (
     MAX_SIGNATURE_BYTES,
     Keyring,
     SigningKey,
     Verification,
-    claim,
+    signature_claim,
     digest_to_verify,
     generate_key,
     unique_members,
@@ -51,7 +51,7 @@ def signed(body: bytes, key: SigningKey = KEY) -> bytes:
 
 def changed(**changes: Any) -> bytes:
     """The claim for DIGEST with some of its parts replaced."""
-    document = json.loads(claim(DIGEST, NAME))
+    document = json.loads(signature_claim(DIGEST, NAME))
     for path, value in changes.items():
         *folders, last = path.split("__")
         place = document
@@ -77,7 +77,7 @@ def test_a_good_signature_verifies() -> None:
 
 def test_the_claim_has_the_container_signature_format() -> None:
     """Field by field as containers/image's document containers-signature(5) has it."""
-    assert json.loads(claim(DIGEST, NAME)) == {
+    assert json.loads(signature_claim(DIGEST, NAME)) == {
         "critical": {
             "type": "atomic container signature",
             "image": {"docker-manifest-digest": DIGEST},
@@ -90,7 +90,7 @@ def test_the_claim_has_the_container_signature_format() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        pytest.param(claim(OTHER, NAME), f"the signed claim is for {OTHER}", id="another digest"),
+        pytest.param(signature_claim(OTHER, NAME), f"the signed claim is for {OTHER}", id="another digest"),
         pytest.param(changed(critical__type="another"), "is of type 'another'", id="another type"),
         pytest.param(changed(critical__identity__docker_reference=""), "names no docker-reference", id="no identity"),
         pytest.param(changed(critical__identity__more="x"), "cannot be read", id="an unknown field inside"),
@@ -98,7 +98,7 @@ def test_the_claim_has_the_container_signature_format() -> None:
         pytest.param(b"hello", "cannot be read", id="no JSON"),
         pytest.param(b"", "cannot be read", id="nothing"),
         pytest.param(b"[" * 100_00, "cannot be read", id="brackets without end"),
-        pytest.param(claim(DIGEST, NAME) + b" {}", "cannot be read", id="something after the claim"),
+        pytest.param(signature_claim(DIGEST, NAME) + b" {}", "cannot be read", id="something after the claim"),
     ],
 )
 def test_a_good_signature_of_another_claim_is_refused(body: bytes, said: str) -> None:
@@ -110,7 +110,7 @@ def test_a_claim_without_the_optional_part_is_good() -> None:
     """Nothing depends on it, and null stands for nothing."""
     for body in (
         changed(optional=None),
-        json.dumps({"critical": json.loads(claim(DIGEST, NAME))["critical"]}).encode(),
+        json.dumps({"critical": json.loads(signature_claim(DIGEST, NAME))["critical"]}).encode(),
     ):
         assert verify_signatures(DIGEST, [RING], [signed(body)], now=NOW)
 
@@ -123,7 +123,7 @@ def test_a_claim_without_the_optional_part_is_good() -> None:
         pytest.param(b"hello", id="no message"),
         pytest.param(KEY.sign(DIGEST, NAME)[:-10], id="a message cut short"),
         pytest.param(KEY.sign(DIGEST, NAME)[:40], id="the first bytes alone"),
-        pytest.param(claim(DIGEST, NAME), id="the claim without a signature"),
+        pytest.param(signature_claim(DIGEST, NAME), id="the claim without a signature"),
         pytest.param(KEY.public, id="the public key itself"),
     ],
 )
@@ -142,9 +142,9 @@ def test_every_flipped_byte_is_noticed() -> None:
         if verification.add(bytes(broken), "it"):
             # Unhashed parts, such as the issuer's hint, may differ: then what was signed is still the same.
             assert verification.result().digest == DIGEST
-            assert pysequoia.verify(bytes=bytes(broken), store=lambda _ids: _certificates(KEY)).bytes == claim(
-                DIGEST, NAME
-            )
+            assert pysequoia.verify(
+                bytes=bytes(broken), store=lambda _ids: _certificates(KEY)
+            ).bytes == signature_claim(DIGEST, NAME)
 
 
 def _certificates(key: SigningKey) -> list[Any]:
@@ -182,7 +182,7 @@ def test_a_key_counts_until_the_moment_that_it_expires() -> None:
     """By the time that the caller passes."""
     made = NOW - timedelta(days=10)
     certificate = Certificate(Key(made), primary_for=timedelta(days=30))
-    ring, signature = Keyring("a", certificate.public), certificate.primary.message(claim(DIGEST, NAME), NOW)
+    ring, signature = Keyring("a", certificate.public), certificate.primary.message(signature_claim(DIGEST, NAME), NOW)
     end = made.replace(microsecond=0) + timedelta(days=30)
     assert verify_signatures(DIGEST, [ring], [signature], now=end - timedelta(seconds=1)).digest == DIGEST
     assert f"expired on {end:%Y-%m-%d}" in refusal(signature, ring, now=end)
@@ -230,14 +230,14 @@ def test_one_keyring_may_hold_several_keys() -> None:
 
 def test_a_huge_signature_is_not_looked_at() -> None:
     """It is refused by its size; a good one after it still counts."""
-    huge = signed(claim(DIGEST, NAME) + b" " * MAX_SIGNATURE_BYTES)
+    huge = signed(signature_claim(DIGEST, NAME) + b" " * MAX_SIGNATURE_BYTES)
     assert f"is larger than {MAX_SIGNATURE_BYTES} bytes" in refusal(huge)
     assert verify_signatures(DIGEST, [RING], [huge, KEY.sign(DIGEST, NAME)], now=NOW)
 
 
 def test_how_large_a_signature_may_be() -> None:
     """50 KiB to the byte; a larger one is noted, and says nothing for or against."""
-    body = claim(DIGEST, NAME)
+    body = signature_claim(DIGEST, NAME)
     fits = signed(body + b" " * (51_200 - 1000))
     fits = signed(body + b" " * (51_200 - 1000 + 51_200 - len(fits)))
     assert len(fits) == 51_200
@@ -355,7 +355,7 @@ def test_what_is_no_digest_is_not_verified(digest: str) -> None:
         Verification(digest, [RING], now=NOW)
     assert caught.value.message == f"{digest!r} is not a digest, and only digests can be verified"
     with pytest.raises(BadImage) as refused:
-        claim(digest, NAME)
+        signature_claim(digest, NAME)
     assert refused.value.message == f"{digest!r} is not a digest"
 
 
@@ -373,15 +373,15 @@ def test_why_a_key_does_not_count_is_said() -> None:
     expired = Certificate(Key(made), primary_for=timedelta(days=5))
     sub = Certificate(Key(made), subkey=Key(made), subkey_revoked=RETIRED, revoked_at=NOW - timedelta(days=1))
     assert sub.subkey is not None
-    dead = usable(Keyring("a", expired.public + sub.public), NOW).dead
+    dead = usable_keys(Keyring("a", expired.public + sub.public), NOW).dead
     assert dead == (
         f"key {expired.primary.fingerprint.hex()} expired on {made + timedelta(days=5):%Y-%m-%d}",
         f"subkey {sub.subkey.fingerprint.hex()} is revoked",
     )
-    told = refusal(sub.subkey.message(claim(DIGEST, NAME), NOW), Keyring("a", expired.public + sub.public))
+    told = refusal(sub.subkey.message(signature_claim(DIGEST, NAME), NOW), Keyring("a", expired.public + sub.public))
     assert f" ({'; '.join(dead)})" in told
-    assert len(usable(Keyring("a", expired.public + sub.public), NOW).certificates) == 1
-    assert usable(RING, NOW).dead == ()
+    assert len(usable_keys(Keyring("a", expired.public + sub.public), NOW).certificates) == 1
+    assert usable_keys(RING, NOW).dead == ()
 
 
 def test_a_subkey_counts_until_the_moment_that_it_expires() -> None:
@@ -389,7 +389,7 @@ def test_a_subkey_counts_until_the_moment_that_it_expires() -> None:
     made = (NOW - timedelta(days=10)).replace(microsecond=0)
     sub = Certificate(Key(made), subkey=Key(made), subkey_for=timedelta(days=30))
     assert sub.subkey is not None
-    ring, signature = Keyring("a", sub.public), sub.subkey.message(claim(DIGEST, NAME), NOW)
+    ring, signature = Keyring("a", sub.public), sub.subkey.message(signature_claim(DIGEST, NAME), NOW)
     end = made + timedelta(days=30)
     assert verify_signatures(DIGEST, [ring], [signature], now=end - timedelta(seconds=1)).digest == DIGEST
     assert f"subkey {sub.subkey.fingerprint.hex()} expired on {end:%Y-%m-%d}" in refusal(signature, ring, now=end)
@@ -397,8 +397,8 @@ def test_a_subkey_counts_until_the_moment_that_it_expires() -> None:
 
 def test_an_error_of_the_library_is_one_line() -> None:
     """Its words, or its kind where it has none."""
-    assert said(RuntimeError("a\n  b\n\nStack backtrace:\n 0: x")) == "a b"
-    assert said(RuntimeError()) == "RuntimeError"
+    assert openpgp_error_text(RuntimeError("a\n  b\n\nStack backtrace:\n 0: x")) == "a b"
+    assert openpgp_error_text(RuntimeError()) == "RuntimeError"
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_gpg_makes_the_same_signatures(tmp_path: Path) -> None:
         pytest.skip("gpg is not installed")
     home = tmp_path / "gpg"
     home.mkdir(mode=0o700)
-    (tmp_path / "claim.json").write_bytes(claim(DIGEST, NAME))
+    (tmp_path / "claim.json").write_bytes(signature_claim(DIGEST, NAME))
 
     def run(*words: str) -> bytes:
         command = [

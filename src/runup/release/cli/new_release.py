@@ -17,7 +17,7 @@ import click
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage
-from kubekit.oci.image_locations import LayoutPlace, copy_of, destination_of, files_in, place_of, put
+from kubekit.oci.image_locations import LayoutPlace, copy_of, destination_of, files_in, place_of, copy_image
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.signatures import SigningKey
@@ -68,7 +68,7 @@ def make_release(wanted: Wanted, access: Access) -> tuple[str, str]:
         name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
         signature = key.sign(built.digest, name) if key is not None else b""
         with _signature_in_store(wanted.signature_store, built.digest, signature):
-            put(layout, built.digest, place, access, overwrite=wanted.overwrite)
+            copy_image(layout, built.digest, place, access, overwrite=wanted.overwrite)
     for note in notes:
         click.echo(f"note: {note}", err=True)
     return built.digest, name

@@ -54,8 +54,8 @@ def access(
     from runup.cli.named_files import read_file
 
     return Access(
-        credentials=credentials.load(registry_config),
-        mirrors=mirrors.read(read_file("--idms-file", idms_file), idms_file) if idms_file else (),
+        credentials=credentials.load_credentials(registry_config),
+        mirrors=mirrors.read_mirrors(read_file("--idms-file", idms_file), idms_file) if idms_file else (),
         ca_file=certificate_authority,
         plain_http=frozenset(plain_http),
         inner=None if inner_registry is None else frozenset(inner_registry),

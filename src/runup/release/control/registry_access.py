@@ -62,9 +62,9 @@ async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile |
     secret_data = secret.get("data") or {}
     where = f"Secret {namespace}/{name}"
     if data := _decode_secret(secret_data, PULL_SECRET_KEY, where):
-        return _without_helpers(credentials.parse(data, where))
+        return _without_helpers(credentials.parse_auth_file(data, where))
     if data := _decode_secret(secret_data, OLD_KEY, where):
-        return _without_helpers(credentials.parse(_wrap_old_format(data, where), where))
+        return _without_helpers(credentials.parse_auth_file(_wrap_old_format(data, where), where))
     return None
 
 

@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Runs the command; exits with 125, as buildah does, if it fails."""
     options = _options().parse_args(arguments)
     try:
-        client = RegistryClient(Access(credentials=credentials.load()))
+        client = RegistryClient(Access(credentials=credentials.load_credentials()))
         if options.command == "build":
             _print_line(build(options.root, options, client).digest)
         else:

@@ -309,8 +309,8 @@ class _Upload:
 def _children(data: bytes, media_type: str) -> list[str]:
     """Returns the digests that must exist before the manifest can be accepted."""
     if media_type in images.INDEXES:
-        return [item.digest for item in images.decode(images.Index, data, "the index").manifests]
-    manifest = images.decode(images.Manifest, data, "the manifest")
+        return [item.digest for item in images.decode_document(images.Index, data, "the index").manifests]
+    manifest = images.decode_document(images.Manifest, data, "the manifest")
     return [manifest.config.digest, *(layer.digest for layer in manifest.layers)]
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from kubekit.scheduling.node_rules import has
-from kubekit.scheduling.pod_requests import whole
+from kubekit.scheduling.node_rules import matches_term
+from kubekit.scheduling.pod_requests import whole_number
 from kubekit.scheduling.pod_spec import NodeSelectorTerm
 from kubekit.scheduling.volume_spec import PersistentVolumeClaim, SchedulingVolumeObject, StorageClass
 from runup.rehearse.decide.drains.cluster_state import NodeRoom
@@ -129,7 +129,7 @@ def _allows(kind: StorageClass, node: NodeRoom) -> bool:
     if not kind.allowed_topologies:
         return True
     return any(
-        has(
+        matches_term(
             node.labels,
             node.name,
             NodeSelectorTerm(match_expressions=tuple(each.requirement for each in term.match_label_expressions)),
@@ -139,17 +139,17 @@ def _allows(kind: StorageClass, node: NodeRoom) -> bool:
 
 
 def _suits(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool:
-    wanted = whole("storage", claim.spec.resources.requests.get("storage", 0))
+    wanted = whole_number("storage", claim.spec.resources.requests.get("storage", 0))
     return (
         volume.spec.storage_class_name == (claim.spec.storage_class_name or "")
-        and whole("storage", volume.spec.capacity.get("storage", 0)) >= wanted
+        and whole_number("storage", volume.spec.capacity.get("storage", 0)) >= wanted
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
     )
 
 
 def _reaches(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
     required = volume.spec.node_affinity.required
-    return required is None or any(has(node.labels, node.name, term) for term in required.node_selector_terms)
+    return required is None or any(matches_term(node.labels, node.name, term) for term in required.node_selector_terms)
 
 
 def _in_zone(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from kubekit.api.core_v1 import Node, Taint
 from kubekit.scheduling.node_rules import CORDON
-from kubekit.scheduling.pod_requests import amounts
+from kubekit.scheduling.pod_requests import whole_numbers
 from kubekit.scheduling.volume_spec import CsiNode
 from runup.rehearse.decide.drains.pod_shapes import Port, Shape
 
@@ -113,7 +113,7 @@ class NodeRoom:
         self.own_taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON.key)
         self.cordoned = self.was_cordoned = node.spec.unschedulable
         self.removed = False
-        self.allocatable = amounts(node.status.allocatable)
+        self.allocatable = whole_numbers(node.status.allocatable)
         self.cpu = self.allocatable.get("cpu", 0)
         self.memory = self.allocatable.get("memory", 0)
         self.slots = self.allocatable.get("pods", 0)

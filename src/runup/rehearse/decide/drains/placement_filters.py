@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from kubekit.scheduling.node_rules import is_selected, untolerated
+from kubekit.scheduling.node_rules import is_selected, first_untolerated
 from runup.rehearse.decide.drains import claim_rules
 from runup.rehearse.decide.drains.claim_rules import ClaimRules
 from runup.rehearse.decide.drains.cluster_state import NodeRoom, PodState
@@ -121,7 +121,7 @@ class Filters:
 
     def _static_reason(self, shape: Shape, node: NodeRoom) -> str:
         spec = shape.spec
-        taint = untolerated(node.own_taints, spec.tolerations)
+        taint = first_untolerated(node.own_taints, spec.tolerations)
         if taint is not None:
             return f"{_TAINTED} {{{taint.key}: {taint.value}}}"
         affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from kubekit.api.meta_v1 import LabelSelector
-from kubekit.scheduling.node_rules import is_selected, untolerated
+from kubekit.scheduling.node_rules import is_selected, first_untolerated
 from kubekit.scheduling.pod_spec import PodAffinityTerm, TopologySpreadConstraint
 from runup.rehearse.decide.drains.cluster_state import NodeRoom
 from runup.rehearse.decide.drains.pod_shapes import HARD, Shape, with_own_labels
@@ -108,7 +108,7 @@ def _counting(
             return False
         if honors_affinity and not is_selected(node.labels, node.name, spec.node_selector, affinity):
             return False
-        return not (honors_taints and untolerated(node.taints, spec.tolerations))
+        return not (honors_taints and first_untolerated(node.taints, spec.tolerations))
 
     return counts_node
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from kubekit.scheduling.pod_requests import whole
+from kubekit.scheduling.pod_requests import whole_number
 from kubekit.scheduling.volume_spec import ResourceQuota
 from runup.rehearse.decide.drains.cluster_state import PodState
 from runup.rehearse.decide.drains.pod_shapes import Shape
@@ -31,7 +31,7 @@ class Quotas:
                 for name, value in quota.spec.hard.items():
                     resource = _resource(name)
                     if resource:
-                        hard = (quota.metadata.name, resource, whole(resource, value))
+                        hard = (quota.metadata.name, resource, whole_number(resource, value))
                         self._hard[quota.metadata.namespace].append(hard)
         self._used: dict[str, dict[str, int]] = {namespace: defaultdict(int) for namespace in self._hard}
         for pod in pods:
