@@ -34,7 +34,7 @@ It ends on Ctrl-C or SIGTERM.
 
 def main() -> None:
     """Serves until SIGINT or SIGTERM; exits 1 with one line if it cannot start."""
-    arguments = _parser().parse_args()
+    arguments = _argument_parser().parse_args()
     # The imports below are slow, so --help and wrong options are answered before them.
     import structlog
     import uvloop
@@ -46,7 +46,7 @@ def main() -> None:
     logger = structlog.PrintLoggerFactory(sys.stderr)
     structlog.configure(logger_factory=logger, wrapper_class=structlog.make_filtering_bound_logger("warning"))
     try:
-        uvloop.run(_serve(arguments))
+        uvloop.run(_serve_until_signal(arguments))
     except (RunupError, KubeError) as error:
         sys.exit(f"error: {error.message}")
     except StoreError as error:
@@ -55,7 +55,7 @@ def main() -> None:
         sys.exit(f"error: {_in_words(error, arguments)}")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _argument_parser() -> argparse.ArgumentParser:
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m kubesandbox", description=_HELP, epilog=_EXAMPLE, formatter_class=shape)
     option = parser.add_argument
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="keep objects, certificates and logs here (default: a temporary folder)",
     )
-    option("--port", type=_port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free port)")
+    option("--port", type=_parse_port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free port)")
     option("--crds", type=Path, nargs="+", action="extend", default=[], metavar="DIR",
            help="serve the CustomResourceDefinitions of these folders (YAML or JSON, with subfolders)")  # fmt: skip
     option(
@@ -79,13 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not text.isascii() or not text.isdigit() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port; give a number from 0 (any free port) to 65535")
     return int(text)
 
 
-async def _serve(arguments: argparse.Namespace) -> None:
+async def _serve_until_signal(arguments: argparse.Namespace) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -96,15 +96,17 @@ async def _serve(arguments: argparse.Namespace) -> None:
         from kubesandbox.errors import SandboxError
 
         raise SandboxError("--node needs the controllers; leave out --no-controllers", reason="NodeWithoutControllers")
-    definitions = _read(arguments.crds)
+    definitions = _read_definitions(arguments.crds)
     with contextlib.ExitStack() as stack:
         data = arguments.data
         if data is None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kubesandbox-")))
-        await _run(arguments, data.resolve(), definitions, stop)
+        await _run_cluster(arguments, data.resolve(), definitions, stop)
 
 
-async def _run(arguments: argparse.Namespace, data: Path, definitions: list[Document], stop: asyncio.Event) -> None:
+async def _run_cluster(
+    arguments: argparse.Namespace, data: Path, definitions: list[Document], stop: asyncio.Event
+) -> None:
     from kubekit.kube.clock import SystemClock
     from kubesandbox import cluster
     from kubesandbox.apiserver.server import ApiServer
@@ -113,15 +115,15 @@ async def _run(arguments: argparse.Namespace, data: Path, definitions: list[Docu
     async with contextlib.AsyncExitStack() as stack:
         server = await stack.enter_async_context(ApiServer(data, arguments.port, audit=arguments.audit, clock=clock))
         if definitions:
-            await asyncio.to_thread(_load, server.kubeconfig, definitions)
+            await asyncio.to_thread(_load_definitions, server.kubeconfig, definitions)
         tasks: list[asyncio.Task[None]] = []
         if arguments.controllers:
-            tasks = await stack.enter_async_context(cluster.controllers(data, clock, node=arguments.node))
+            tasks = await stack.enter_async_context(cluster.run_controllers(data, clock, node=arguments.node))
         _say_ready(server.url, server.kubeconfig)
         await cluster.until_over(stop, tasks)
 
 
-def _read(paths: list[Path]) -> list[Document]:
+def _read_definitions(paths: list[Path]) -> list[Document]:
     """Returns the definitions of all folders. Raises SandboxError before anything is started."""
     if not paths:
         return []
@@ -130,7 +132,7 @@ def _read(paths: list[Path]) -> list[Document]:
     return [document for path in paths for document in manifests.definitions(path)]
 
 
-def _load(kubeconfig: Path, definitions: list[Document]) -> None:
+def _load_definitions(kubeconfig: Path, definitions: list[Document]) -> None:
     from kubekit.kube.client_sync import SyncClient
     from kubekit.kube.config import load as load_kubeconfig
     from kubesandbox import manifests

@@ -26,7 +26,7 @@ _NO_REGISTRY = "registry.invalid"
 
 
 @contextlib.asynccontextmanager
-async def controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[list[asyncio.Task[None]]]:
+async def run_controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[list[asyncio.Task[None]]]:
     """Runs the controllers of the server with the folder `data` until the block ends, and a node if `node`."""
     async with contextlib.AsyncExitStack() as stack:
         config = load_kubeconfig(str(data / "controllers.kubeconfig"))
@@ -34,8 +34,8 @@ async def controllers(data: Path, clock: Clock, *, node: bool) -> AsyncIterator[
         watched = assembly.Watched()
         if node:
             await _start_node(stack, data, client, watched, clock)
-        tasks = assembly.start(stack, client, watched, clock)
-        stack.push_async_callback(end, tasks)
+        tasks = assembly.start_controllers(stack, client, watched, clock)
+        stack.push_async_callback(cancel_tasks, tasks)
         yield tasks
 
 
@@ -55,7 +55,7 @@ async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -
         raise SandboxError(f"a part of the cluster ended by itself: {task.get_name()}")
 
 
-async def end(tasks: Iterable[asyncio.Task[None]]) -> None:
+async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
     """Cancels `tasks` and waits until they have ended."""
     for task in tasks:
         task.cancel()
@@ -75,26 +75,26 @@ async def _start_node(
     place = Place(data, ProcessRunner(), images, client.config.server, data / "pki" / "ca.crt")
     agent = NodeAgent(client, watched.pods, place, clock)
     stack.push_async_callback(agent.close)
-    await _register(client, clock)
+    await _register_node(client, clock)
 
 
-async def _register(client: Client, clock: Clock) -> None:
+async def _register_node(client: Client, clock: Clock) -> None:
     """Creates the Node as a kubelet registers itself; one of an earlier start stays as it is."""
     with contextlib.suppress(AlreadyExists):
-        await client.send(calls.create(assembly.NODES, {"metadata": _labelled(NODE)}))
-        status = {"conditions": [_ready(clock)], "capacity": _SIZE, "allocatable": _SIZE}
+        await client.send(calls.create(assembly.NODES, {"metadata": _node_metadata(NODE)}))
+        status = {"conditions": [_ready_condition(clock)], "capacity": _SIZE, "allocatable": _SIZE}
         await client.send(calls.merge_patch(assembly.NODES, NODE, {"status": status}, subresource="status"))
 
 
 _SIZE = {"cpu": "8", "memory": "32Gi", "pods": "110"}
 
 
-def _labelled(name: str) -> JSON:
+def _node_metadata(name: str) -> JSON:
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     return {"name": name, "labels": labels}
 
 
-def _ready(clock: Clock) -> JSON:
+def _ready_condition(clock: Clock) -> JSON:
     now = f"{clock.now():%Y-%m-%dT%H:%M:%SZ}"
     reason = {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
     return {"type": "Ready", "status": "True", "lastHeartbeatTime": now, "lastTransitionTime": now, **reason}

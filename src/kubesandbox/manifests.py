@@ -45,10 +45,10 @@ class Document:
 
 def read(path: Path) -> list[Document]:
     """Returns every object of a file, or of the files below a folder ordered by name. Raises SandboxError."""
-    documents = list(_documents(path))
+    documents = list(_documents_below(path))
     for document in documents:
         if not isinstance(document.object.get("kind"), str) or not isinstance(document.object.get("apiVersion"), str):
-            raise _bad(f"{document.file}: a document has no apiVersion or no kind", "NotAnObject")
+            raise _sandbox_error(f"{document.file}: a document has no apiVersion or no kind", "NotAnObject")
     return documents
 
 
@@ -57,9 +57,9 @@ def definitions(path: Path) -> list[Document]:
 
     A folder of an operator often holds its kustomization beside them. Raises SandboxError if there is none.
     """
-    documents = [document for document in _documents(path) if document.object.get("kind") == DEFINITION]
+    documents = [document for document in _documents_below(path) if document.object.get("kind") == DEFINITION]
     if not documents:
-        raise _bad(
+        raise _sandbox_error(
             f"{path}: there is no CustomResourceDefinition in it; name the folder that holds them", "NoDefinition"
         )
     return documents
@@ -73,15 +73,15 @@ def load(client: SyncClient, documents: Iterable[Document], *, namespace: str = 
     clock = SystemClock()
     ordered = sorted(documents, key=lambda document: _ORDER.get(document.object.get("kind", ""), 2))
     first = [document for document in ordered if document.object.get("kind") == DEFINITION]
-    created = [_put(client, document, "") for document in first]
+    created = [_create_or_replace(client, document, "") for document in first]
     for document, definition in zip(first, created, strict=True):
         _await_served(client, document, definition, clock)
-    return [*created, *(_put(client, document, namespace) for document in ordered[len(first) :])]
+    return [*created, *(_create_or_replace(client, document, namespace) for document in ordered[len(first) :])]
 
 
-def _documents(path: Path) -> Iterator[Document]:
+def _documents_below(path: Path) -> Iterator[Document]:
     if not path.exists():
-        raise _bad(f"{path}: there is no such file or folder", "NotFound")
+        raise _sandbox_error(f"{path}: there is no such file or folder", "NotFound")
     if path.is_file():
         yield from _objects_of(path)
         return
@@ -94,19 +94,19 @@ def _objects_of(file: Path) -> Iterator[Document]:
     try:
         documents = yaml.load_all(files.contents(file), name=str(file))
     except yaml.YamlError as error:
-        raise _bad(f"{error}; it must be YAML or JSON", "NotYaml") from error
+        raise _sandbox_error(f"{error}; it must be YAML or JSON", "NotYaml") from error
     except OSError as error:
-        raise _bad(f"{file}: cannot be read ({error.strerror})", "NotReadable") from error
+        raise _sandbox_error(f"{file}: cannot be read ({error.strerror})", "NotReadable") from error
     for document in documents:
         if document is None:
             continue
         if not isinstance(document, dict):
-            raise _bad(f"{file}: a document is not an object but {type(document).__name__}", "NotAnObject")
-        for obj in _items(document):
+            raise _sandbox_error(f"{file}: a document is not an object but {type(document).__name__}", "NotAnObject")
+        for obj in _list_items(document):
             yield Document(obj, str(file))
 
 
-def _items(document: JSON) -> list[JSON]:
+def _list_items(document: JSON) -> list[JSON]:
     """Returns the objects of a `kind: List`, or the object itself."""
     items = document.get("items")
     if document.get("kind") == "List" and isinstance(items, list):
@@ -114,9 +114,9 @@ def _items(document: JSON) -> list[JSON]:
     return [document]
 
 
-def _put(client: SyncClient, document: Document, namespace: str) -> JSON:
+def _create_or_replace(client: SyncClient, document: Document, namespace: str) -> JSON:
     try:
-        resource = _resource(client, document)
+        resource = _resource_of(client, document)
         obj = document.object
         metadata = dict(obj.get("metadata") or {})
         if resource.namespaced:
@@ -129,10 +129,10 @@ def _put(client: SyncClient, document: Document, namespace: str) -> JSON:
             metadata["resourceVersion"] = before["metadata"]["resourceVersion"]
             return client.send(calls.replace(resource, {**obj, "metadata": metadata}, field_manager=MANAGER))
     except KubeError as error:
-        raise _bad(f"{document}: {error.message}", error.reason) from error
+        raise _sandbox_error(f"{document}: {error.message}", error.reason) from error
 
 
-def _resource(client: SyncClient, document: Document) -> Resource:
+def _resource_of(client: SyncClient, document: Document) -> Resource:
     api_version, kind = str(document.object.get("apiVersion")), document.object.get("kind")
     try:
         served = client.send(discovery.list_kinds(api_version))
@@ -140,7 +140,7 @@ def _resource(client: SyncClient, document: Document) -> Resource:
         served = ()
     match = next((resource for resource in served if resource.kind == kind), None)
     if match is None:
-        raise _bad(f"{document}: the server has no kind {kind} of {api_version}", "UnknownKind")
+        raise _sandbox_error(f"{document}: the server has no kind {kind} of {api_version}", "UnknownKind")
     return match
 
 
@@ -150,7 +150,7 @@ def _await_served(client: SyncClient, document: Document, definition: JSON, cloc
     while not _is_served(client, definition["spec"]):
         problem = _name_problem(client, definition["metadata"]["name"])
         if problem or clock.monotonic() > deadline:
-            raise _bad(f"{document}: {problem or f'was not served within {_SERVED_S:g} s'}", "NotServed")
+            raise _sandbox_error(f"{document}: {problem or f'was not served within {_SERVED_S:g} s'}", "NotServed")
         clock.pause(_LOOK_S)
 
 
@@ -174,5 +174,5 @@ def _name_problem(client: SyncClient, name: str) -> str:
     return next((str(each.get("message")) for each in refused), "")
 
 
-def _bad(message: str, reason: str) -> SandboxError:
+def _sandbox_error(message: str, reason: str) -> SandboxError:
     return SandboxError(message, reason=reason)

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"{problem}: use kube_api_factory there, or leave the scope at function")
 
 
-def _scope(fixture_name: str, config: pytest.Config) -> Scope:
+def _fixture_scope(fixture_name: str, config: pytest.Config) -> Scope:
     """Returns the scope that `kube_api_scope` names."""
     # pytest passes it by keyword to a dynamic scope, so the name of the parameter is fixed.
     del fixture_name
@@ -85,7 +85,7 @@ def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
     return start
 
 
-@pytest.fixture(scope=_scope)
+@pytest.fixture(scope=_fixture_scope)
 def kube_api(request: pytest.FixtureRequest, kube_api_factory: KubeApiFactory) -> Iterator[KubeApi]:
     """A Kubernetes API server: `kubeconfig`, `server`, `namespace()`, `load()` and more, see `KubeApi`.
 

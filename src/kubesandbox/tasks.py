@@ -10,7 +10,7 @@ from typing import Any
 Work = Coroutine[Any, Any, Any]
 
 
-async def first(*waits: Work, task: asyncio.Task[Any] | None = None) -> None:
+async def wait_for_first(*waits: Work, task: asyncio.Task[Any] | None = None) -> None:
     """Waits until one of `waits` or `task` is done; then cancels the other waits, but not `task`."""
     own = [asyncio.ensure_future(each) for each in waits]
     try:
@@ -23,7 +23,7 @@ async def first(*waits: Work, task: asyncio.Task[Any] | None = None) -> None:
 
 
 @asynccontextmanager
-async def beside(*work: Work) -> AsyncIterator[None]:
+async def run_beside(*work: Work) -> AsyncIterator[None]:
     """Runs `work` for as long as the block lasts; a failure in it ends the block with an ExceptionGroup."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(each) for each in work]

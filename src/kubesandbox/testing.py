@@ -51,9 +51,9 @@ class KubeApi:
         self.server: str = config["clusters"][0]["cluster"]["server"]
         """URL of the server."""
         user = config["users"][0]["user"]
-        self.client_certificate = self._keep("client.crt", base64.b64decode(user["client-certificate-data"]))
+        self.client_certificate = self._write_private("client.crt", base64.b64decode(user["client-certificate-data"]))
         """PEM certificate of the administrator, for clients that read no kubeconfig; `client_key` is its key."""
-        self.client_key = self._keep("client.key", base64.b64decode(user["client-key-data"]))
+        self.client_key = self._write_private("client.key", base64.b64decode(user["client-key-data"]))
 
     def namespace(self, prefix: str = "test") -> str:
         """Creates a namespace with an unused name, and returns the name.
@@ -71,7 +71,7 @@ class KubeApi:
         accounts = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
         with suppress(AlreadyExists):
-            self._connected().send(calls.create(accounts, account))
+            self._connected_client().send(calls.create(accounts, account))
         return name
 
     def load(
@@ -87,13 +87,13 @@ class KubeApi:
         """
         from kubesandbox import manifests
 
-        return manifests.load(self._connected(), self._documents(source), namespace=namespace)
+        return manifests.load(self._connected_client(), self._documents_from(source), namespace=namespace)
 
     def token(self, service_account: str = "default", namespace: str = "default") -> str:
         """Returns a bearer token of a ServiceAccount, for example to test an operator with the rights of its Role."""
         from kubekit.kube.reviews import token_request
 
-        return self._connected().send(token_request(service_account, namespace, expiration_s=86400)).token
+        return self._connected_client().send(token_request(service_account, namespace, expiration_s=86400)).token
 
     def kubeconfig_for(self, service_account: str, namespace: str = "default") -> Path:
         """Writes a kubeconfig whose user is a ServiceAccount rather than the administrator, and returns its path."""
@@ -101,7 +101,7 @@ class KubeApi:
         name = f"{namespace}_{service_account}"
         config["users"] = [{"name": name, "user": {"token": self.token(service_account, namespace)}}]
         config["contexts"][0]["context"] |= {"user": name, "namespace": namespace}
-        return self._keep(f"{name}.kubeconfig", json.dumps(config, indent=2).encode())
+        return self._write_private(f"{name}.kubeconfig", json.dumps(config, indent=2).encode())
 
     def close(self) -> None:
         """Closes the connection that `namespace` and `load` use."""
@@ -109,7 +109,7 @@ class KubeApi:
             self._client.close()
             self._client = None
 
-    def _documents(self, source: Any) -> list[Document]:
+    def _documents_from(self, source: Any) -> list[Document]:
         from kubesandbox import manifests
 
         if isinstance(source, (str, os.PathLike)):
@@ -117,7 +117,7 @@ class KubeApi:
         objects = [source] if isinstance(source, Mapping) else source
         return [manifests.Document(dict(obj)) for obj in objects]
 
-    def _connected(self) -> SyncClient:
+    def _connected_client(self) -> SyncClient:
         if self._client is None:
             from kubekit.kube.client_sync import SyncClient
             from kubekit.kube.config import load as load_kubeconfig
@@ -125,7 +125,7 @@ class KubeApi:
             self._client = SyncClient(load_kubeconfig(str(self.kubeconfig)))
         return self._client
 
-    def _keep(self, name: str, data: bytes) -> Path:
+    def _write_private(self, name: str, data: bytes) -> Path:
         path = self.data / name
         path.touch(mode=0o600)
         path.write_bytes(data)
@@ -166,7 +166,7 @@ def kube_api(
         finally:
             api.close()
     finally:
-        _end(process)
+        _end_process(process)
 
 
 def _await_ready(process: subprocess.Popen[bytes], log: Path, command: str) -> None:
@@ -186,7 +186,7 @@ def _await_ready(process: subprocess.Popen[bytes], log: Path, command: str) -> N
     raise StartError(f"the Kubernetes API server did not start: {failure}\n(command: {command})")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end_process(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_S)

@@ -24,12 +24,12 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
-        uvloop.run(_run(arguments.data, arguments.port, arguments.audit))
+        uvloop.run(_run_server(arguments.data, arguments.port, arguments.audit))
     except (StoreError, OSError) as error:
         sys.exit(f"error: the API server cannot start: {error}")
 
 
-async def _run(data: Path, port: int, audit: Path | None) -> None:
+async def _run_server(data: Path, port: int, audit: Path | None) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -21,7 +21,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubesandbox.apiserver.objects.restoring import IMPORTED
 from kubesandbox.controllers import furnishing, owned_pods, resource_quotas, volume_protection
-from kubesandbox.controllers.controller_loop import Loop, follow
+from kubesandbox.controllers.controller_loop import Loop, follow_kind
 from kubesandbox.controllers.deployments import Deployments, deployment_of
 from kubesandbox.controllers.disruption import BUDGETS, Budgets
 from kubesandbox.controllers.garbage import GarbageCollector
@@ -30,7 +30,7 @@ from kubesandbox.controllers.namespaces import NamespaceController
 from kubesandbox.controllers.owner_graph import Graph
 from kubesandbox.controllers.replica_sets import ReplicaSets
 from kubesandbox.controllers.scheduler import Scheduler
-from kubesandbox.tasks import first
+from kubesandbox.tasks import wait_for_first
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 NOT_IMPORTED = f"!{IMPORTED}"
@@ -69,7 +69,7 @@ class Watched:
         )
 
 
-def start(
+def start_controllers(
     stack: contextlib.AsyncExitStack,
     client: Client,
     watched: Watched,
@@ -82,37 +82,38 @@ def start(
     Pods may also be scheduled to `own_nodes`, which are not in the API.
     """
     loops = (
-        _deployments(client, watched, clock),
+        _deployment_loop(client, watched, clock),
         _replica_sets(client, watched, clock),
-        _jobs(client, watched, clock),
-        _scheduler(client, watched, clock, own_nodes),
-        _budgets(client, watched, clock),
+        _job_loop(client, watched, clock),
+        _scheduler_loop(client, watched, clock, own_nodes),
+        _budget_loop(client, watched, clock),
     )
     graph = Graph(client, clock)
     stack.push_async_callback(graph.close)
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
     every = (
         *loops,
-        _furnishing(client, graph, clock),
-        _quotas(client, graph, clock),
-        _protection(client, graph, clock),
+        _furnishing_loop(client, graph, clock),
+        _quota_loop(client, graph, clock),
+        _protection_loop(client, graph, clock),
     )
-    runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover(graph, clock))
+    runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover_kinds(graph, clock))
     following = [
-        follow(client, cache, resource, clock, label_selector=labels) for cache, resource, labels in watched.resources()
+        follow_kind(client, cache, resource, clock, label_selector=labels)
+        for cache, resource, labels in watched.resources()
     ]
     return [*following, *(asyncio.create_task(run) for run in runs)]
 
 
-def scheduling(client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
+def start_scheduler(client: Client, watched: Watched, clock: Clock) -> list[asyncio.Task[None]]:
     """Starts only the scheduler, for a cluster whose other controllers run elsewhere."""
-    loop = _scheduler(client, watched, clock)
+    loop = _scheduler_loop(client, watched, clock)
     followed = ((watched.pods, owned_pods.PODS), (watched.nodes, NODES))
-    following = [follow(client, cache, resource, clock) for cache, resource in followed]
+    following = [follow_kind(client, cache, resource, clock) for cache, resource in followed]
     return [*following, asyncio.create_task(loop.run())]
 
 
-def _deployments(client: Client, watched: Watched, clock: Clock) -> Loop:
+def _deployment_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop = Loop(Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
     loop.watch(watched.deployments)
     loop.watch(watched.sets, owners_of="Deployment")
@@ -134,14 +135,14 @@ def _replica_sets(client: Client, watched: Watched, clock: Clock) -> Loop:
     return loop
 
 
-def _jobs(client: Client, watched: Watched, clock: Clock) -> Loop:
+def _job_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop = Loop(Jobs(watched.jobs, watched.pods, clock, first_backoff_s=_JOB_BACKOFF_S), client, clock)
     loop.watch(watched.jobs)
     loop.watch(watched.pods, owners_of="Job")
     return loop
 
 
-def _scheduler(client: Client, watched: Watched, clock: Clock, own_nodes: Sequence[WholeNode] = ()) -> Loop:
+def _scheduler_loop(client: Client, watched: Watched, clock: Clock, own_nodes: Sequence[WholeNode] = ()) -> Loop:
     loop = Loop(Scheduler(watched.pods, watched.nodes, clock, own_nodes), client, clock)
     loop.watch(watched.pods)
 
@@ -155,7 +156,7 @@ def _scheduler(client: Client, watched: Watched, clock: Clock, own_nodes: Sequen
     return loop
 
 
-def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
+def _budget_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
     loop = Loop(Budgets(watched.budgets, watched.pods), client, clock)
     loop.watch(watched.budgets)
 
@@ -170,26 +171,26 @@ def _budgets(client: Client, watched: Watched, clock: Clock) -> Loop:
     return loop
 
 
-def _furnishing(client: Client, graph: Graph, clock: Clock) -> Loop:
+def _furnishing_loop(client: Client, graph: Graph, clock: Clock) -> Loop:
     controller = furnishing.Furnishing(graph, client.config.ca_data)
     loop = Loop(controller, client, clock)
-    furnishing.watch(loop, graph, controller)
+    furnishing.watch_namespaces(loop, graph, controller)
     return loop
 
 
-def _quotas(client: Client, graph: Graph, clock: Clock) -> Loop:
+def _quota_loop(client: Client, graph: Graph, clock: Clock) -> Loop:
     loop = Loop(resource_quotas.Quotas(graph, clock, NOT_IMPORTED), client, clock)
-    resource_quotas.watch(loop, graph)
+    resource_quotas.watch_quotas(loop, graph)
     return loop
 
 
-def _protection(client: Client, graph: Graph, clock: Clock) -> Loop:
+def _protection_loop(client: Client, graph: Graph, clock: Clock) -> Loop:
     loop = Loop(volume_protection.VolumeProtection(graph), client, clock)
-    volume_protection.watch(loop, graph)
+    volume_protection.watch_volumes(loop, graph)
     return loop
 
 
-async def _discover(graph: Graph, clock: Clock) -> None:
+async def _discover_kinds(graph: Graph, clock: Clock) -> None:
     """Discovers the served kinds, at once when a CustomResourceDefinition changes.
 
     Otherwise a namespace could be removed while it has objects of a kind that is not known yet.
@@ -200,4 +201,4 @@ async def _discover(graph: Graph, clock: Clock) -> None:
         changed.clear()
         with contextlib.suppress(KubeError):
             await graph.discover()
-        await first(clock.sleep(_DISCOVERY_S), changed.wait())
+        await wait_for_first(clock.sleep(_DISCOVERY_S), changed.wait())

@@ -72,11 +72,11 @@ class Loop:
         def on_change(_change: str, old: Object | None, new: Object | None) -> None:
             for obj in (old, new):
                 if obj is not None:
-                    self._add(obj, owners_of)
+                    self._queue_object(obj, owners_of)
 
         cache.add_listener(on_change)
 
-    def _add(self, obj: Object, owners_of: str) -> None:
+    def _queue_object(self, obj: Object, owners_of: str) -> None:
         if not owners_of:
             self.queue.add(key_of(obj))
             return
@@ -89,7 +89,7 @@ class Loop:
         while True:
             key = await self.queue.get()
             try:
-                await self._work(key)
+                await self._reconcile(key)
                 self.queue.forget(key)
             except KubeError as error:
                 log.info("retrying", controller=self.controller.name, key=str(key), error=str(error))
@@ -100,20 +100,20 @@ class Loop:
             finally:
                 self.queue.done(key)
 
-    async def _work(self, key: NamespacedName) -> None:
+    async def _reconcile(self, key: NamespacedName) -> None:
         for step in self.controller.calls(key):
             if isinstance(step, Again):
                 self.queue.add_after(key, step.after_s)
                 continue
             try:
-                await self._send(step)
+                await self._send_step(step)
             except (NotFound, AlreadyExists, Conflict) as error:
                 # The decision was based on an old state; the watch delivers the new one, and queues this key again.
                 log.debug("state moved on", controller=self.controller.name, key=str(key), error=str(error))
                 self.queue.add_after(key, 0.1)
                 return
 
-    async def _send(self, step: Call[Any] | Attempt | Read) -> None:
+    async def _send_step(self, step: Call[Any] | Attempt | Read) -> None:
         if isinstance(step, Read):
             step.answer = await self._client.send(step.call)
             return
@@ -128,7 +128,7 @@ class Loop:
             step.refused = error
 
 
-def follow(
+def follow_kind(
     client: Client, cache: Cache[Any], resource: Resource, clock: Clock, *, label_selector: str = ""
 ) -> asyncio.Task[None]:
     """Starts a task that keeps `cache` filled."""

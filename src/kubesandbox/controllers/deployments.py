@@ -24,8 +24,8 @@ from kubesandbox.controllers.owned_pods import (
     DEPLOYMENTS,
     JSON,
     REPLICA_SETS,
+    controlled_by,
     is_over,
-    owned,
     owner_reference,
     status_of,
 )
@@ -55,17 +55,19 @@ class Deployments:
         deployment = self._deployments.get(key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
             return
-        sets: list[WholeReplicaSet] = owned(deployment, self._replica_sets)
+        sets: list[WholeReplicaSet] = controlled_by(deployment, self._replica_sets)
         digest = template_hash(deployment.spec.template)
         new = next((each for each in sets if each.metadata.labels.get(HASH_LABEL) == digest), None)
-        old = sorted((each for each in sets if each is not new), key=_age)
+        old = sorted((each for each in sets if each is not new), key=_age_key)
         refused = None
         if deployment.spec.paused:
-            yield from self._paused(deployment, sets)
+            yield from self._scale_paused(deployment, sets)
         else:
-            refused = yield from self._roll(deployment, new, old, digest)
+            refused = yield from self._roll_out(deployment, new, old, digest)
         now = self._clock.now()
-        status = rollout.status(deployment, new, sets, now, refused=_refusal(deployment, digest, refused))
+        status = rollout.deployment_status(
+            deployment, new, sets, now, refused=_refusal_text(deployment, digest, refused)
+        )
         if status != status_of(deployment):
             yield calls.merge_patch(DEPLOYMENTS, key.name, {"status": status}, key.namespace, subresource="status")
         if refused is not None:
@@ -75,40 +77,40 @@ class Deployments:
             # One second more, since times in the status have whole seconds.
             yield Again(max(0.0, remaining_s) + 1)
 
-    def _paused(self, deployment: WholeDeployment, sets: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
+    def _scale_paused(self, deployment: WholeDeployment, sets: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
         """Scales a paused Deployment's one active set to a changed size; nothing is rolled out."""
         active = [each for each in sets if each.spec.replicas] or sets[-1:]
         if len(active) == 1 and active[0].spec.replicas != deployment.spec.replicas:
-            yield _scale(active[0], deployment.spec.replicas)
+            yield _scale_call(active[0], deployment.spec.replicas)
 
-    def _roll(
+    def _roll_out(
         self, deployment: WholeDeployment, new: WholeReplicaSet | None, old: list[WholeReplicaSet], digest: str
     ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
         """Yields the calls of the next step; returns the error if the new set could not be created, else None."""
         spec = deployment.spec
         if spec.strategy.type == "Recreate":
-            yield from (_scale(each, 0) for each in old if each.spec.replicas)
+            yield from (_scale_call(each, 0) for each in old if each.spec.replicas)
             # Recreate starts no new pod before all old ones have ended.
-            if any(not is_over(pod) for each in old for pod in owned(each, self._pods)):
+            if any(not is_over(pod) for each in old for pod in controlled_by(each, self._pods)):
                 return None
-        revision = max((_revision(each) for each in old), default=0) + 1
+        revision = max((_revision_of(each) for each in old), default=0) + 1
         size = rollout.new_size(spec, new.spec.replicas if new else 0, sum(each.spec.replicas for each in old))
         if new is None:
             attempt = Attempt(calls.create(REPLICA_SETS, _replica_set(deployment, digest, size, revision)))
             yield attempt
             return attempt.refused
-        yield from _revised(deployment, new, max(revision, _revision(new)))
+        yield from _set_revision(deployment, new, max(revision, _revision_of(new)))
         if new.spec.replicas != size:
-            yield _scale(new, size)
+            yield _scale_call(new, size)
             return None
         shrinking = rollout.old_sizes(spec, new, old)
-        yield from (_scale(each, shrinking[each.metadata.name]) for each in old if each.metadata.name in shrinking)
+        yield from (_scale_call(each, shrinking[each.metadata.name]) for each in old if each.metadata.name in shrinking)
         if rollout.is_complete(deployment, rollout.Counts.of(new, [new, *old])):
-            yield from _cleared(deployment, old)
+            yield from _delete_surplus_sets(deployment, old)
         return None
 
 
-def _refusal(deployment: WholeDeployment, digest: str, refused: KubeError | None) -> str:
+def _refusal_text(deployment: WholeDeployment, digest: str, refused: KubeError | None) -> str:
     name = f"{deployment.metadata.name}-{digest}"
     return f'Failed to create new replica set "{name}": {refused.message}' if refused else ""
 
@@ -132,20 +134,20 @@ def template_hash(template: JSON) -> str:
     return "".join("bcdfghjklmnpqrstvwxz2456789"[byte % 27] for byte in digest[:10])
 
 
-def _age(found: WholeReplicaSet) -> tuple[str, str]:
+def _age_key(found: WholeReplicaSet) -> tuple[str, str]:
     created = found.metadata.creation_timestamp
     return (created.isoformat() if created else "", found.metadata.name)
 
 
-def _revision(found: WholeReplicaSet) -> int:
+def _revision_of(found: WholeReplicaSet) -> int:
     written = found.metadata.annotations.get(REVISION, "")
     return int(written) if written.isdigit() else 0
 
 
-def _revised(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -> Iterator[Call[Any]]:
+def _set_revision(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -> Iterator[Call[Any]]:
     """Gives the newest set the highest revision, also after a rollback, and copies it to the Deployment."""
     annotations = {"metadata": {"annotations": {REVISION: str(revision)}}}
-    if _revision(new) != revision:
+    if _revision_of(new) != revision:
         yield calls.merge_patch(REPLICA_SETS, new.metadata.name, annotations, new.metadata.namespace)
     metadata = deployment.metadata
     if metadata.annotations.get(REVISION) != str(revision):
@@ -153,20 +155,20 @@ def _revised(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -
         yield calls.merge_patch(DEPLOYMENTS, metadata.name, annotations, metadata.namespace, subresource="status")
 
 
-def _cleared(deployment: WholeDeployment, old: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
+def _delete_surplus_sets(deployment: WholeDeployment, old: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
     """Deletes old sets beyond the revision history limit, the oldest first."""
-    gone = sorted((each for each in old if not each.spec.replicas and not each.status.replicas), key=_revision)
+    gone = sorted((each for each in old if not each.spec.replicas and not each.status.replicas), key=_revision_of)
     for surplus in gone[: max(0, len(gone) - deployment.spec.revision_history_limit)]:
         yield calls.delete(REPLICA_SETS, surplus.metadata.name, surplus.metadata.namespace, uid=surplus.metadata.uid)
 
 
-def _scale(found: WholeReplicaSet, replicas: int) -> Call[Any]:
+def _scale_call(found: WholeReplicaSet, replicas: int) -> Call[Any]:
     metadata = found.metadata
     return calls.merge_patch(REPLICA_SETS, metadata.name, {"spec": {"replicas": replicas}}, metadata.namespace)
 
 
 def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revision: int) -> JSON:
-    template = _labelled(deployment.spec.template, digest)
+    template = _with_hash_label(deployment.spec.template, digest)
     selector = codec.to_dict(deployment.spec.selector)
     selector["matchLabels"] = {**selector.get("matchLabels", {}), HASH_LABEL: digest}
     copied = {key: value for key, value in deployment.metadata.annotations.items() if key not in _OWN_ANNOTATIONS}
@@ -189,6 +191,6 @@ def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revisi
     }
 
 
-def _labelled(template: JSON, digest: str) -> JSON:
+def _with_hash_label(template: JSON, digest: str) -> JSON:
     metadata = template.get("metadata") or {}
     return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), HASH_LABEL: digest}}}

@@ -62,9 +62,9 @@ def budget_status(budget: PodDisruptionBudget, pods: Iterable[WholePod]) -> dict
     expected = len(selected) or budget.status.expected_pods
     healthy = sum(is_ready(pod) for pod in selected) if selected else budget.status.current_healthy
     if budget.spec.max_unavailable is not None:
-        desired = max(0, expected - _scaled(budget.spec.max_unavailable, expected))
+        desired = max(0, expected - _scale_share(budget.spec.max_unavailable, expected))
     else:
-        desired = _scaled(budget.spec.min_available if budget.spec.min_available is not None else 0, expected)
+        desired = _scale_share(budget.spec.min_available if budget.spec.min_available is not None else 0, expected)
     return {
         "observedGeneration": budget.metadata.generation,
         "disruptionsAllowed": max(0, healthy - desired) if expected else 0,
@@ -74,7 +74,7 @@ def budget_status(budget: PodDisruptionBudget, pods: Iterable[WholePod]) -> dict
     }
 
 
-def _scaled(value: int | str, total: int) -> int:
+def _scale_share(value: int | str, total: int) -> int:
     """Returns a number, or a percentage of `total` rounded up."""
     # Rounded up, as GetScaledValueFromIntOrPercent does for budgets.
     return value if isinstance(value, int) else -(-int(value.rstrip("%")) * total // 100)

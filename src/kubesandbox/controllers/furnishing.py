@@ -47,20 +47,20 @@ class Furnishing:
             return
         for resource, name in _NAMES.items():
             if self._graph.caches[resource].get(NamespacedName(key.name, name)) is None:
-                yield calls.create(resource, self._made(resource, name, key.name))
+                yield calls.create(resource, self._new_object(resource, name, key.name))
             elif resource == CONFIG_MAPS and key.name in self.touched:
                 self.touched.discard(key.name)
                 # The server ignores a patch that changes nothing, so that this does not trigger itself again.
                 whole = {"op": "add", "path": "/data", "value": {"ca.crt": self._ca}}
                 yield calls.json_patch(resource, name, [whole], key.name)
 
-    def _made(self, resource: Resource, name: str, namespace: str) -> JSON:
+    def _new_object(self, resource: Resource, name: str, namespace: str) -> JSON:
         metadata = {"name": name, "namespace": namespace}
         body: JSON = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
         return body | ({"data": {"ca.crt": self._ca}} if resource == CONFIG_MAPS else {})
 
 
-def watch(loop: Loop, graph: Graph, furnishing: Furnishing) -> None:
+def watch_namespaces(loop: Loop, graph: Graph, furnishing: Furnishing) -> None:
     """Queues new namespaces, and those whose account or certificate was deleted or changed."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:

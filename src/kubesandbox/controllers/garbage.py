@@ -56,7 +56,9 @@ class Delete:
     unblock: bool = False
 
 
-def decide(obj: ObjectMeta, owners: Mapping[str, Owner], dependents: Iterable[ObjectMeta]) -> Cut | Delete | None:
+def decide_collection(
+    obj: ObjectMeta, owners: Mapping[str, Owner], dependents: Iterable[ObjectMeta]
+) -> Cut | Delete | None:
     """Decides about an object that is not being deleted, by the state of its owners (by uid)."""
     if not owners:
         return None
@@ -106,7 +108,7 @@ class GarbageCollector:
                 self._queue.add((each, key_of(dependent)))
         if new is not None and (new.metadata.owner_references or new.metadata.deletion_timestamp is not None):
             self._queue.add((resource, key_of(new)))
-        for reference in _released(old, new):
+        for reference in _released_owners(old, new):
             self._add_owner(reference, obj.metadata.namespace)
 
     def _add_owner(self, reference: OwnerReference, namespace: str) -> None:
@@ -120,7 +122,7 @@ class GarbageCollector:
             item = await self._queue.get()
             await self._graph.until_ready()
             try:
-                await self._collect(*item)
+                await self._collect_object(*item)
                 self._queue.forget(item)
             except (KubeError, Unsettled) as error:
                 log.info("retrying", resource=str(item[0]), key=str(item[1]), error=str(error))
@@ -130,7 +132,7 @@ class GarbageCollector:
             finally:
                 self._queue.done(item)
 
-    async def _collect(self, resource: Resource, key: NamespacedName) -> None:
+    async def _collect_object(self, resource: Resource, key: NamespacedName) -> None:
         cache = self._graph.caches.get(resource)
         obj = cache.get(key) if cache is not None else None
         if obj is None:
@@ -138,11 +140,11 @@ class GarbageCollector:
         if obj.metadata.deletion_timestamp is not None:
             await self._finish_deletion(resource, obj)
             return
-        owners = {each.uid: await self._standing(each, resource, obj) for each in obj.metadata.owner_references}
+        owners = {each.uid: await self._owner_state(each, resource, obj) for each in obj.metadata.owner_references}
         below = (dependent.metadata for _, dependent in self._graph.dependents(obj, resource))
-        await self._carry_out(decide(obj.metadata, owners, below), resource, obj)
+        await self._carry_out(decide_collection(obj.metadata, owners, below), resource, obj)
 
-    async def _standing(self, reference: OwnerReference, of: Resource, obj: Object) -> Owner:
+    async def _owner_state(self, reference: OwnerReference, of: Resource, obj: Object) -> Owner:
         resource = self._graph.resource(reference.api_version, reference.kind)
         if resource is None:
             raise Unsettled(f"no kind {reference.kind} of {reference.api_version} is served")
@@ -150,12 +152,12 @@ class GarbageCollector:
         if resource.namespaced and not of.namespaced:
             raise ForeignOwner(f"it names {reference.kind} {reference.name}, which is in a namespace, as its owner")
         place = obj.metadata.namespace if resource.namespaced else ""
-        owner = await self._owner(resource, NamespacedName(place, reference.name), reference.uid)
+        owner = await self._find_owner(resource, NamespacedName(place, reference.name), reference.uid)
         if owner is None or owner.uid != reference.uid:
             return Owner.DANGLING
         return Owner.WAITING if is_in_foreground(owner) else Owner.SOLID
 
-    async def _owner(self, resource: Resource, key: NamespacedName, uid: str) -> ObjectMeta | None:
+    async def _find_owner(self, resource: Resource, key: NamespacedName, uid: str) -> ObjectMeta | None:
         """Returns the owner from the cache, or else from the server, since only that can prove its absence."""
         cached = self._graph.caches[resource].get(key)
         if cached is not None and cached.metadata.uid == uid:
@@ -169,39 +171,39 @@ class GarbageCollector:
     async def _carry_out(self, step: Cut | Delete | None, resource: Resource, obj: Object) -> None:
         match step:
             case Cut(uids):
-                await self._cut(resource, obj, uids)
+                await self._remove_owners(resource, obj, uids)
             case Delete(propagation, unblock):
                 if unblock:
-                    await self._unblock(resource, obj)
-                await self._delete(resource, obj, propagation, guarded=not unblock)
+                    await self._unblock_owners(resource, obj)
+                await self._delete_object(resource, obj, propagation, guarded=not unblock)
 
     async def _finish_deletion(self, resource: Resource, obj: Object) -> None:
         dependents = self._graph.dependents(obj, resource)
         if ORPHAN in obj.metadata.finalizers:
             for each, dependent in dependents:
-                await self._cut(each, dependent, frozenset({obj.metadata.uid}))
-            await self._without(resource, obj, ORPHAN)
+                await self._remove_owners(each, dependent, frozenset({obj.metadata.uid}))
+            await self._remove_finalizer(resource, obj, ORPHAN)
         elif FOREGROUND in obj.metadata.finalizers:
-            blocking = [(each, dependent) for each, dependent in dependents if _blocks(dependent, obj)]
+            blocking = [(each, dependent) for each, dependent in dependents if _blocks_deletion(dependent, obj)]
             for each, dependent in blocking:
                 if dependent.metadata.deletion_timestamp is None:
                     self._queue.add((each, key_of(dependent)))
             if not blocking:
-                await self._without(resource, obj, FOREGROUND)
+                await self._remove_finalizer(resource, obj, FOREGROUND)
 
-    async def _without(self, resource: Resource, obj: Object, finalizer: str) -> None:
+    async def _remove_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> None:
         finalizers = [each for each in obj.metadata.finalizers if each != finalizer]
-        await self._patch(resource, obj, {"finalizers": finalizers or None})
+        await self._patch_metadata(resource, obj, {"finalizers": finalizers or None})
 
-    async def _cut(self, resource: Resource, obj: Object, uids: frozenset[str]) -> None:
+    async def _remove_owners(self, resource: Resource, obj: Object, uids: frozenset[str]) -> None:
         kept = [codec.to_dict(each) for each in obj.metadata.owner_references if each.uid not in uids]
-        await self._patch(resource, obj, {"ownerReferences": kept or None})
+        await self._patch_metadata(resource, obj, {"ownerReferences": kept or None})
 
-    async def _unblock(self, resource: Resource, obj: Object) -> None:
+    async def _unblock_owners(self, resource: Resource, obj: Object) -> None:
         references = [{**codec.to_dict(each), "blockOwnerDeletion": False} for each in obj.metadata.owner_references]
-        await self._patch(resource, obj, {"ownerReferences": references})
+        await self._patch_metadata(resource, obj, {"ownerReferences": references})
 
-    async def _patch(self, resource: Resource, obj: Object, metadata: JSON) -> None:
+    async def _patch_metadata(self, resource: Resource, obj: Object, metadata: JSON) -> None:
         """Patches the object at the revision that was decided on; NotFound is ignored, since the object is gone."""
         guarded = {"metadata": {**metadata, "uid": obj.metadata.uid, "resourceVersion": obj.metadata.resource_version}}
         try:
@@ -209,7 +211,7 @@ class GarbageCollector:
         except NotFound:
             return
 
-    async def _delete(self, resource: Resource, obj: Object, propagation: Any, *, guarded: bool) -> None:
+    async def _delete_object(self, resource: Resource, obj: Object, propagation: Any, *, guarded: bool) -> None:
         """Deletes the object at the revision that was decided on. Raises Conflict if it has changed since."""
         metadata = obj.metadata
         version = metadata.resource_version if guarded else ""
@@ -223,7 +225,7 @@ class GarbageCollector:
             return
 
 
-def _released(old: Object | None, new: Object | None) -> list[OwnerReference]:
+def _released_owners(old: Object | None, new: Object | None) -> list[OwnerReference]:
     """Returns the references to owners that the object no longer has."""
     if old is None:
         return []
@@ -231,6 +233,6 @@ def _released(old: Object | None, new: Object | None) -> list[OwnerReference]:
     return [reference for reference in old.metadata.owner_references if reference not in now]
 
 
-def _blocks(dependent: Object, owner: Object) -> bool:
+def _blocks_deletion(dependent: Object, owner: Object) -> bool:
     reference = reference_to(dependent, owner.metadata.uid)
     return reference is not None and reference.block_owner_deletion

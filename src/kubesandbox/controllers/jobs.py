@@ -25,14 +25,14 @@ from kubesandbox.controllers.owned_pods import (
     JOBS,
     JSON,
     Expectations,
+    controlled_by,
     delete_pod,
     is_active,
     is_over,
     is_ready,
-    owned,
     pod_of,
     status_of,
-    warning,
+    warning_event,
 )
 
 # Waits before a failed pod is replaced: 10 s doubling to 10 min (pkg/controller/job `DefaultJobPodFailureBackOff`).
@@ -65,14 +65,14 @@ class Jobs:
         if job.metadata.deletion_timestamp is not None:
             return
         now = self._clock.now()
-        tally = Tally.of(owned(job, self._pods))
-        done = outcome(job, tally, now)
+        tally = Tally.of(controlled_by(job, self._pods))
+        done = final_condition(job, tally, now)
         refused = None
         if done is None:
             refused = yield from self._to_size(key, job, tally, now)
         else:
-            yield from _ended(job, tally, done, now)
-        now_status = status(job, tally, done, now)
+            yield from _clean_up_ended(job, tally, done, now)
+        now_status = job_status(job, tally, done, now)
         if now_status != status_of(job):
             yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
         if done is None and (remaining_s := deadline_left_s(job, now)) is not None:
@@ -83,7 +83,7 @@ class Jobs:
         if job.metadata.uid not in self._refused:
             self._refused.add(job.metadata.uid)
             words = f"Error creating: {refused.message}"
-            yield warning(job, JOBS, "FailedCreate", words, component="job-controller", now=now)
+            yield warning_event(job, JOBS, "FailedCreate", words, component="job-controller", now=now)
         # After the status: the time limit of a Job counts though none of its pods may be created.
         raise refused
 
@@ -91,7 +91,7 @@ class Jobs:
         self, key: NamespacedName, job: WholeJob, seen: Tally, now: datetime
     ) -> Generator[Call[Any] | Again | Attempt, None, KubeError | None]:
         """Yields the calls to the wanted number of pods; stops at the first that is refused and returns why."""
-        room = size(job, seen) - len(seen.active)
+        room = pods_to_run(job, seen) - len(seen.active)
         for pod in seen.active[: max(0, -room)]:
             yield delete_pod(pod)
         room -= self._asked.pending(key)
@@ -125,7 +125,7 @@ class Tally:
         )
 
 
-def size(job: WholeJob, seen: Tally) -> int:
+def pods_to_run(job: WholeJob, seen: Tally) -> int:
     """Returns the number of pods that should be active now."""
     spec = job.spec
     if spec.suspend:
@@ -163,25 +163,29 @@ def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
     return limit - (now - started).total_seconds() if started is not None else limit
 
 
-def outcome(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
+def final_condition(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
     """Returns the condition with which the Job ended; None while it goes on."""
     for type_, first in _DECIDED.items():
         reached = find(job.status.conditions, type_) or find(job.status.conditions, first)
         if reached is not None:
-            return _condition(type_, reached.reason, reached.message)
+            return _new_condition(type_, reached.reason, reached.message)
     if len(seen.failed) > job.spec.backoff_limit:
-        return _condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
+        return _new_condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     remaining_s = deadline_left_s(job, now)
     if remaining_s is not None and remaining_s <= 0:
-        return _condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
+        return _new_condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
     if job.spec.completions is None:
         enough = seen.succeeded > 0 and not seen.active
     else:
         enough = seen.succeeded >= job.spec.completions
-    return _condition("Complete", "CompletionsReached", "Reached expected number of succeeded pods") if enough else None
+    return (
+        _new_condition("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
+        if enough
+        else None
+    )
 
 
-def _ended(job: WholeJob, seen: Tally, done: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
+def _clean_up_ended(job: WholeJob, seen: Tally, done: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
     """Deletes the active pods of a finished Job, and the Job itself after its time to live."""
     yield from (delete_pod(pod) for pod in seen.active)
     ttl, finished_condition = job.spec.ttl_seconds_after_finished, find(job.status.conditions, done.type)
@@ -195,7 +199,7 @@ def _ended(job: WholeJob, seen: Tally, done: Condition, now: datetime) -> Iterat
     yield calls.delete(JOBS, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Foreground")
 
 
-def _condition(type_: str, reason: str, message: str, status: ConditionStatus = "True") -> Condition:
+def _new_condition(type_: str, reason: str, message: str, status: ConditionStatus = "True") -> Condition:
     return Condition(type=type_, status=status, reason=reason, message=message)
 
 
@@ -211,10 +215,10 @@ def _pod_template(job: WholeJob) -> JSON:
     return {**template, "metadata": {**metadata, "labels": labels}}
 
 
-def status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -> JSON:
+def job_status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -> JSON:
     """Returns the whole status in its JSON form."""
     conditions = job.status.conditions
-    for condition in (*_suspended(job), *_told(seen, done)):
+    for condition in (*_suspended_conditions(job), *_outcome_conditions(seen, done)):
         conditions = with_condition(conditions, condition, now=now)
     started = None if job.spec.suspend and not done else job.status.start_time or now
     complete = done is not None and done.type == "Complete" and not seen.running
@@ -230,18 +234,18 @@ def status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) ->
     }
 
 
-def _told(seen: Tally, done: Condition | None) -> tuple[Condition, ...]:
+def _outcome_conditions(seen: Tally, done: Condition | None) -> tuple[Condition, ...]:
     """Returns the condition that the outcome is certain, and the outcome itself once no pod runs any longer."""
     if done is None:
         return ()
-    certain = _condition(_DECIDED[done.type], done.reason, done.message)
+    certain = _new_condition(_DECIDED[done.type], done.reason, done.message)
     return (certain,) if seen.running else (certain, done)
 
 
-def _suspended(job: WholeJob) -> tuple[Condition, ...]:
+def _suspended_conditions(job: WholeJob) -> tuple[Condition, ...]:
     """Returns the condition Suspended, once the Job has been suspended."""
     if job.spec.suspend:
-        return (_condition("Suspended", "JobSuspended", "Job suspended"),)
+        return (_new_condition("Suspended", "JobSuspended", "Job suspended"),)
     if find(job.status.conditions, "Suspended") is not None:
-        return (_condition("Suspended", "JobResumed", "Job resumed", "False"),)
+        return (_new_condition("Suspended", "JobResumed", "Job resumed", "False"),)
     return ()

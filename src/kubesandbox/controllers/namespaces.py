@@ -61,7 +61,7 @@ class NamespaceController:
             name = await self._queue.get()
             await self._graph.until_ready()
             try:
-                await self._empty(name)
+                await self._empty_namespace(name)
                 self._queue.forget(name)
             except NotFound:
                 self._queue.forget(name)
@@ -71,7 +71,7 @@ class NamespaceController:
             finally:
                 self._queue.done(name)
 
-    async def _empty(self, name: str) -> None:
+    async def _empty_namespace(self, name: str) -> None:
         """Takes one step: deletes the known objects, looks for unknown ones, or removes the finalizer."""
         namespace = await self._client.send(calls.get_raw(NAMESPACES, name))
         finalizers = namespace.get("spec", {}).get("finalizers") or []
@@ -79,9 +79,9 @@ class NamespaceController:
             return
         remaining = self._graph.inside(name)
         for resource, obj in remaining:
-            await self._delete(resource, obj)
-        remaining = remaining or await self._listed(name)
-        await self._tell(namespace, remaining)
+            await self._delete_object(resource, obj)
+        remaining = remaining or await self._delete_unwatched(name)
+        await self._report_conditions(namespace, remaining)
         if remaining:
             # Each deletion queues it again; the timer is for objects that were listed and are not in the watches yet.
             self._queue.add_after(name, _AGAIN_S)
@@ -90,7 +90,7 @@ class NamespaceController:
         namespace["spec"] = {"finalizers": [each for each in finalizers if each != FINALIZER]}
         await self._client.send(calls.replace(NAMESPACES, namespace, subresource="finalize"))
 
-    async def _delete(self, resource: Resource, obj: Object) -> None:
+    async def _delete_object(self, resource: Resource, obj: Object) -> None:
         if obj.metadata.deletion_timestamp is not None:
             return
         metadata = obj.metadata
@@ -100,21 +100,21 @@ class NamespaceController:
         except (NotFound, Conflict):
             return
 
-    async def _listed(self, name: str) -> list[tuple[Resource, Object]]:
+    async def _delete_unwatched(self, name: str) -> list[tuple[Resource, Object]]:
         """Deletes and returns the objects that the server lists in the namespace and the watches have not shown yet."""
         remaining: list[tuple[Resource, Object]] = []
         for resource in [EVENTS, *(each for each in self._graph.caches if each.namespaced)]:
             items, _ = await self._client.list_all(Object, name, resource=resource)
             for obj in items:
-                await self._delete(resource, obj)
+                await self._delete_object(resource, obj)
             # Events have neither finalizers nor a grace period, so they are gone now.
             remaining += [(resource, obj) for obj in items if resource != EVENTS]
         return remaining
 
-    async def _tell(self, namespace: JSON, left: Iterable[tuple[Resource, Object]]) -> None:
+    async def _report_conditions(self, namespace: JSON, left: Iterable[tuple[Resource, Object]]) -> None:
         before = codec.convert(tuple[Condition, ...], (namespace.get("status") or {}).get("conditions") or [])
         after = before
-        for condition in conditions(left):
+        for condition in deletion_conditions(left):
             after = with_condition(after, condition, now=self._clock.now())
         if after != before:
             name = namespace["metadata"]["name"]
@@ -122,7 +122,7 @@ class NamespaceController:
             await self._client.send(calls.merge_patch(NAMESPACES, name, patch, subresource="status"))
 
 
-def conditions(left: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:
+def deletion_conditions(left: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:
     """Returns the conditions of a namespace that is being deleted (pkg/controller/namespace/deletion)."""
     content = list(left)
     resources = Counter(f"{resource.plural}.{resource.group}" for resource, _ in content)

@@ -30,7 +30,7 @@ EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
 _PATIENCE_S = 30.0
 
 
-def owned(owner: Object, cache: Cache[Any]) -> list[Any]:
+def controlled_by(owner: Object, cache: Cache[Any]) -> list[Any]:
     """Returns the objects that `owner` controls, sorted by name."""
     controlled = [
         obj
@@ -108,7 +108,7 @@ def delete_pod(pod: WholePod) -> Call[Any]:
     return calls.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
 
 
-def warning(
+def warning_event(
     about: Object, resource: Resource, reason: str, message: str, *, component: str, now: datetime
 ) -> Call[Any]:
     """Returns the call that creates a Warning Event about an object."""
@@ -149,23 +149,23 @@ class Expectations:
         Returns None if none is refused, and if the namespace is being deleted: the owner goes with it.
         """
         for _ in range(count):
-            attempt = Attempt(self._create(owner, pod))
+            attempt = Attempt(self._create_pod(owner, pod))
             yield attempt
             if attempt.refused is not None:
                 return None if _ends_anyway(attempt.refused) else attempt.refused
         return None
 
-    def _create(self, owner: NamespacedName, pod: JSON) -> Call[Any]:
+    def _create_pod(self, owner: NamespacedName, pod: JSON) -> Call[Any]:
         """Returns the call that creates `pod` and records its name."""
         call = calls.create(PODS, pod)
 
-        def decode(body: bytes) -> Any:
+        def decode_created(body: bytes) -> Any:
             created = call.decode(body)
             key = NamespacedName(created["metadata"]["namespace"], created["metadata"]["name"])
             self._names.setdefault(owner, {})[key] = self._clock.monotonic()
             return created
 
-        return Call(call.request, decode)
+        return Call(call.request, decode_created)
 
     def pending(self, owner: NamespacedName) -> int:
         """Returns the number of created pods that are not in the cache yet."""

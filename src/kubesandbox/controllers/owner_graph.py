@@ -44,7 +44,7 @@ class Graph:
 
     async def discover(self) -> None:
         """Starts watching kinds that are served since the last call, and stops watching those no longer served."""
-        served = await discovered(self._client)
+        served = await discover_kinds(self._client)
         for resource in self.caches.keys() - set(served):
             self._tasks.pop(resource).cancel()
             gone = self.caches.pop(resource)
@@ -53,17 +53,17 @@ class Graph:
                 gone.replace((), "")
         for resource in served:
             if resource not in self.caches:
-                self._follow(resource)
+                self._watch_kind(resource)
         self._discovered.set()
 
-    def _follow(self, resource: Resource) -> None:
-        cache: Cache[Object] = Cache(Object, owner=_owners, namespace=lambda obj: [obj.metadata.namespace])
+    def _watch_kind(self, resource: Resource) -> None:
+        cache: Cache[Object] = Cache(Object, owner=_owner_uids, namespace=lambda obj: [obj.metadata.namespace])
         self.caches[resource] = cache
-        cache.add_listener(lambda _change, old, new: self._tell(resource, old, new))
+        cache.add_listener(lambda _change, old, new: self._notify_listeners(resource, old, new))
         reflector = Reflector(self._client, Object, cache, clock=self._clock, resource=resource)
         self._tasks[resource] = asyncio.create_task(reflector.run())
 
-    def _tell(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+    def _notify_listeners(self, resource: Resource, old: Object | None, new: Object | None) -> None:
         for listener in self._listeners:
             listener(resource, old, new)
 
@@ -108,7 +108,7 @@ class Graph:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _owners(obj: Object) -> list[str]:
+def _owner_uids(obj: Object) -> list[str]:
     return [reference.uid for reference in obj.metadata.owner_references]
 
 
@@ -117,11 +117,11 @@ def reference_to(obj: Object, uid: str) -> OwnerReference | None:
     return next((reference for reference in obj.metadata.owner_references if reference.uid == uid), None)
 
 
-async def discovered(client: Client) -> list[Resource]:
+async def discover_kinds(client: Client) -> list[Resource]:
     """Returns every kind that can be listed, watched and deleted, each in one version, preferably the preferred."""
     paths = ["/api/v1"]
-    groups = await _get(client, "/apis")
-    paths += [path for group in groups.get("groups", ()) for path in _versions(group)]
+    groups = await _get_json(client, "/apis")
+    paths += [path for group in groups.get("groups", ()) for path in _version_paths(group)]
     resources: dict[tuple[str, str], Resource] = {}
     for body in await asyncio.gather(*(_list_of(client, path) for path in paths)):
         group, _, version = body.get("groupVersion", "").rpartition("/")
@@ -134,7 +134,7 @@ async def discovered(client: Client) -> list[Resource]:
     return list(resources.values())
 
 
-def _versions(group: dict[str, Any]) -> list[str]:
+def _version_paths(group: dict[str, Any]) -> list[str]:
     """Returns the paths of a group's versions, the preferred one first."""
     preferred = group["preferredVersion"]["groupVersion"]
     return [
@@ -144,12 +144,12 @@ def _versions(group: dict[str, Any]) -> list[str]:
 
 async def _list_of(client: Client, path: str) -> JSON:
     try:
-        return await _get(client, path)
+        return await _get_json(client, path)
     except NotFound:
         return {}
 
 
-async def _get(client: Client, path: str) -> JSON:
+async def _get_json(client: Client, path: str) -> JSON:
     data: bytes = await client.send(calls.get_path(path))
     body: JSON = orjson.loads(data)
     return body

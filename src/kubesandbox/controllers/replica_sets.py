@@ -20,14 +20,14 @@ from kubesandbox.controllers.owned_pods import (
     JSON,
     REPLICA_SETS,
     Expectations,
+    controlled_by,
     delete_pod,
     is_active,
     is_ready,
-    owned,
     pod_of,
     ready_since,
     status_of,
-    warning,
+    warning_event,
 )
 
 REPLICA_FAILURE, FAILED_CREATE = "ReplicaFailure", "FailedCreate"
@@ -50,17 +50,19 @@ class ReplicaSets:
         if replica_set is None:
             self._asked.forget(key)
             return
-        active = [pod for pod in owned(replica_set, self._pods) if is_active(pod)]
+        active = [pod for pod in controlled_by(replica_set, self._pods) if is_active(pod)]
         refused = None
         if replica_set.metadata.deletion_timestamp is None:
             refused = yield from self._to_size(key, replica_set, active)
         now = self._clock.now()
-        status = _status(replica_set, active, now) | {
-            "conditions": codec.to_dict(_conditions(replica_set, refused, now))
+        status = _replica_set_status(replica_set, active, now) | {
+            "conditions": codec.to_dict(_updated_conditions(replica_set, refused, now))
         }
-        if refused is not None and _failure(replica_set) is None:
+        if refused is not None and _failure_condition(replica_set) is None:
             words = f"Error creating: {refused.message}"
-            yield warning(replica_set, REPLICA_SETS, FAILED_CREATE, words, component="replicaset-controller", now=now)
+            yield warning_event(
+                replica_set, REPLICA_SETS, FAILED_CREATE, words, component="replicaset-controller", now=now
+            )
         if status != status_of(replica_set):
             yield calls.merge_patch(REPLICA_SETS, key.name, {"status": status}, key.namespace, subresource="status")
         if refused is not None:
@@ -76,21 +78,21 @@ class ReplicaSets:
         missing = found.spec.replicas - len(active) - self._asked.pending(key)
         if missing > 0:
             return (yield from self._asked.create_all(key, pod_of(found, REPLICA_SETS, found.spec.template), missing))
-        for pod in sorted(active, key=worth)[: max(0, -missing)]:
+        for pod in sorted(active, key=deletion_rank)[: max(0, -missing)]:
             yield delete_pod(pod)
         return None
 
 
-def _failure(found: WholeReplicaSet) -> Condition | None:
+def _failure_condition(found: WholeReplicaSet) -> Condition | None:
     return find(found.status.conditions, REPLICA_FAILURE)
 
 
-def _conditions(found: WholeReplicaSet, refused: KubeError | None, now: datetime) -> list[Condition]:
+def _updated_conditions(found: WholeReplicaSet, refused: KubeError | None, now: datetime) -> list[Condition]:
     """Returns the conditions, with ReplicaFailure and its first message until a pod is created.
 
     The rule is that of pkg/controller/replicaset.
     """
-    failure = _failure(found)
+    failure = _failure_condition(found)
     others = [each for each in found.status.conditions if each is not failure]
     if refused is None:
         return others
@@ -98,7 +100,7 @@ def _conditions(found: WholeReplicaSet, refused: KubeError | None, now: datetime
     return [*others, failure or new]
 
 
-def worth(pod: WholePod) -> tuple[Any, ...]:
+def deletion_rank(pod: WholePod) -> tuple[Any, ...]:
     """Returns the sort key of pods to delete: the lowest goes first (pkg/controller `ActivePodsWithRanks`)."""
     never = datetime(1970, 1, 1, tzinfo=UTC)
     restarts = max(
@@ -108,7 +110,7 @@ def worth(pod: WholePod) -> tuple[Any, ...]:
         bool(pod.spec.get("nodeName")),
         _BY_PHASE.get(pod.status.get("phase") or "Pending", 0),
         is_ready(pod),
-        _cost(pod),
+        _deletion_cost(pod),
         # Pods that are ready the longest, restarted the least and are the oldest stay.
         -(ready_since(pod) or never).timestamp(),
         -restarts,
@@ -117,7 +119,7 @@ def worth(pod: WholePod) -> tuple[Any, ...]:
     )
 
 
-def _cost(pod: WholePod) -> int:
+def _deletion_cost(pod: WholePod) -> int:
     try:
         return int(pod.metadata.annotations.get(_DELETION_COST, "0"))
     except ValueError:
@@ -132,7 +134,7 @@ def unavailable_for_s(pod: WholePod, min_ready_s: int, now: datetime) -> float:
     return max(0.0, min_ready_s - (now - since).total_seconds())
 
 
-def _status(found: WholeReplicaSet, active: Sequence[WholePod], now: datetime) -> JSON:
+def _replica_set_status(found: WholeReplicaSet, active: Sequence[WholePod], now: datetime) -> JSON:
     wanted = found.spec.template.get("metadata", {}).get("labels") or {}
     ready = [pod for pod in active if is_ready(pod)]
     minimum = found.spec.min_ready_seconds

@@ -43,7 +43,7 @@ class Quotas:
             return
         hard = quota["spec"].get("hard") or {}
         objects: list[tuple[str, JSON]] = []
-        for resource in self._counted(hard):
+        for resource in self._counted_kinds(hard):
             listed = Read(calls.list_raw(resource, key.namespace, limit=0))
             yield listed
             objects += [(resource.name, each) for each in listed.answer.items]
@@ -55,13 +55,13 @@ class Quotas:
             yield calls.json_patch(QUOTAS, key.name, [revision, whole], key.namespace, subresource="status")
         yield Again(_RESYNC_S)
 
-    def _counted(self, hard: JSON) -> list[Resource]:
+    def _counted_kinds(self, hard: JSON) -> list[Resource]:
         """Returns the kinds that a quota counts; one that is not served has no objects."""
         kinds = counted_kinds(hard)
         return [resource for resource in self._graph.caches if resource.namespaced and resource.name in kinds]
 
 
-def watch(loop: Loop, graph: Graph) -> None:
+def watch_quotas(loop: Loop, graph: Graph) -> None:
     """Queues quotas that change, and those of a namespace where something comes, goes, or changes what it uses."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:

@@ -24,20 +24,20 @@ _COMPLETE, _TIMED_OUT, _PAUSED = "NewReplicaSetAvailable", "ProgressDeadlineExce
 _NOT_CREATED = "ReplicaSetCreateError"
 
 
-def surge(spec: WholeDeploymentSpec) -> int:
+def allowed_surge(spec: WholeDeploymentSpec) -> int:
     """Returns how many pods above the desired number are allowed; a percentage is rounded up."""
-    return _share(spec.strategy.rolling_update.max_surge, spec.replicas, up=True)
+    return _scale_share(spec.strategy.rolling_update.max_surge, spec.replicas, up=True)
 
 
-def unavailable(spec: WholeDeploymentSpec) -> int:
+def allowed_unavailable(spec: WholeDeploymentSpec) -> int:
     """Returns how many desired pods may be missing; a percentage is rounded down, to at least 1 without surge."""
     if spec.strategy.type == "Recreate" or not spec.replicas:
         return 0
-    most = _share(spec.strategy.rolling_update.max_unavailable, spec.replicas, up=False)
-    return min(max(most, 0 if surge(spec) else 1), spec.replicas)
+    most = _scale_share(spec.strategy.rolling_update.max_unavailable, spec.replicas, up=False)
+    return min(max(most, 0 if allowed_surge(spec) else 1), spec.replicas)
 
 
-def _share(value: int | str, total: int, *, up: bool) -> int:
+def _scale_share(value: int | str, total: int, *, up: bool) -> int:
     if isinstance(value, int):
         return value
     hundredths = int(value.rstrip("%")) * total
@@ -48,13 +48,13 @@ def new_size(spec: WholeDeploymentSpec, new: int, old: int) -> int:
     """Returns the next size of the new set; `new` and `old` are the present sizes of the new set and of all others."""
     if spec.strategy.type == "Recreate" or new > spec.replicas:
         return spec.replicas
-    room = spec.replicas + surge(spec) - new - old
+    room = spec.replicas + allowed_surge(spec) - new - old
     return new + max(0, min(room, spec.replicas - new))
 
 
 def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[WholeReplicaSet]) -> dict[str, int]:
     """Returns the next sizes of old sets by name: unavailable pods are removed first, then the spare available ones."""
-    least = spec.replicas - unavailable(spec)
+    least = spec.replicas - allowed_unavailable(spec)
     missing = new.spec.replicas - new.status.available_replicas
     room = new.spec.replicas + sum(each.spec.replicas for each in old) - least - missing
     if room <= 0:
@@ -104,7 +104,7 @@ def is_complete(deployment: WholeDeployment, counts: Counts) -> bool:
     return counts.updated == counts.replicas == counts.available == wanted
 
 
-def status(
+def deployment_status(
     deployment: WholeDeployment,
     new: WholeReplicaSet | None,
     sets: Sequence[WholeReplicaSet],
@@ -115,10 +115,10 @@ def status(
     """Returns the whole status in its JSON form; `refused` is the error if the new set could not be created."""
     counts = Counts.of(new, sets)
     conditions = deployment.status.conditions
-    progress = _not_created(deployment, refused) if refused else _progressing(deployment, new, counts, now)
-    for condition in (_available(deployment, counts), progress):
+    progress = _not_created(deployment, refused) if refused else _progressing_condition(deployment, new, counts, now)
+    for condition in (_available_condition(deployment, counts), progress):
         if condition is not None:
-            conditions = _with(conditions, condition, now)
+            conditions = _with_condition(conditions, condition, now)
     if not deployment.spec.paused:
         conditions = _with_failure(conditions, replica_failure(new, sets))
     return {
@@ -152,7 +152,7 @@ def replica_failure(new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]
 def deadline_left_s(deployment: WholeDeployment, now: datetime) -> float | None:
     """Returns the seconds until the progress deadline; None if the roll-out is complete, failed or without one."""
     progressing, deadline = (
-        _find(deployment.status.conditions, "Progressing"),
+        _find_condition(deployment.status.conditions, "Progressing"),
         deployment.spec.progress_deadline_seconds,
     )
     if (
@@ -166,21 +166,21 @@ def deadline_left_s(deployment: WholeDeployment, now: datetime) -> float | None:
     return deadline - (now - since).total_seconds()
 
 
-def _available(deployment: WholeDeployment, counts: Counts) -> DeploymentCondition:
-    if counts.available >= deployment.spec.replicas - unavailable(deployment.spec):
+def _available_condition(deployment: WholeDeployment, counts: Counts) -> DeploymentCondition:
+    if counts.available >= deployment.spec.replicas - allowed_unavailable(deployment.spec):
         return DeploymentCondition(type="Available", status="True", reason="MinimumReplicasAvailable",
                                    message="Deployment has minimum availability.")  # fmt: skip
     return DeploymentCondition(type="Available", status="False", reason="MinimumReplicasUnavailable",
                                message="Deployment does not have minimum availability.")  # fmt: skip
 
 
-def _progressing(
+def _progressing_condition(
     deployment: WholeDeployment, new: WholeReplicaSet | None, counts: Counts, now: datetime
 ) -> DeploymentCondition | None:
     """Returns the new Progressing condition, or None if it does not change."""
-    progressing = _find(deployment.status.conditions, "Progressing")
+    progressing = _find_condition(deployment.status.conditions, "Progressing")
     if deployment.spec.paused or (progressing is not None and progressing.reason == _PAUSED):
-        return _paused(deployment, progressing)
+        return _paused_condition(deployment, progressing)
     if progressing is not None and progressing.reason == _COMPLETE and counts.replicas == counts.updated:
         return None
     name = f'ReplicaSet "{new.metadata.name}"' if new else f'Deployment "{deployment.metadata.name}"'
@@ -188,7 +188,7 @@ def _progressing(
         return DeploymentCondition(type="Progressing", status="True", reason=_COMPLETE,
                                    message=f"{name} has successfully progressed.", last_update_time=now)  # fmt: skip
     if progressing is None or progressing.reason in {_COMPLETE, _NOT_CREATED}:
-        return _begun(new, now)
+        return _begun_condition(new, now)
     if _has_progressed(deployment, counts):
         return DeploymentCondition(type="Progressing", status="True", reason="ReplicaSetUpdated",
                                    message=f"{name} is progressing.", last_update_time=now)  # fmt: skip
@@ -205,7 +205,7 @@ def _not_created(deployment: WholeDeployment, refused: str) -> DeploymentConditi
     return DeploymentCondition(type="Progressing", status="False", reason=_NOT_CREATED, message=refused)
 
 
-def _begun(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | None:
+def _begun_condition(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | None:
     """Returns the condition of a roll-out that has begun, or None before there is a new set."""
     if new is None:
         return None
@@ -214,7 +214,7 @@ def _begun(new: WholeReplicaSet | None, now: datetime) -> DeploymentCondition | 
                                message=message, last_update_time=now)  # fmt: skip
 
 
-def _paused(deployment: WholeDeployment, told: DeploymentCondition | None) -> DeploymentCondition | None:
+def _paused_condition(deployment: WholeDeployment, told: DeploymentCondition | None) -> DeploymentCondition | None:
     """Returns the condition of a paused or resumed Deployment, whose deadline is not running, or None if unchanged."""
     if told is not None and told.reason == _TIMED_OUT:
         return None
@@ -234,7 +234,7 @@ def _has_progressed(deployment: WholeDeployment, counts: Counts) -> bool:
     )
 
 
-def _find(conditions: Iterable[DeploymentCondition], type_: str) -> DeploymentCondition | None:
+def _find_condition(conditions: Iterable[DeploymentCondition], type_: str) -> DeploymentCondition | None:
     return next((each for each in conditions if each.type == type_), None)
 
 
@@ -242,7 +242,7 @@ def _with_failure(
     conditions: tuple[DeploymentCondition, ...], failure: DeploymentCondition | None
 ) -> tuple[DeploymentCondition, ...]:
     """Returns the conditions with the sets' failure, kept if its status and reason are the same, or without one."""
-    current = _find(conditions, "ReplicaFailure")
+    current = _find_condition(conditions, "ReplicaFailure")
     if (
         current is not None
         and failure is not None
@@ -253,11 +253,11 @@ def _with_failure(
     return others if failure is None else (*others, failure)
 
 
-def _with(
+def _with_condition(
     conditions: tuple[DeploymentCondition, ...], new: DeploymentCondition, now: datetime
 ) -> tuple[DeploymentCondition, ...]:
     """Returns the conditions with `new` in place of the one of its type, with updated times."""
-    old = _find(conditions, new.type)
+    old = _find_condition(conditions, new.type)
     if old is None:
         return (*conditions, replace(new, last_update_time=now, last_transition_time=now))
     same = (old.status, old.reason, old.message) == (new.status, new.reason, new.message)

@@ -19,7 +19,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubesandbox.apiserver.objects.restoring import IMPORTED
-from kubesandbox.controllers.owned_pods import JSON, PODS, is_active, warning
+from kubesandbox.controllers.owned_pods import JSON, PODS, is_active, warning_event
 
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -42,9 +42,9 @@ class Scheduler:
         nodes = [*self._nodes.all(), *self._own_nodes]
         fitting = [node for node in nodes if not why_not(pod, node)]
         if not fitting:
-            yield from _unschedulable(pod, explanation(pod, nodes), self._clock.now())
+            yield from _report_unschedulable(pod, why_no_node_fits(pod, nodes), self._clock.now())
             return
-        name = _emptiest(fitting, self._pods.all())
+        name = _emptiest_node(fitting, self._pods.all())
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -54,7 +54,7 @@ class Scheduler:
         yield calls.create(PODS, binding, name=key.name, subresource="binding")
 
 
-def _emptiest(nodes: Iterable[WholeNode], pods: Iterable[WholePod]) -> str:
+def _emptiest_node(nodes: Iterable[WholeNode], pods: Iterable[WholePod]) -> str:
     load = {node.metadata.name: 0 for node in nodes}
     for pod in pods:
         if pod.spec.get("nodeName") in load:
@@ -63,7 +63,7 @@ def _emptiest(nodes: Iterable[WholeNode], pods: Iterable[WholePod]) -> str:
     return min(load, key=lambda node: (load[node], node))
 
 
-def explanation(pod: WholePod, nodes: Sequence[WholeNode]) -> str:
+def why_no_node_fits(pod: WholePod, nodes: Sequence[WholeNode]) -> str:
     """Returns why no node fits, counted by reason."""
     if not nodes:
         return "no nodes available to schedule pods"
@@ -75,24 +75,24 @@ def explanation(pod: WholePod, nodes: Sequence[WholeNode]) -> str:
 def why_not(pod: WholePod, node: WholeNode) -> str:
     """Returns why the pod may not run on the node, or ""."""
     tolerations = pod.spec.get("tolerations") or ()
-    if node.spec.get("unschedulable") and not _tolerated(_CORDON, tolerations):
+    if node.spec.get("unschedulable") and not _is_tolerated(_CORDON, tolerations):
         return "were unschedulable"
     for taint in node.spec.get("taints") or ():
         # PreferNoSchedule is only a preference.
-        if taint.get("effect") != "PreferNoSchedule" and not _tolerated(taint, tolerations):
+        if taint.get("effect") != "PreferNoSchedule" and not _is_tolerated(taint, tolerations):
             return f"had untolerated taint {{{taint.get('key')}: {taint.get('value') or ''}}}"
     labels = node.metadata.labels
     selected = all(labels.get(key) == value for key, value in (pod.spec.get("nodeSelector") or {}).items())
-    return "" if selected and _affine(pod, node) else "didn't match Pod's node affinity/selector"
+    return "" if selected and _matches_affinity(pod, node) else "didn't match Pod's node affinity/selector"
 
 
-def _affine(pod: WholePod, node: WholeNode) -> bool:
+def _matches_affinity(pod: WholePod, node: WholeNode) -> bool:
     affinity = (pod.spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return not required or any(_matches(term, node) for term in required.get("nodeSelectorTerms") or ())
+    return not required or any(_matches_term(term, node) for term in required.get("nodeSelectorTerms") or ())
 
 
-def _matches(term: JSON, node: WholeNode) -> bool:
+def _matches_term(term: JSON, node: WholeNode) -> bool:
     """Returns whether a node matches a term; a term without requirements matches no node."""
     fields = {"metadata.name": node.metadata.name}
     parts = [(term.get("matchExpressions"), node.metadata.labels), (term.get("matchFields"), fields)]
@@ -100,7 +100,7 @@ def _matches(term: JSON, node: WholeNode) -> bool:
     return bool(selectors) and all(selector.matches(values) for selector, values in selectors)
 
 
-def _tolerated(taint: JSON, tolerations: Iterable[JSON]) -> bool:
+def _is_tolerated(taint: JSON, tolerations: Iterable[JSON]) -> bool:
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
@@ -114,7 +114,7 @@ def _tolerates(toleration: JSON, taint: JSON) -> bool:
     return bool(same and toleration.get("key") == taint.get("key"))
 
 
-def _unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[Any]]:
+def _report_unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[Any]]:
     """Yields the condition and the Event of an unschedulable pod, once and again when the message changes."""
     conditions: list[JSON] = pod.status.get("conditions") or []
     others = [each for each in conditions if each.get("type") != "PodScheduled"]
@@ -133,4 +133,4 @@ def _unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[
     metadata = pod.metadata
     status = {"status": {"conditions": [*others, condition]}}
     yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
-    yield warning(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)
+    yield warning_event(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)

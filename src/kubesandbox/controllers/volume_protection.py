@@ -36,7 +36,7 @@ class VolumeProtection:
         resource = CLAIMS if key.namespace else VOLUMES
         cache = self._graph.caches.get(resource)
         obj = cache.get(key) if cache is not None else None
-        if obj is None or not _waits(resource, obj):
+        if obj is None or not _awaits_release(resource, obj):
             return
         if resource == CLAIMS:
             read = Read(calls.list_raw(PODS, key.namespace, limit=0))
@@ -55,22 +55,22 @@ class VolumeProtection:
         yield calls.merge_patch(resource, key.name, {"metadata": metadata}, key.namespace)
 
 
-def watch(loop: Loop, graph: Graph) -> None:
+def watch_volumes(loop: Loop, graph: Graph) -> None:
     """Queues claims and volumes that are deleted, and the claims of a namespace in which a pod ends."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
-        if resource in FINALIZERS and new is not None and _waits(resource, new):
+        if resource in FINALIZERS and new is not None and _awaits_release(resource, new):
             loop.queue.add(key_of(new))
         elif resource == PODS and old is not None:
             cache = graph.caches.get(CLAIMS)
             for claim in cache.by_index("namespace", old.metadata.namespace) if cache is not None else ():
-                if _waits(CLAIMS, claim):
+                if _awaits_release(CLAIMS, claim):
                     loop.queue.add(key_of(claim))
 
     graph.listen(on_change)
 
 
-def _waits(resource: Resource, obj: Object) -> bool:
+def _awaits_release(resource: Resource, obj: Object) -> bool:
     return obj.metadata.deletion_timestamp is not None and FINALIZERS[resource] in obj.metadata.finalizers
 
 

@@ -21,7 +21,7 @@ from kubesandbox.node.reporter import EventType, Reporter
 from kubesandbox.node.runner_interface import Launch
 from kubesandbox.node.supplies import StartError, Supplies
 from kubesandbox.node.unpacked_images import LocalImage, PullError
-from kubesandbox.tasks import beside, first
+from kubesandbox.tasks import run_beside, wait_for_first
 
 
 class ContainerWorker:
@@ -149,8 +149,8 @@ class ContainerWorker:
     async def _until_exit(self, container: RunningContainer, prober: Prober) -> Exit:
         waiter = asyncio.create_task(container.wait())
         try:
-            async with beside(prober.keep_ready(), prober.keep_alive()):
-                await first(self._stopping.wait(), prober.failed.wait(), task=waiter)
+            async with run_beside(prober.keep_ready(), prober.keep_alive()):
+                await wait_for_first(self._stopping.wait(), prober.failed.wait(), task=waiter)
             if not waiter.done():
                 await self._stop(container, waiter)
             return await waiter
@@ -169,7 +169,7 @@ class ContainerWorker:
 
     async def _pause(self, seconds: float) -> bool:
         """Waits, but no longer than until the pod is stopped; returns whether it is still wanted."""
-        await first(self._clock.sleep(seconds), self._stopping.wait())
+        await wait_for_first(self._clock.sleep(seconds), self._stopping.wait())
         return not self._stopping.is_set()
 
 

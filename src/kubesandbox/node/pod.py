@@ -23,7 +23,7 @@ from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.podstatus import Verdict
 from kubesandbox.node.reporter import PODS, Reporter
 from kubesandbox.node.supplies import Supplies
-from kubesandbox.tasks import beside, first
+from kubesandbox.tasks import run_beside, wait_for_first
 
 _DEADLINE = Verdict("DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
 _AGAIN_S = 0.5
@@ -77,7 +77,9 @@ class PodWorker:
                 await asyncio.to_thread(self._supplies.clear)
 
     async def _run(self) -> None:
-        async with beside(self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._deadline()):
+        async with run_beside(
+            self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._deadline()
+        ):
             if await self._prepared() and await self._initialized():
                 await self._run_containers()
             await self._reporter.publish()
@@ -122,7 +124,7 @@ class PodWorker:
             if problem != reported:
                 self._reporter.event("Warning", "FailedMount", problem, None)
             reported = problem
-            await first(self._clock.sleep(delay), self._stopping.wait())
+            await wait_for_first(self._clock.sleep(delay), self._stopping.wait())
         return not self._stopping.is_set()
 
     async def _problem(self) -> str:

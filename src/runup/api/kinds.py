@@ -5,7 +5,7 @@ Code that reads the whole table imports it from here, so that it has these rows 
 
 from kubekit.api.scheme import RESOURCES as RESOURCES
 from kubekit.api.scheme import Resource
-from kubekit.api.scheme import resources_by_type as types
+from kubekit.api.scheme import resources_by_type as resources_by_type
 
 
 def _config(kind: str, plural: str) -> Resource:

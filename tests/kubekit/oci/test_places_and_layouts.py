@@ -15,7 +15,7 @@ from tests.kubekit.oci.registries import release, sandbox_registry, writing
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse, OciError
-from kubekit.oci.image_locations import LayoutPlace, destination_of, files_in, files_of, place_of, copy_image
+from kubekit.oci.image_locations import LayoutPlace, copy_image, destination_of, files_in, files_of, place_of
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, sha256

@@ -159,7 +159,7 @@ async def ours(data: Path, *, node: bool) -> AsyncIterator[Cluster]:
         watched = assembly.Watched()
         if node:
             await _add_node(stack, client, watched, data)
-        tasks = assembly.start(stack, client, watched, SystemClock())
+        tasks = assembly.start_controllers(stack, client, watched, SystemClock())
         yield Cluster(client)
         await _end(tasks)
 
@@ -176,7 +176,7 @@ async def theirs(plane: ControlPlane, *, node: bool) -> AsyncIterator[Cluster]:
         if node:
             watched = assembly.Watched()
             await _add_node(stack, client, watched, plane.data)
-            tasks = assembly.scheduling(client, watched, SystemClock())
+            tasks = assembly.start_scheduler(client, watched, SystemClock())
         yield cluster
         await _end(tasks)
         await cluster.clear()

@@ -11,7 +11,7 @@ from tests.kubesandbox.controllers.conftest import CLASSES, CONFIG_MAPS, NAMESPA
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubesandbox.controllers.garbage import FOREGROUND, Cut, Delete, Owner, decide
+from kubesandbox.controllers.garbage import FOREGROUND, Cut, Delete, Owner, decide_collection
 
 JSON = dict[str, Any]
 HOLD = "example.com/hold"
@@ -43,7 +43,7 @@ def test_decisions(
 ) -> None:
     """By attemptToDeleteItem."""
     standing = {str(number): owner for number, owner in enumerate(owners)}
-    assert decide(ObjectMeta(name="o", finalizers=finalizers), standing, dependents) == expected
+    assert decide_collection(ObjectMeta(name="o", finalizers=finalizers), standing, dependents) == expected
 
 
 async def family(cluster: Cluster, *, blocks: bool = True, hold: bool = False) -> JSON:

@@ -11,7 +11,7 @@ from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.errors import Forbidden
-from kubesandbox.controllers.namespaces import conditions
+from kubesandbox.controllers.namespaces import deletion_conditions
 
 JSON = dict[str, Any]
 EVENTS = Resource("", "v1", "Event", "events", namespaced=True)
@@ -89,9 +89,11 @@ def test_what_is_told_of_what_is_left() -> None:
     held = Object(metadata=ObjectMeta(name="a", finalizers=("x/y",)))
     free = Object(metadata=ObjectMeta(name="b"))
     deployments = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
-    messages = [each.message for each in conditions([(deployments, free), (CONFIG_MAPS, held), (CONFIG_MAPS, free)])]
+    messages = [
+        each.message for each in deletion_conditions([(deployments, free), (CONFIG_MAPS, held), (CONFIG_MAPS, free)])
+    ]
     assert messages[3:] == [
         "Some resources are remaining: configmaps. has 2 resource instances, deployments.apps has 1 resource instances",
         "Some content in the namespace has finalizers remaining: x/y in 1 resource instances",
     ]
-    assert [each.status for each in conditions([])] == ["False"] * 5
+    assert [each.status for each in deletion_conditions([])] == ["False"] * 5

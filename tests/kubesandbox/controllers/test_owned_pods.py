@@ -20,7 +20,7 @@ from kubekit.kube.request import Call, Request
 from kubesandbox.controllers import jobs
 from kubesandbox.controllers.controller_loop import Again, Attempt
 from kubesandbox.controllers.owned_pods import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
-from kubesandbox.controllers.replica_sets import ReplicaSets, unavailable_for_s, worth
+from kubesandbox.controllers.replica_sets import ReplicaSets, deletion_rank, unavailable_for_s
 
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
 HOLD = "example.com/hold"
@@ -272,7 +272,7 @@ def made(started_ago_s: int | None = None, **spec: Any) -> WholeJob:
 )
 def test_how_a_job_ends(found: WholeJob, phases: str, expected: str | None) -> None:
     """By success, by its back-off limit, or by its deadline."""
-    outcome = jobs.outcome(found, tally(phases), NOW)
+    outcome = jobs.final_condition(found, tally(phases), NOW)
     assert (outcome.reason if outcome else None) == expected
 
 
@@ -288,7 +288,7 @@ def test_how_a_job_ends(found: WholeJob, phases: str, expected: str | None) -> N
 )
 def test_how_many_pods_a_job_has(found: WholeJob, phases: str, expected: int) -> None:
     """At this moment."""
-    assert jobs.size(found, tally(phases)) == expected
+    assert jobs.pods_to_run(found, tally(phases)) == expected
 
 
 @pytest.mark.parametrize(
@@ -322,7 +322,7 @@ def test_which_pods_go_first() -> None:
         serving("not-ready", ready_ago_s=None), serving("no-node", node=""), pending,
     ]  # fmt: skip
     mixed = dear_to_cheap[::2] + dear_to_cheap[1::2]
-    assert sorted(mixed, key=worth, reverse=True) == dear_to_cheap
+    assert sorted(mixed, key=deletion_rank, reverse=True) == dear_to_cheap
 
 
 @pytest.mark.parametrize(("ready_ago_s", "expected"), [(5, 25), (30, 0), (None, 0)])
@@ -342,7 +342,7 @@ def test_an_outcome_is_told_twice(phases: str, told: list[str]) -> None:
     """When it is certain, and when all of it is over."""
     found = made(completions=1)
     seen = tally(phases)
-    status = jobs.status(found, seen, jobs.outcome(found, seen, NOW), NOW)
+    status = jobs.job_status(found, seen, jobs.final_condition(found, seen, NOW), NOW)
     assert [each["type"] for each in status["conditions"]] == told
     assert bool(status["completionTime"]) is (len(told) == 2)
 

@@ -16,7 +16,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.errors import NotFound
-from kubesandbox.cluster import end
+from kubesandbox.cluster import cancel_tasks
 from kubesandbox.controllers import assembly
 from kubesandbox.controllers.owner_graph import Graph
 
@@ -81,8 +81,8 @@ async def test_a_kind_that_comes_is_followed_without_a_pause(tmp_path: Path) -> 
     with api_server(tmp_path / "data") as path:
         async with contextlib.AsyncExitStack() as stack:
             client = await stack.enter_async_context(Client(load(str(path))))
-            tasks = assembly.start(stack, client, assembly.Watched(), ManualClock())
-            stack.push_async_callback(end, tasks)
+            tasks = assembly.start_controllers(stack, client, assembly.Watched(), ManualClock())
+            stack.push_async_callback(cancel_tasks, tasks)
             await followed(CRD.plural)
             await client.send(calls.create(CRD, DEFINITION))
             await followed(WIDGETS.plural)

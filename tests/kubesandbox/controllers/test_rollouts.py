@@ -58,7 +58,7 @@ def sized(name: str, wanted: int, available: int | None = None) -> WholeReplicaS
 def test_limits(replicas: int, max_surge: int | str, max_unavailable: int | str, more: int, less: int) -> None:
     """maxSurge is rounded up, maxUnavailable down."""
     found = spec(replicas, max_surge, max_unavailable)
-    assert (rollout.surge(found), rollout.unavailable(found)) == (more, less)
+    assert (rollout.allowed_surge(found), rollout.allowed_unavailable(found)) == (more, less)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,10 @@ def test_a_roll_out_keeps_its_limits_and_ends(
     """However many new pods become available at each step."""
     found = spec(replicas, max_surge, max_unavailable)
     new, old, up = 0, start, 0
-    most, least = max(start, replicas + rollout.surge(found)), min(start, replicas - rollout.unavailable(found))
+    most, least = (
+        max(start, replicas + rollout.allowed_surge(found)),
+        min(start, replicas - rollout.allowed_unavailable(found)),
+    )
     for step in range(200):
         size = rollout.new_size(found, new, old)
         if size == new:
@@ -178,7 +181,7 @@ def progress(reason: str, *, status: str = "True", ago_s: int = 0) -> JSON:
 def test_progress(before: JSON, available: int, expected: tuple[str, str, str]) -> None:
     """Every progress starts the deadline of 600 s anew."""
     new = sized("new", 2, available)
-    assert told(rollout.status(deployment(status=before), new, [new], NOW)) == expected
+    assert told(rollout.deployment_status(deployment(status=before), new, [new], NOW)) == expected
 
 
 @pytest.mark.parametrize(
@@ -199,21 +202,23 @@ def test_pauses(before: JSON, expected: tuple[str, str, str], *, paused: bool) -
     """They do not run against the deadline."""
     new = sized("new", 2, 0)
     found = deployment(spec={"paused": paused}, status=before)
-    assert told(rollout.status(found, new, [new], NOW)) == expected
+    assert told(rollout.deployment_status(found, new, [new], NOW)) == expected
 
 
 @pytest.mark.parametrize(("available", "expected"), [(3, "True"), (2, "False")])
 def test_available(available: int, expected: str) -> None:
     """Four wanted, one may be missing."""
     new = sized("new", 4, available)
-    assert told(rollout.status(deployment(spec={"replicas": 4}), new, [new], NOW), "Available")[0] == expected
+    assert (
+        told(rollout.deployment_status(deployment(spec={"replicas": 4}), new, [new], NOW), "Available")[0] == expected
+    )
 
 
 def test_a_second_look_changes_nothing() -> None:
     """A status decided again from itself stays, times included."""
     new = sized("new", 2, 1)
-    first = rollout.status(deployment(status=progress("NewReplicaSetCreated", ago_s=9)), new, [new], NOW)
-    later = rollout.status(deployment(status=first), new, [new], NOW + timedelta(seconds=30))
+    first = rollout.deployment_status(deployment(status=progress("NewReplicaSetCreated", ago_s=9)), new, [new], NOW)
+    later = rollout.deployment_status(deployment(status=first), new, [new], NOW + timedelta(seconds=30))
     assert later == first
 
 
@@ -244,26 +249,26 @@ def test_what_keeps_sets_from_their_pods(sets: list[WholeReplicaSet], before: JS
     said = {"type": "ReplicaFailure", "status": "True", "reason": before.get("reason", "FailedCreate")}
     status = {"conditions": [{**said, "message": before["words"]}]} if before else {}
     new = next(each for each in sets if each.metadata.name == "new")
-    found = rollout.status(deployment(status=status), new, sets, NOW)
+    found = rollout.deployment_status(deployment(status=status), new, sets, NOW)
     words = [each["message"] for each in found["conditions"] if each["type"] == "ReplicaFailure"]
     assert words == ([expected] if expected else [])
 
 
 def test_a_paused_deployment_keeps_what_it_said() -> None:
     """Nothing of its sets is looked at, as in Kubernetes."""
-    found = rollout.status(deployment(spec={"paused": True}), FULL, [FULL], NOW)
+    found = rollout.deployment_status(deployment(spec={"paused": True}), FULL, [FULL], NOW)
     assert "ReplicaFailure" not in {each["type"] for each in found["conditions"]}
 
 
 def test_a_set_that_may_not_be_made() -> None:
     """The roll-out says so, and begins once it may; without a deadline nothing is said."""
     refused = 'Failed to create new replica set "web-x": quota'
-    first = rollout.status(deployment(), None, [], NOW, refused=refused)
+    first = rollout.deployment_status(deployment(), None, [], NOW, refused=refused)
     assert told(first) == ("False", "ReplicaSetCreateError", refused)
-    then = rollout.status(deployment(status=first), NEW, [NEW], NOW)
+    then = rollout.deployment_status(deployment(status=first), NEW, [NEW], NOW)
     assert told(then) == ("True", "NewReplicaSetCreated", 'Created new replica set "new"')
     endless = deployment(spec={"progressDeadlineSeconds": rollout.NO_DEADLINE_S})
-    found = rollout.status(endless, None, [], NOW, refused=refused)
+    found = rollout.deployment_status(endless, None, [], NOW, refused=refused)
     assert [each["type"] for each in found["conditions"]] == ["Available"]
 
 

@@ -12,7 +12,7 @@ from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubekit.kube import calls
 from kubesandbox.controllers.assembly import NODES
 from kubesandbox.controllers.owned_pods import PODS
-from kubesandbox.controllers.scheduler import explanation, why_not
+from kubesandbox.controllers.scheduler import why_no_node_fits, why_not
 
 JSON = dict[str, Any]
 TAINT = {"key": "k", "value": "v", "effect": "NoSchedule"}
@@ -76,10 +76,10 @@ def test_where_a_pod_fits(spec: JSON, on: WholeNode, why: str) -> None:
 def test_what_is_told() -> None:
     """Every reason with its number of nodes."""
     nodes = [node("a", unschedulable=True), node("b", taints=[TAINT]), node("c"), node("d")]
-    found = explanation(pod(nodeSelector={"zone": "a"}), nodes)
+    found = why_no_node_fits(pod(nodeSelector={"zone": "a"}), nodes)
     expected = f"1 node(s) had untolerated taint {{k: v}}, 1 node(s) were unschedulable, 2 node(s) {OTHER}."
     assert found == f"0/4 nodes are available: {expected}"
-    assert explanation(pod(), []) == "no nodes available to schedule pods"
+    assert why_no_node_fits(pod(), []) == "no nodes available to schedule pods"
 
 
 async def test_a_pod_waits_until_a_node_fits(cluster_with_node: Cluster) -> None:

@@ -15,7 +15,7 @@ import msgspec
 
 from kubekit.api.meta_v1 import Object, Wire
 from kubekit.api.scheme import Resource
-from runup.api.kinds import types
+from runup.api.kinds import resources_by_type
 
 # Marks a field that was absent from the text, so that CEL's `has()` can say so.
 UNSET = msgspec.UNSET
@@ -66,7 +66,7 @@ class Lookup(Slim, msgspec.Struct, frozen=True):
 
 
 # Reversed, so that the first type of a resource wins: it is the slim one, the sandbox's keep whole objects.
-_KINDS = {resource: kind for kind, resource in reversed(types().items())}
+_KINDS = {resource: kind for kind, resource in reversed(resources_by_type().items())}
 
 
 def has_type(resource: Resource) -> bool:

@@ -17,7 +17,7 @@ import click
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
 from kubekit.oci.errors import BadImage
-from kubekit.oci.image_locations import LayoutPlace, copy_of, destination_of, files_in, place_of, copy_image
+from kubekit.oci.image_locations import LayoutPlace, copy_image, copy_of, destination_of, files_in, place_of
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.signatures import SigningKey

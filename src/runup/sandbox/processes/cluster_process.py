@@ -25,7 +25,7 @@ from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.kube.errors import KubeError
 from kubekit.lang.best_effort_stream import Lossy
-from kubesandbox.cluster import end, until_over
+from kubesandbox.cluster import cancel_tasks, until_over
 from kubesandbox.controllers import assembly
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.agent import NodeAgent
@@ -133,8 +133,8 @@ class Cluster:
         watched = assembly.Watched()
         stack.push_async_callback(NodeAgent(client, watched.pods, place, self._clock).close)
         own_nodes = (imports.own_node(),) if imported else ()
-        tasks = assembly.start(stack, client, watched, self._clock, own_nodes=own_nodes)
-        stack.push_async_callback(end, tasks)
+        tasks = assembly.start_controllers(stack, client, watched, self._clock, own_nodes=own_nodes)
+        stack.push_async_callback(cancel_tasks, tasks)
         return tasks
 
     def _place_for_pods(self, client: Client, wanted: Scenario, registry: str) -> Place:

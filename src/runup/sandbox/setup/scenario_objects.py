@@ -22,7 +22,7 @@ from kubekit.kube.errors import AlreadyExists, ApiError, NotFound
 from kubekit.lang.version import Version
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
-from kubesandbox.controllers.owner_graph import discovered
+from kubesandbox.controllers.owner_graph import discover_kinds
 from runup.api.config_v1 import CapabilitiesSpec
 from runup.dump.documents import JSON, identity
 from runup.dump.plurals import guess_plural
@@ -266,7 +266,7 @@ async def _await_served(client: Client, clock: Clock, wanted: set[tuple[str, str
     """
     deadline = clock.monotonic() + _SERVED_S
     while True:
-        resources = {(r.group, r.kind): r for r in await discovered(client)}
+        resources = {(r.group, r.kind): r for r in await discover_kinds(client)}
         if wanted <= resources.keys() and await _can_be_listed(client, [resources[kind] for kind in wanted]):
             return resources
         if clock.monotonic() > deadline:

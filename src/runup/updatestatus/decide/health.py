@@ -157,7 +157,8 @@ def _description(trouble: UnavailableReason) -> str:
     condition = _NODE_CONDITION.get(trouble.reason)
     if condition is None:
         return trouble.reason
-    return f"Node has a {condition} condition with Reason {quote_go(trouble.reason)} and message {quote_go(trouble.message)}"
+    reason, message = quote_go(trouble.reason), quote_go(trouble.message)
+    return f"Node has a {condition} condition with Reason {reason} and message {message}"
 
 
 def _paused_finding(pool: PoolState) -> Finding:

@@ -56,7 +56,7 @@ def recommend(
       runup upgrade recommend --dump must-gather.local.1   of a must-gather
     """
     if words:
-        from kubekit.lang.gotext import quoted
+        from kubekit.lang.gotext import quote_go
 
         raise UsageProblem(f"unknown command {quote_go(' '.join(words))}", ctx)
     if dump and mock_clusterversion:
