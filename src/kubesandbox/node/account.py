@@ -17,7 +17,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubesandbox.node import podspec
 from kubesandbox.node.place import Place
-from kubesandbox.node.pod_volumes import write
+from kubesandbox.node.pod_volumes import write_atomically
 
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 TOKEN_LIFE_S = 3600
@@ -41,10 +41,10 @@ class Account:
             return
         metadata = self._pod.metadata
         # Readable by the owner only.
-        write(self.folder / "token", (await self._token()).encode(), mode=0o600)
-        write(self.folder / "ca.crt", self._place.ca.read_bytes())
-        write(self.folder / "namespace", metadata.namespace.encode())
-        write(self.folder / "kubeconfig", self._kubeconfig(), mode=0o600)
+        write_atomically(self.folder / "token", (await self._request_token()).encode(), mode=0o600)
+        write_atomically(self.folder / "ca.crt", self._place.ca.read_bytes())
+        write_atomically(self.folder / "namespace", metadata.namespace.encode())
+        write_atomically(self.folder / "kubeconfig", self._kubeconfig_document(), mode=0o600)
 
     async def keep(self, clock: Clock) -> None:
         """Renews the token until cancelled; after a failure the old one stays until the next attempt."""
@@ -53,7 +53,7 @@ class Account:
             with suppress(KubeError, DecodeError, OSError):
                 await self.write()
 
-    async def _token(self) -> str:
+    async def _request_token(self) -> str:
         metadata = self._pod.metadata
         body = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -68,7 +68,7 @@ class Account:
         answer = await self._client.send(calls.create(SERVICE_ACCOUNTS, body, name=name, subresource="token"))
         return str(answer["status"]["token"])
 
-    def _kubeconfig(self) -> bytes:
+    def _kubeconfig_document(self) -> bytes:
         cluster = {"server": self._place.server, "certificate-authority": str(self.folder / "ca.crt")}
         context = {"cluster": "sandbox", "user": "pod", "namespace": self._pod.metadata.namespace}
         document = {

@@ -47,14 +47,14 @@ class NodeAgent:
 
     def _on_change(self, old: WholePod | None, new: WholePod | None) -> None:
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
-            self._gone(old)
+            self._end_processes(old)
         if new is None or not new.spec.get("nodeName"):
             return
         worker = self._workers.get(new.metadata.uid)
         if worker is not None:
             worker.update(new)
         elif self._is_ours(new):
-            self._start(new)
+            self._start_worker(new)
 
     def _is_ours(self, pod: WholePod) -> bool:
         """Returns whether a pod needs a worker: never imported ones; finished and restored ones only to be deleted."""
@@ -64,21 +64,21 @@ class NodeAgent:
             return pod.metadata.deletion_timestamp is not None
         return pod.metadata.deletion_timestamp is not None or not podstatus.is_over(pod)
 
-    def _start(self, pod: WholePod) -> None:
-        self._engage(pod)
-        task = asyncio.create_task(self._work(pod))
+    def _start_worker(self, pod: WholePod) -> None:
+        self._create_worker(pod)
+        task = asyncio.create_task(self._run_workers(pod))
         self._tasks[pod.metadata.uid] = task
-        task.add_done_callback(lambda _task: self._forget(pod.metadata.uid))
+        task.add_done_callback(lambda _task: self._forget_pod(pod.metadata.uid))
 
-    def _runs(self, pod: WholePod) -> bool:
+    def _runs_processes(self, pod: WholePod) -> bool:
         return any(self._place.images.is_release(container.image) for container in podspec.containers(pod))
 
-    def _engage(self, pod: WholePod) -> PodWorker:
-        worker = PodWorker(pod, self._client, self._place, self._clock, runs=self._runs(pod))
+    def _create_worker(self, pod: WholePod) -> PodWorker:
+        worker = PodWorker(pod, self._client, self._place, self._clock, runs=self._runs_processes(pod))
         self._workers[pod.metadata.uid] = worker
         return worker
 
-    async def _work(self, pod: WholePod) -> None:
+    async def _run_workers(self, pod: WholePod) -> None:
         """Runs workers one after the other until one returns, since a pod without one would stay Running for ever."""
         for delay in _WORKERS.delays():
             worker = self._workers[pod.metadata.uid]
@@ -89,16 +89,16 @@ class NodeAgent:
             else:
                 return
             await self._clock.sleep(delay)
-            self._engage(self._workers[pod.metadata.uid].with_status())
+            self._create_worker(self._workers[pod.metadata.uid].with_status())
 
-    def _gone(self, pod: WholePod) -> None:
+    def _end_processes(self, pod: WholePod) -> None:
         """Ends the processes of a pod whose object was deleted without waiting for the agent."""
         uid = pod.metadata.uid
         if uid in self._tasks:
             self._workers[uid].vanish()
             self._tasks[uid].cancel()
 
-    def _forget(self, uid: str) -> None:
+    def _forget_pod(self, uid: str) -> None:
         self._workers.pop(uid, None)
         self._tasks.pop(uid, None)
 

@@ -42,7 +42,7 @@ class Restarts:
         """Returns the seconds from its end to its restart; 0 after a run of more than twice the longest wait."""
         return 0.0 if ended_at - self.at > 2 * self.limits.longest_s else self.wait_s
 
-    def restarted(self, ended_at: float, now: float) -> Restarts:
+    def after_restart(self, ended_at: float, now: float) -> Restarts:
         """Returns the state after a restart at `now`."""
         waited = self.delay_s(ended_at)
         # After a long run the back-off starts over with the first wait.
@@ -50,7 +50,7 @@ class Restarts:
         return replace(self, wait_s=longer, at=now)
 
 
-def duration(seconds: float) -> str:
+def go_duration(seconds: float) -> str:
     """Returns `seconds` as Go writes a duration: `10s`, `1m20s`, `5m0s`."""
     minutes, rest = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)

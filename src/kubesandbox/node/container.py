@@ -12,7 +12,7 @@ from pathlib import Path
 from kubekit.kube.clock import Clock
 from kubesandbox.node import backoff, container_process, podspec
 from kubesandbox.node.container_process import Exit, RunningContainer
-from kubesandbox.node.container_records import RAN, ContainerRecord, Ended, RestartPolicy, restarts
+from kubesandbox.node.container_records import RAN, ContainerRecord, Ended, RestartPolicy, is_restarted
 from kubesandbox.node.place import Place
 from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.prober import Prober
@@ -55,7 +55,7 @@ class ContainerWorker:
         """Returns how the container finally ended, or None if the pod was stopped before that."""
         while True:
             state = self._record.state
-            if isinstance(state, Ended) and not restarts(policy, state.exit_code):
+            if isinstance(state, Ended) and not is_restarted(policy, state.exit_code):
                 return state
             if self._stopping.is_set():
                 return None
@@ -69,7 +69,7 @@ class ContainerWorker:
         delay = self._restarts.delay_s(self._ended_at)
         if delay:
             self._back_off(delay)
-            await self._pause(delay - (self._clock.monotonic() - self._ended_at))
+            await self._wait_unless_stopped(delay - (self._clock.monotonic() - self._ended_at))
         self._restarts = self._restarts.restarted(self._ended_at, self._clock.monotonic())
         return not self._stopping.is_set()
 
@@ -77,10 +77,10 @@ class ContainerWorker:
         """Starts the container and waits for its end, or reports why it could not be started and waits."""
         try:
             image = await self._puller.pull()
-            launch = await self._supplies.launch(self._spec, image, self._number())
-            container, log_start = await self._started(launch)
+            launch = await self._supplies.launch(self._spec, image, self._run_number())
+            container, log_start = await self._start_container(launch)
         except PullError as error:
-            await self._puller.wait_after(error, self._pause)
+            await self._puller.wait_after(error, self._wait_unless_stopped)
         except BadPod as problem:
             await self._not_created(problem.reason, problem.message)
         except OSError as error:
@@ -91,58 +91,64 @@ class ContainerWorker:
             # No error of what follows is one of the start, after which it would be started again.
             await self._run_once(container, launch, image, log_start)
 
-    def _number(self) -> int:
+    def _run_number(self) -> int:
         return self._record.restarts + (self._record.before is not None)
 
     async def _not_created(self, reason: str, message: str) -> None:
         self._reporter.put(self._record.waiting(reason, message))
-        self._event("Warning", "Failed", f"Error: {message}")
-        await self._pause(self._place.backoff.first_s)
+        self._report_event("Warning", "Failed", f"Error: {message}")
+        await self._wait_unless_stopped(self._place.backoff.first_s)
 
     def _not_started(self, message: str) -> None:
         now, record = self._clock.now(), self._record
-        self._event("Warning", "Failed", f"Error: failed to start container: {message}")
-        begun = record.started(now, image_id=record.image_id, container_id=self._id(self._number()), ready=False)
-        self._over(begun, Ended(StartError.exit_code, "StartError", message, now, now))
+        self._report_event("Warning", "Failed", f"Error: failed to start container: {message}")
+        begun = record.started(
+            now, image_id=record.image_id, container_id=self._container_id(self._run_number()), ready=False
+        )
+        self._record_end(begun, Ended(StartError.exit_code, "StartError", message, now, now))
 
     def _back_off(self, seconds: float) -> None:
         metadata = self._reporter.pod.metadata
         name, pod = self._spec.name, f"{metadata.name}_{metadata.namespace}({metadata.uid})"
-        text = f"back-off {backoff.duration(seconds)} restarting failed container={name} pod={pod}"
+        text = f"back-off {backoff.go_duration(seconds)} restarting failed container={name} pod={pod}"
         self._reporter.put(self._record.waiting("CrashLoopBackOff", text))
-        self._event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
+        self._report_event("Warning", "BackOff", f"Back-off restarting failed container {name} in pod {pod}")
 
     @property
-    def _log(self) -> Path:
+    def _log_file(self) -> Path:
         return self._place.pod_folder(self._reporter.pod) / f"{self._spec.name}.log"
 
-    async def _started(self, launch: Launch) -> tuple[RunningContainer, int]:
+    async def _start_container(self, launch: Launch) -> tuple[RunningContainer, int]:
         """Starts the container; returns it, and where its part of the log begins, in bytes. Raises OSError."""
-        log_start = self._log.stat().st_size if self._log.exists() else 0
-        return await container_process.start(self._place.runner, launch, self._log, self._clock), log_start
+        log_start = self._log_file.stat().st_size if self._log_file.exists() else 0
+        return await container_process.start_container(
+            self._place.runner, launch, self._log_file, self._clock
+        ), log_start
 
     async def _run_once(self, container: RunningContainer, launch: Launch, image: LocalImage, log_start: int) -> None:
         prober = Prober(self._spec, self._reporter, self._clock, self._place.host_ip)
-        self._event("Normal", "Created", f"Created container: {self._spec.name}")
+        self._report_event("Normal", "Created", f"Created container: {self._spec.name}")
         started = self._clock.now()
-        number, ready = self._number(), prober.ready_at_once
-        running = self._record.started(started, image_id=image.reference, container_id=self._id(number), ready=ready)
+        number, ready = self._run_number(), prober.ready_at_once
+        running = self._record.started(
+            started, image_id=image.reference, container_id=self._container_id(number), ready=ready
+        )
         self._reporter.put(running)
-        self._event("Normal", "Started", f"Started container {self._spec.name}")
+        self._report_event("Normal", "Started", f"Started container {self._spec.name}")
         exit_ = await self._until_exit(container, prober)
         message = container_process.termination_message(
             launch.work / "termination-log",
-            self._log,
+            self._log_file,
             log_start,
             policy=self._spec.message_policy,
             exit_code=exit_.code,
         )
-        self._over(running, Ended(exit_.code, exit_.reason, message, started, self._clock.now()))
+        self._record_end(running, Ended(exit_.code, exit_.reason, message, started, self._clock.now()))
 
-    def _id(self, number: int) -> str:
+    def _container_id(self, number: int) -> str:
         return f"{RAN}{self._reporter.pod.metadata.uid}-{self._spec.name}-{number}"
 
-    def _over(self, running: ContainerRecord, end: Ended) -> None:
+    def _record_end(self, running: ContainerRecord, end: Ended) -> None:
         self._ended_at = self._clock.monotonic()
         self._reporter.put(running.ended(end))
 
@@ -152,28 +158,28 @@ class ContainerWorker:
             async with run_beside(prober.keep_ready(), prober.keep_alive()):
                 await wait_for_first(self._stopping.wait(), prober.failed.wait(), task=waiter)
             if not waiter.done():
-                await self._stop(container, waiter)
+                await self._stop_container(container, waiter)
             return await waiter
         except BaseException:
             # Cancelled because the pod is gone or the agent ends; no process may outlive either.
-            await _end(container, waiter, 0 if self._supplies.gone else self._place.shutdown_s)
+            await _stop_and_wait(container, waiter, 0 if self._supplies.gone else self._place.shutdown_s)
             raise
 
-    async def _stop(self, container: RunningContainer, waiter: asyncio.Task[Exit]) -> None:
+    async def _stop_container(self, container: RunningContainer, waiter: asyncio.Task[Exit]) -> None:
         if self._stopping.is_set():
-            self._event("Normal", "Killing", f"Stopping container {self._spec.name}")
-        await _end(container, waiter, podspec.grace_s(self._reporter.pod, now=self._clock.now()))
+            self._report_event("Normal", "Killing", f"Stopping container {self._spec.name}")
+        await _stop_and_wait(container, waiter, podspec.grace_s(self._reporter.pod, now=self._clock.now()))
 
-    def _event(self, type_: EventType, reason: str, message: str) -> None:
+    def _report_event(self, type_: EventType, reason: str, message: str) -> None:
         self._reporter.event(type_, reason, message, self._spec)
 
-    async def _pause(self, seconds: float) -> bool:
+    async def _wait_unless_stopped(self, seconds: float) -> bool:
         """Waits, but no longer than until the pod is stopped; returns whether it is still wanted."""
         await wait_for_first(self._clock.sleep(seconds), self._stopping.wait())
         return not self._stopping.is_set()
 
 
-async def _end(container: RunningContainer, waiter: asyncio.Task[Exit], grace_s: float) -> None:
+async def _stop_and_wait(container: RunningContainer, waiter: asyncio.Task[Exit], grace_s: float) -> None:
     await asyncio.shield(container.stop(grace_s))
     with suppress(asyncio.CancelledError):
         await asyncio.shield(waiter)

@@ -59,19 +59,19 @@ class _Stream:
 
     def started(self) -> None:
         self._close_writing_end()
-        asyncio.get_running_loop().add_reader(self._reading_end, self._read)
+        asyncio.get_running_loop().add_reader(self._reading_end, self._read_once)
 
     def close(self) -> None:
         """Writes the rest; it is bounded, since a process that lives on may write for ever."""
         self._close_writing_end()
         for _ in range(_MAX_LINE_BYTES // _READ_BYTES):
-            if self._reading_end < 0 or not self._read():
+            if self._reading_end < 0 or not self._read_once():
                 break
-        self._write(self._line)
+        self._write_data(self._line)
         self._line = b""
         self._close_reading_end()
 
-    def _read(self) -> bool:
+    def _read_once(self) -> bool:
         """Reads once; returns whether there may be more."""
         try:
             data = os.read(self._reading_end, _READ_BYTES)
@@ -82,13 +82,13 @@ class _Stream:
             return False
         lines, feed, rest = (self._line + data).rpartition(b"\n")
         self._line = rest
-        self._write(lines + feed)
+        self._write_data(lines + feed)
         if len(self._line) >= _MAX_LINE_BYTES:
-            self._write(self._line)
+            self._write_data(self._line)
             self._line = b""
         return True
 
-    def _write(self, data: bytes) -> None:
+    def _write_data(self, data: bytes) -> None:
         # A full disk costs lines of the log, as it does on a node, and not the container.
         with suppress(OSError):
             while data:

@@ -15,7 +15,7 @@ import structlog
 
 from kubekit.kube.clock import Clock, run_within
 from kubesandbox.node.container_log import ContainerLog
-from kubesandbox.node.runner_bwrap import descendants
+from kubesandbox.node.runner_bwrap import descendants_of
 from kubesandbox.node.runner_interface import Launch, Runner
 
 log = structlog.get_logger("node")
@@ -90,24 +90,24 @@ class RunningContainer:
         `wait` must be running in another task.
         """
         if grace_s > 0 and self._process.returncode is None:
-            await self._signal(signals.SIGTERM)
+            await self._send_signal(signals.SIGTERM)
             with suppress(TimeoutError):
                 await run_within(self._clock, grace_s, self._process.wait())
         if self._process.returncode is None:
-            await self._signal(signals.SIGKILL)
+            await self._send_signal(signals.SIGKILL)
             await self._process.wait()
 
-    async def _signal(self, number: signals.Signals) -> None:
+    async def _send_signal(self, number: signals.Signals) -> None:
         await asyncio.to_thread(self._runner.signal, self._launch, self.pid, number)
 
     async def _watch_memory(self) -> None:
         while memory_of(self.pid) <= self._launch.memory_bytes:
             await self._clock.sleep(_SAMPLE_S)
         self._over_limit = True
-        await self._signal(signals.SIGKILL)
+        await self._send_signal(signals.SIGKILL)
 
 
-async def start(runner: Runner, launch: Launch, log_file: Path, clock: Clock) -> RunningContainer:
+async def start_container(runner: Runner, launch: Launch, log_file: Path, clock: Clock) -> RunningContainer:
     """Starts `launch`, its output appended to `log_file`. Raises OSError if it cannot be executed."""
     launch.work.mkdir(parents=True, exist_ok=True)
     log_file.parent.mkdir(parents=True, exist_ok=True)
@@ -144,10 +144,10 @@ def die_with_parent() -> None:
 
 def memory_of(pid: int) -> int:
     """Returns the resident memory of a process and its descendants, in bytes; 0 for one that is gone."""
-    return sum(_resident(each) for each in (pid, *descendants(pid)))
+    return sum(_resident_bytes(each) for each in (pid, *descendants_of(pid)))
 
 
-def _resident(pid: int) -> int:
+def _resident_bytes(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
     except (OSError, IndexError, ValueError):
@@ -159,13 +159,13 @@ def termination_message(message_file: Path, log_file: Path, log_start: int, *, p
 
     `log_start` is where this run's part of the log begins, in bytes.
     """
-    written = _tail(message_file, 0)
+    written = _log_tail(message_file, 0)
     if written or policy != "FallbackToLogsOnError" or exit_code == 0:
         return written
-    return _tail(log_file, log_start)
+    return _log_tail(log_file, log_start)
 
 
-def _tail(path: Path, start: int) -> str:
+def _log_tail(path: Path, start: int) -> str:
     try:
         with path.open("rb") as file:
             file.seek(0, 2)

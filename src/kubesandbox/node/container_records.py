@@ -106,18 +106,18 @@ def restart_policy(pod: WholePod) -> RestartPolicy:
     return policy
 
 
-def restarts(policy: RestartPolicy, exit_code: int) -> bool:
+def is_restarted(policy: RestartPolicy, exit_code: int) -> bool:
     """Returns whether a container with this exit code is restarted."""
     return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
-def resumed(pod: WholePod, name: str, image: str) -> ContainerRecord:
+def resumed_record(pod: WholePod, name: str, image: str) -> ContainerRecord:
     """Returns the record of a container as an earlier agent left it in the pod's status, or else a new one.
 
     A container that was running died with that agent, as on a node that went down: its exit is unknown, so it counts as
     failed.
     """
-    container_status = _told(pod, name)
+    container_status = _status_in_pod(pod, name)
     record = ContainerRecord(name, image)
     if container_status is None or not _is_ran(container_status):
         return record
@@ -126,16 +126,16 @@ def resumed(pod: WholePod, name: str, image: str) -> ContainerRecord:
         image_id=container_status.get("imageID") or "",
         container_id=container_status.get("containerID") or "",
         restarts=int(container_status.get("restartCount") or 0),
-        last=_ended(container_status.get("lastState") or {}),
+        last=_end_in_status(container_status.get("lastState") or {}),
     )
     state = container_status.get("state") or {}
     if "running" in state:
-        return record.ended(_lost(_moment(state["running"].get("startedAt"))))
-    ended = _ended(state)
+        return record.ended(_lost_end(_parse_time(state["running"].get("startedAt"))))
+    ended = _end_in_status(state)
     return record if ended is None else replace(record, state=ended)
 
 
-def _told(pod: WholePod, name: str) -> JSON | None:
+def _status_in_pod(pod: WholePod, name: str) -> JSON | None:
     statuses = (pod.status.get(key) or () for key in ("initContainerStatuses", "containerStatuses"))
     return next(
         (
@@ -152,12 +152,12 @@ def _is_ran(told: JSON) -> bool:
     return str(told.get("containerID", "")).startswith(RAN)
 
 
-def _lost(started_at: datetime | None) -> Ended:
+def _lost_end(started_at: datetime | None) -> Ended:
     message = "The container could not be located when the pod was resumed"
     return Ended(LOST_EXIT_CODE, "ContainerStatusUnknown", message, started_at)
 
 
-def _ended(state: JSON) -> Ended | None:
+def _end_in_status(state: JSON) -> Ended | None:
     terminated = state.get("terminated")
     if not terminated:
         return None
@@ -165,11 +165,11 @@ def _ended(state: JSON) -> Ended | None:
         exit_code=int(terminated.get("exitCode") or 0),
         reason=terminated.get("reason") or "",
         message=terminated.get("message") or "",
-        started_at=_moment(terminated.get("startedAt")),
-        finished_at=_moment(terminated.get("finishedAt")),
+        started_at=_parse_time(terminated.get("startedAt")),
+        finished_at=_parse_time(terminated.get("finishedAt")),
         container_id=terminated.get("containerID") or "",
     )
 
 
-def _moment(text: str | None) -> datetime | None:
+def _parse_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None

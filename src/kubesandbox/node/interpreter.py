@@ -13,7 +13,7 @@ from kubekit.kube.clock import OFFSET
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
-def folders() -> tuple[Path, ...]:
+def interpreter_folders() -> tuple[Path, ...]:
     """Returns the interpreter's folders: its libraries, virtual environment and our packages, outermost first."""
     executable = Path(sys.executable)
     candidates = {
@@ -49,7 +49,7 @@ def is_python_script(path: Path) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
-def environment() -> dict[str, str]:
+def interpreter_environment() -> dict[str, str]:
     """Returns the environment in which a thin image's process finds our packages and writes no bytecode."""
     variables = {"PYTHONPATH": str(PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     # The nodes use the cluster's clock, which may differ from the machine's.

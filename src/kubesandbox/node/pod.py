@@ -67,43 +67,43 @@ class PodWorker:
         """Runs until the pod has ended and is deleted, or until cancelled (its processes end, its object stays)."""
         try:
             if self._deleted.is_set():
-                await self._delete()
+                await self._delete_pod()
             elif self._runs:
-                await self._run()
+                await self._run_pod()
             else:
-                await self._declare()
+                await self._declare_running()
         finally:
             if self._supplies.gone:
                 await asyncio.to_thread(self._supplies.clear)
 
-    async def _run(self) -> None:
+    async def _run_pod(self) -> None:
         async with run_beside(
-            self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._deadline()
+            self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._enforce_deadline()
         ):
-            if await self._prepared() and await self._initialized():
+            if await self._prepare_with_retries() and await self._run_init_containers():
                 await self._run_containers()
             await self._reporter.publish()
             await self._deleted.wait()
             # Again, since the deletion may change the status of a pod that had ended before it.
             await self._reporter.publish()
-            await self._delete()
+            await self._delete_pod()
 
     async def _run_containers(self) -> None:
         async with asyncio.TaskGroup() as group:
             for spec in podspec.containers(self._pod):
-                group.create_task(self._worker(spec).run(restart_policy(self._pod)))
+                group.create_task(self._container_worker(spec).run(restart_policy(self._pod)))
 
-    async def _initialized(self) -> bool:
+    async def _run_init_containers(self) -> bool:
         """Runs the init containers one after the other; returns whether the other containers may start."""
         # They are restarted until they succeed, unless the pod's policy is Never.
         policy: RestartPolicy = "Never" if restart_policy(self._pod) == "Never" else "OnFailure"
         for spec in podspec.init_containers(self._pod):
-            ended = await self._worker(spec).run(policy)
+            ended = await self._container_worker(spec).run(policy)
             if ended is None or ended.exit_code != 0:
                 return False
         return not self._stopping.is_set()
 
-    def _worker(self, spec: ContainerSpec) -> ContainerWorker:
+    def _container_worker(self, spec: ContainerSpec) -> ContainerWorker:
         return ContainerWorker(
             spec,
             reporter=self._reporter,
@@ -113,12 +113,12 @@ class PodWorker:
             stopping=self._stopping,
         )
 
-    async def _prepared(self) -> bool:
+    async def _prepare_with_retries(self) -> bool:
         """Prepares volumes and credentials with retries; returns False if the pod was stopped before it succeeded."""
         self._reporter.all_wait()
         reported = ""
         for delay in MOUNTS.delays():
-            problem = await self._problem()
+            problem = await self._prepare_once()
             if not problem or self._stopping.is_set():
                 break
             if problem != reported:
@@ -127,7 +127,7 @@ class PodWorker:
             await wait_for_first(self._clock.sleep(delay), self._stopping.wait())
         return not self._stopping.is_set()
 
-    async def _problem(self) -> str:
+    async def _prepare_once(self) -> str:
         """Prepares volumes and credentials once; returns the error, or ""."""
         try:
             await self._supplies.prepare()
@@ -137,7 +137,7 @@ class PodWorker:
             return f"MountVolume.SetUp failed: {error}"
         return ""
 
-    async def _deadline(self) -> None:
+    async def _enforce_deadline(self) -> None:
         """Stops the pod when it exceeds its active deadline."""
         seconds = podspec.active_deadline_s(self._pod)
         if seconds is None:
@@ -150,7 +150,7 @@ class PodWorker:
             self._reporter.put()
             self._stopping.set()
 
-    async def _declare(self) -> None:
+    async def _declare_running(self) -> None:
         if self._place.declare_others and not podstatus.is_ours(self._pod):
             now, uid = self._clock.now(), self._pod.metadata.uid
             for spec in podspec.init_containers(self._pod):
@@ -162,9 +162,9 @@ class PodWorker:
                 self._reporter.put(record.started(now, image_id=spec.image, container_id=container_id, ready=True))
             await self._reporter.publish()
         await self._deleted.wait()
-        await self._delete()
+        await self._delete_pod()
 
-    async def _delete(self) -> None:
+    async def _delete_pod(self) -> None:
         """Removes the object, once none of its processes runs."""
         metadata = self._pod.metadata
         call = calls.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace_period_s=0)

@@ -53,7 +53,7 @@ class File:
     mode: int | None = None
 
 
-def prepare(volume: JSON, sources: Sources) -> Path:
+def prepare_volume(volume: JSON, sources: Sources) -> Path:
     """Prepares a volume and returns its folder (or file) on this host. Raises BadPod, naming the volume."""
     kind = next((kind for kind in _KINDS if kind in volume), "")
     try:
@@ -65,16 +65,16 @@ def prepare(volume: JSON, sources: Sources) -> Path:
         raise BadPod(text, reason="ContainerCreating") from problem
 
 
-def references(volume: JSON) -> set[tuple[str, str]]:
+def volume_references(volume: JSON) -> set[tuple[str, str]]:
     """Returns every (kind, name) of ConfigMap and Secret that the volume needs."""
-    needed = podenv.named(volume, {"configMap": "ConfigMap"}, "name")
-    needed |= podenv.named(volume, {"secret": "Secret"}, "secretName")
+    needed = podenv.named_references(volume, {"configMap": "ConfigMap"}, "name")
+    needed |= podenv.named_references(volume, {"secret": "Secret"}, "secretName")
     for source in (volume.get("projected") or {}).get("sources") or ():
-        needed |= podenv.named(source, {"configMap": "ConfigMap", "secret": "Secret"}, "name")
+        needed |= podenv.named_references(source, {"configMap": "ConfigMap", "secret": "Secret"}, "name")
     return needed
 
 
-def binds(
+def container_binds(
     container: ContainerSpec, volumes: Mapping[str, Path], account: Path | None, env: Mapping[str, str]
 ) -> tuple[Bind, ...]:
     """Returns the binds of one container; `account` is the folder of its ServiceAccount's token. Raises BadPod."""
@@ -82,14 +82,14 @@ def binds(
     for mount in container.mounts:
         if mount.volume not in volumes:
             raise BadPod(f'volumeMount "{mount.path}" names volume "{mount.volume}", which the pod does not have')
-        part = podenv.expand(mount.sub_path, env) if mount.expands else mount.sub_path
-        result.append(Bind(_part(volumes[mount.volume], part), mount.path, read_only=mount.read_only))
+        part = podenv.expand_variables(mount.sub_path, env) if mount.expands else mount.sub_path
+        result.append(Bind(_path_in_volume(volumes[mount.volume], part), mount.path, read_only=mount.read_only))
     if account is not None and all(mount.path != SERVICE_ACCOUNT_MOUNT for mount in container.mounts):
         result.append(Bind(account, SERVICE_ACCOUNT_MOUNT, read_only=True))
     return tuple(result)
 
 
-def write(path: Path, data: bytes, mode: int = DEFAULT_MODE) -> None:
+def write_atomically(path: Path, data: bytes, mode: int = DEFAULT_MODE) -> None:
     """Writes a file atomically, so that a reader never sees a part of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
@@ -107,7 +107,7 @@ def data_of(obj: JSON) -> dict[str, bytes]:
     return text | {key: base64.b64decode(value) for key, value in (obj.get("binaryData") or {}).items()}
 
 
-def _part(volume: Path, sub_path: str) -> Path:
+def _path_in_volume(volume: Path, sub_path: str) -> Path:
     """Returns the path inside a volume, created as a folder if missing. Raises BadPod if it leaves the volume."""
     part = volume / sub_path
     if not part.resolve().is_relative_to(volume.resolve()):
@@ -134,55 +134,55 @@ def _host_path(volume: JSON, sources: Sources) -> Path:
 
 
 def _empty_dir(volume: JSON, sources: Sources) -> Path:
-    return _filled(volume, sources, {}, None)
+    return _write_files(volume, sources, {}, None)
 
 
 def _config_map(volume: JSON, sources: Sources) -> Path:
     source = volume["configMap"]
-    return _filled(volume, sources, _keys("ConfigMap", source, sources), source.get("defaultMode"))
+    return _write_files(volume, sources, _files_of_keys("ConfigMap", source, sources), source.get("defaultMode"))
 
 
-def _secret(volume: JSON, sources: Sources) -> Path:
+def _prepare_secret(volume: JSON, sources: Sources) -> Path:
     source = volume["secret"]
-    return _filled(volume, sources, _keys("Secret", source, sources), source.get("defaultMode"))
+    return _write_files(volume, sources, _files_of_keys("Secret", source, sources), source.get("defaultMode"))
 
 
 def _downward_api(volume: JSON, sources: Sources) -> Path:
     source = volume["downwardAPI"]
-    return _filled(volume, sources, _fields(source, sources), source.get("defaultMode"))
+    return _write_files(volume, sources, _files_of_fields(source, sources), source.get("defaultMode"))
 
 
-def _projected(volume: JSON, sources: Sources) -> Path:
+def _prepare_projected(volume: JSON, sources: Sources) -> Path:
     files: dict[str, File] = {}
     for source in volume["projected"].get("sources") or ():
-        files |= _projection(source, sources)
-    return _filled(volume, sources, files, volume["projected"].get("defaultMode"))
+        files |= _projected_files(source, sources)
+    return _write_files(volume, sources, files, volume["projected"].get("defaultMode"))
 
 
 _KINDS: dict[str, Callable[[JSON, Sources], Path]] = {
     "hostPath": _host_path,
     "emptyDir": _empty_dir,
     "configMap": _config_map,
-    "secret": _secret,
+    "secret": _prepare_secret,
     "downwardAPI": _downward_api,
-    "projected": _projected,
+    "projected": _prepare_projected,
 }
 
 
-def _projection(source: JSON, sources: Sources) -> dict[str, File]:
+def _projected_files(source: JSON, sources: Sources) -> dict[str, File]:
     if "serviceAccountToken" in source:
         token = (sources.account / "token").read_bytes()
         return {source["serviceAccountToken"]["path"]: File(token, 0o600)}
     if "configMap" in source:
-        return _keys("ConfigMap", source["configMap"], sources)
+        return _files_of_keys("ConfigMap", source["configMap"], sources)
     if "secret" in source:
-        return _keys("Secret", source["secret"], sources)
+        return _files_of_keys("Secret", source["secret"], sources)
     if "downwardAPI" in source:
-        return _fields(source["downwardAPI"], sources)
+        return _files_of_fields(source["downwardAPI"], sources)
     raise BadPod(f"projected volume: no source that this node agent knows: {', '.join(source)}")
 
 
-def _keys(kind: str, source: JSON, sources: Sources) -> dict[str, File]:
+def _files_of_keys(kind: str, source: JSON, sources: Sources) -> dict[str, File]:
     """Returns the files of a ConfigMap or Secret: every key, or the selected ones by their paths. Raises BadPod."""
     name = source.get("secretName") or source.get("name") or ""
     data = sources.lookup(kind, name)
@@ -196,11 +196,13 @@ def _keys(kind: str, source: JSON, sources: Sources) -> dict[str, File]:
     return {item["path"]: File(held[item["key"]], item.get("mode")) for item in items if item["key"] in held}
 
 
-def _fields(source: JSON, sources: Sources) -> dict[str, File]:
-    return {item["path"]: File(_field(item, sources).encode(), item.get("mode")) for item in source.get("items") or ()}
+def _files_of_fields(source: JSON, sources: Sources) -> dict[str, File]:
+    return {
+        item["path"]: File(_field_text(item, sources).encode(), item.get("mode")) for item in source.get("items") or ()
+    }
 
 
-def _field(item: JSON, sources: Sources) -> str:
+def _field_text(item: JSON, sources: Sources) -> str:
     if "fieldRef" in item:
         return podenv.field_value(sources.pod, item["fieldRef"]["fieldPath"], host_ip=sources.host_ip)
     reference = item["resourceFieldRef"]
@@ -211,16 +213,16 @@ def _field(item: JSON, sources: Sources) -> str:
     return podenv.resource_value(container, reference)
 
 
-def _filled(volume: JSON, sources: Sources, files: Mapping[str, File], default_mode: int | None) -> Path:
+def _write_files(volume: JSON, sources: Sources, files: Mapping[str, File], default_mode: int | None) -> Path:
     folder = sources.folder / "volumes" / str(volume["name"])
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in files.items():
         target = folder / name
         if not target.resolve().is_relative_to(folder.resolve()):
             raise BadPod(f"volume file {name} would leave the volume")
-        write(target, file.data, _mode(file, default_mode))
+        write_atomically(target, file.data, _file_mode(file, default_mode))
     return folder
 
 
-def _mode(file: File, default: int | None) -> int:
+def _file_mode(file: File, default: int | None) -> int:
     return file.mode if file.mode is not None else default if default is not None else DEFAULT_MODE

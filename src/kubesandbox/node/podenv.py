@@ -21,21 +21,21 @@ _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _SUBSCRIPT = re.compile(r"(metadata\.labels|metadata\.annotations)\['(.*)'\]")
 
 
-def environment(pod: WholePod, container: ContainerSpec, *, host_ip: str, lookup: Lookup) -> dict[str, str]:
+def container_environment(pod: WholePod, container: ContainerSpec, *, host_ip: str, lookup: Lookup) -> dict[str, str]:
     """Returns the container's environment. Raises BadPod if a source that is not optional is missing."""
     result: dict[str, str] = {}
     # envFrom comes first, so that the entries of env win.
     for source in container.env_from:
         result.update(_env_from(source, lookup))
     for entry in container.env:
-        value = _value(pod, container, entry, host_ip=host_ip, lookup=lookup)
+        value = _variable_value(pod, container, entry, host_ip=host_ip, lookup=lookup)
         if value is not None:
             # References are expanded only in literal values; values from other sources are used as they are.
-            result[entry["name"]] = value if entry.get("valueFrom") else expand(value, result)
+            result[entry["name"]] = value if entry.get("valueFrom") else expand_variables(value, result)
     return result
 
 
-def expand(text: str, values: Mapping[str, str]) -> str:
+def expand_variables(text: str, values: Mapping[str, str]) -> str:
     """Replaces `$(NAME)` by its value and `$$` by a dollar sign; an unknown name stays as it is written."""
 
     def replacement(match: re.Match[str]) -> str:
@@ -62,7 +62,7 @@ def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
         return known[path]
     maps = {"metadata.labels": metadata.labels, "metadata.annotations": metadata.annotations}
     if path in maps:
-        return "\n".join(f"{key}={_quoted(value)}" for key, value in sorted(maps[path].items()))
+        return "\n".join(f"{key}={_quote_go(value)}" for key, value in sorted(maps[path].items()))
     if match := _SUBSCRIPT.fullmatch(path):
         return maps[match[1]].get(match[2], "")
     raise BadPod(f"unsupported fieldPath: {path}")
@@ -76,19 +76,19 @@ def resource_value(container: ContainerSpec, reference: JSON) -> str:
     return str(-(-container.memory_bytes // divisor))
 
 
-def references(container: ContainerSpec) -> set[tuple[str, str]]:
+def environment_references(container: ContainerSpec) -> set[tuple[str, str]]:
     """Returns every (kind, name) of ConfigMap and Secret that the container's environment needs."""
     needed: set[tuple[str, str]] = set()
     for entry in container.env:
-        needed |= named(
+        needed |= named_references(
             entry.get("valueFrom") or {}, {"configMapKeyRef": "ConfigMap", "secretKeyRef": "Secret"}, "name"
         )
     for source in container.env_from:
-        needed |= named(source, {"configMapRef": "ConfigMap", "secretRef": "Secret"}, "name")
+        needed |= named_references(source, {"configMapRef": "ConfigMap", "secretRef": "Secret"}, "name")
     return needed
 
 
-def named(source: JSON, kinds: Mapping[str, str], key: str) -> set[tuple[str, str]]:
+def named_references(source: JSON, kinds: Mapping[str, str], key: str) -> set[tuple[str, str]]:
     """Returns the (kind, name) pairs that `source` names in its fields `kinds`, each by its own field `key`."""
     return {(kind, source[field][key]) for field, kind in kinds.items() if (source.get(field) or {}).get(key)}
 
@@ -97,12 +97,14 @@ def _env_from(source: JSON, lookup: Lookup) -> dict[str, str]:
     for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
         reference = source.get(field)
         if reference:
-            data = _required(kind, reference, lookup)
-            return {f"{source.get('prefix') or ''}{key}": _text(value) for key, value in data.items()}
+            data = _required_data(kind, reference, lookup)
+            return {f"{source.get('prefix') or ''}{key}": _decode_value(value) for key, value in data.items()}
     return {}
 
 
-def _value(pod: WholePod, container: ContainerSpec, entry: JSON, *, host_ip: str, lookup: Lookup) -> str | None:
+def _variable_value(
+    pod: WholePod, container: ContainerSpec, entry: JSON, *, host_ip: str, lookup: Lookup
+) -> str | None:
     source = entry.get("valueFrom")
     if not source:
         return str(entry.get("value") or "")
@@ -113,30 +115,30 @@ def _value(pod: WholePod, container: ContainerSpec, entry: JSON, *, host_ip: str
     for field, kind in (("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")):
         reference = source.get(field)
         if reference:
-            return _key(pod, kind, reference, lookup)
+            return _value_of_key(pod, kind, reference, lookup)
     raise BadPod(f"environment variable {entry['name']}: no source that this node agent knows")
 
 
-def _key(pod: WholePod, kind: str, reference: JSON, lookup: Lookup) -> str | None:
-    value = _required(kind, reference, lookup).get(reference["key"])
+def _value_of_key(pod: WholePod, kind: str, reference: JSON, lookup: Lookup) -> str | None:
+    value = _required_data(kind, reference, lookup).get(reference["key"])
     if value is not None:
-        return _text(value)
+        return _decode_value(value)
     if reference.get("optional"):
         return None
     raise BadPod(f"couldn't find key {reference['key']} in {kind} {pod.metadata.namespace}/{reference['name']}")
 
 
-def _required(kind: str, reference: JSON, lookup: Lookup) -> Mapping[str, bytes]:
+def _required_data(kind: str, reference: JSON, lookup: Lookup) -> Mapping[str, bytes]:
     data = lookup(kind, reference["name"])
     if data is None and not reference.get("optional"):
         raise BadPod(f'{kind.lower()} "{reference["name"]}" not found')
     return data or {}
 
 
-def _text(value: bytes) -> str:
+def _decode_value(value: bytes) -> str:
     return value.decode(errors="replace")
 
 
-def _quoted(text: str) -> str:
+def _quote_go(text: str) -> str:
     """Quotes text as Go's `%q` does, as far as JSON does the same."""
     return json.dumps(text, ensure_ascii=False)

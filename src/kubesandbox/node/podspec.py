@@ -87,7 +87,7 @@ def container_spec(container: JSON, *, is_init: bool = False) -> ContainerSpec:
         working_dir=container.get("workingDir") or "",
         env=tuple(container.get("env") or ()),
         env_from=tuple(container.get("envFrom") or ()),
-        mounts=tuple(_mount(mount) for mount in container.get("volumeMounts") or ()),
+        mounts=tuple(_parse_mount(mount) for mount in container.get("volumeMounts") or ()),
         ports=tuple(container.get("ports") or ()),
         memory=str(limits.get("memory") or ""),
         read_only_root=bool((container.get("securityContext") or {}).get("readOnlyRootFilesystem")),
@@ -98,7 +98,7 @@ def container_spec(container: JSON, *, is_init: bool = False) -> ContainerSpec:
     )
 
 
-def _mount(mount: JSON) -> Mount:
+def _parse_mount(mount: JSON) -> Mount:
     return Mount(
         volume=mount["name"],
         # Without the slash at the end, so that paths compare equal.

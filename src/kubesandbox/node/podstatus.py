@@ -49,10 +49,10 @@ class Seen:
     verdict: Verdict | None = None
 
 
-def phase(seen: Seen) -> str:
+def pod_phase(seen: Seen) -> str:
     """Returns the pod's phase."""
     policy = restart_policy(seen.pod)
-    if seen.verdict or (policy == "Never" and any(_failed(init) for init in seen.inits)):
+    if seen.verdict or (policy == "Never" and any(_has_failed(init) for init in seen.inits)):
         return "Failed"
     if any(init.before is None for init in seen.inits):
         return "Pending"
@@ -79,26 +79,26 @@ def _is_final(seen: Seen) -> bool:
     return seen.pod.metadata.deletion_timestamp is not None
 
 
-def _failed(record: ContainerRecord) -> bool:
+def _has_failed(record: ContainerRecord) -> bool:
     return record.before is not None and record.before.exit_code != 0
 
 
-def status(seen: Seen, *, now: datetime) -> JSON:
+def pod_status(seen: Seen, *, now: datetime) -> JSON:
     """Returns the whole status. A condition keeps its lastTransitionTime while its status is the same; others' stay."""
-    now_phase = phase(seen)
+    now_phase = pod_phase(seen)
     result: JSON = {
         "phase": now_phase,
         "hostIP": seen.host_ip,
         "hostIPs": [{"ip": seen.host_ip}],
         "podIP": seen.host_ip,
         "podIPs": [{"ip": seen.host_ip}],
-        "startTime": _time(seen.started_at or now),
+        "startTime": _time_text(seen.started_at or now),
         "qosClass": qos_class(seen.pod),
-        "containerStatuses": [_container(record) for record in seen.containers],
-        "conditions": _conditions(seen, now_phase, now),
+        "containerStatuses": [_container_status(record) for record in seen.containers],
+        "conditions": _all_conditions(seen, now_phase, now),
     }
     if seen.inits:
-        result["initContainerStatuses"] = [_container(record, is_init=True) for record in seen.inits]
+        result["initContainerStatuses"] = [_container_status(record, is_init=True) for record in seen.inits]
     if seen.verdict:
         result |= {"reason": seen.verdict.reason, "message": seen.verdict.message}
     return result
@@ -153,7 +153,7 @@ def _only_waiting(pod: WholePod) -> bool:
     )
 
 
-def _container(record: ContainerRecord, *, is_init: bool = False) -> JSON:
+def _container_status(record: ContainerRecord, *, is_init: bool = False) -> JSON:
     result: JSON = {
         "name": record.name,
         "image": record.image,
@@ -162,25 +162,25 @@ def _container(record: ContainerRecord, *, is_init: bool = False) -> JSON:
         "ready": record.succeeded if is_init else record.ready,
         "started": isinstance(record.state, Started),
         "restartCount": record.restarts,
-        "state": _state(record.state),
-        "lastState": _state(record.last) if record.last else {},
+        "state": _state_json(record.state),
+        "lastState": _state_json(record.last) if record.last else {},
     }
     if record.container_id:
         result["containerID"] = record.container_id
     return result
 
 
-def _state(state: State) -> JSON:
+def _state_json(state: State) -> JSON:
     match state:
         case Waiting(reason, message):
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
         case Started(at):
-            return {"running": {"startedAt": _time(at)}}
+            return {"running": {"startedAt": _time_text(at)}}
         case Ended():
             optional_fields = {
                 "message": state.message,
-                "startedAt": _time(state.started_at) if state.started_at else "",
-                "finishedAt": _time(state.finished_at) if state.finished_at else "",
+                "startedAt": _time_text(state.started_at) if state.started_at else "",
+                "finishedAt": _time_text(state.finished_at) if state.finished_at else "",
                 "containerID": state.container_id,
             }
             given = {key: value for key, value in optional_fields.items() if value}
@@ -195,50 +195,50 @@ class _Condition:
     message: str = ""
 
 
-def _conditions(seen: Seen, now_phase: str, now: datetime) -> list[JSON]:
+def _all_conditions(seen: Seen, now_phase: str, now: datetime) -> list[JSON]:
     """Returns the agent's own conditions, and those that others have set."""
     before = {each.get("type"): each for each in (*(seen.pod.status.get("conditions") or ()), *seen.conditions)}
     foreign = [each for each in seen.pod.status.get("conditions") or () if each.get("type") not in _OURS]
-    own = [_condition(each, before.get(each.type), now) for each in _told(seen, now_phase)]
+    own = [_condition_json(each, before.get(each.type), now) for each in _own_conditions(seen, now_phase)]
     return [*own, *foreign]
 
 
-def _told(seen: Seen, now_phase: str) -> Iterable[_Condition]:
+def _own_conditions(seen: Seen, now_phase: str) -> Iterable[_Condition]:
     incomplete = [init.name for init in seen.inits if not init.succeeded]
     unready = [record.name for record in seen.containers if not record.ready]
     reason, message = {
         "Succeeded": ("PodCompleted", ""),
         "Failed": ("PodFailed", ""),
-    }.get(now_phase, ("ContainersNotReady", f"containers with unready status: {_go(unready)}"))
+    }.get(now_phase, ("ContainersNotReady", f"containers with unready status: {_go_list(unready)}"))
     ready = not unready and now_phase not in _OVER
     yield _Condition(
         "Initialized",
         not incomplete,
         "ContainersNotInitialized",
-        f"containers with incomplete status: {_go(incomplete)}",
+        f"containers with incomplete status: {_go_list(incomplete)}",
     )
     yield _Condition("Ready", ready, reason, message)
     yield _Condition("ContainersReady", ready, reason, message)
     yield _Condition("PodScheduled", holds=True)
 
 
-def _condition(told: _Condition, before: JSON | None, now: datetime) -> JSON:
+def _condition_json(told: _Condition, before: JSON | None, now: datetime) -> JSON:
     value = "True" if told.holds else "False"
     kept = before is not None and before.get("status") == value and before.get("lastTransitionTime")
     result: JSON = {
         "type": told.type,
         "status": value,
         "lastProbeTime": None,
-        "lastTransitionTime": kept or _time(now),
+        "lastTransitionTime": kept or _time_text(now),
     }
     if not told.holds:
         result |= {key: text for key, text in (("reason", told.reason), ("message", told.message)) if text}
     return result
 
 
-def _go(names: list[str]) -> str:
+def _go_list(names: list[str]) -> str:
     return f"[{' '.join(names)}]"
 
 
-def _time(moment: datetime) -> str:
+def _time_text(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -19,8 +19,8 @@ class Prober:
         self._spec = spec
         self._reporter = reporter
         self._clock = clock
-        self._readiness = probes.parse(spec.readiness, spec.ports, host)
-        self._liveness = probes.parse(spec.liveness, spec.ports, host)
+        self._readiness = probes.parse_probe(spec.readiness, spec.ports, host)
+        self._liveness = probes.parse_probe(spec.liveness, spec.ports, host)
         self.failed = asyncio.Event()
 
     @property
@@ -35,7 +35,7 @@ class Prober:
         tally, before = Tally(well=False), ""
         await self._clock.sleep(probe.initial_delay_s)
         while True:
-            why_not = await self._asked("Readiness", probe, before)
+            why_not = await self._probe_and_report("Readiness", probe, before)
             tally, before = tally.heard(probe, well=not why_not), why_not
             self._set_ready(tally.well)
             await self._clock.sleep(probe.period_s if tally.well else min(probe.period_s, probes.EAGER_S))
@@ -47,7 +47,7 @@ class Prober:
         tally, before = Tally(well=True), ""
         await self._clock.sleep(probe.initial_delay_s)
         while True:
-            why_not = await self._asked("Liveness", probe, before)
+            why_not = await self._probe_and_report("Liveness", probe, before)
             tally, before = tally.heard(probe, well=not why_not), why_not
             if not tally.well:
                 break
@@ -56,8 +56,8 @@ class Prober:
         self._reporter.event("Normal", "Killing", message, self._spec)
         self.failed.set()
 
-    async def _asked(self, name: str, probe: Probe, before: str) -> str:
-        why_not = await probes.ask(probe)
+    async def _probe_and_report(self, name: str, probe: Probe, before: str) -> str:
+        why_not = await probes.run_probe(probe)
         if why_not and why_not != before:  # reported once, not every period
             self._reporter.event("Warning", "Unhealthy", f"{name} probe failed: {why_not}", self._spec)
         return why_not

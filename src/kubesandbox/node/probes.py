@@ -36,13 +36,13 @@ class Probe:
     failures: int = 3
 
 
-def parse(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe | None:
+def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe | None:
     """Parses a probe of a pod; None for one that is not probed. Raises BadPod for an unknown port name."""
     target = (probe or {}).get("httpGet") or (probe or {}).get("tcpSocket")
     if probe is None or not target:
         return None
     host = target.get("host") or host
-    port = _port(target["port"], ports)
+    port = _port_number(target["port"], ports)
     url = ""
     if "httpGet" in probe:
         url = f"{(target.get('scheme') or 'HTTP').lower()}://{host}:{port}/{(target.get('path') or '/').lstrip('/')}"
@@ -59,7 +59,7 @@ def parse(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe | None:
     )
 
 
-def _port(written: int | str, ports: Iterable[JSON]) -> int:
+def _port_number(written: int | str, ports: Iterable[JSON]) -> int:
     if isinstance(written, int) or written.isdigit():
         return int(written)
     for port in ports:
@@ -76,31 +76,31 @@ class Tally:
     in_a_row: int = 0
     last: bool | None = None
 
-    def heard(self, probe: Probe, *, well: bool) -> Tally:
+    def with_answer(self, probe: Probe, *, well: bool) -> Tally:
         """Returns the tally after one more answer."""
         in_a_row = self.in_a_row + 1 if well is self.last else 1
         needed = probe.successes if well else probe.failures
         return replace(self, well=well if in_a_row >= needed else self.well, in_a_row=in_a_row, last=well)
 
 
-async def ask(probe: Probe) -> str:
+async def run_probe(probe: Probe) -> str:
     """Runs the probe once; returns why the container is not healthy, or ""."""
     try:
         async with asyncio.timeout(probe.timeout_s):
-            return await (_http(probe) if probe.url else _tcp(probe))
+            return await (_probe_http(probe) if probe.url else _probe_tcp(probe))
     except TimeoutError:
         return f"no answer within {probe.timeout_s:g} s"
     except (OSError, aiohttp.ClientError) as error:
         return str(error)
 
 
-async def _tcp(probe: Probe) -> str:
+async def _probe_tcp(probe: Probe) -> str:
     _, writer = await asyncio.open_connection(probe.host, probe.port)
     writer.close()
     return ""
 
 
-async def _http(probe: Probe) -> str:
+async def _probe_http(probe: Probe) -> str:
     # Certificates are not verified (kubernetes.io: configure liveness, readiness and startup probes).
     async with aiohttp.ClientSession() as session, session.get(probe.url, headers=probe.headers, ssl=False) as response:
         well = 200 <= response.status < 400

@@ -27,7 +27,7 @@ class Puller:
     async def pull(self) -> LocalImage:
         """Returns the image. Raises PullError."""
         name = self._spec.image
-        local_image = await self._local()
+        local_image = await self._find_local()
         if local_image is not None:
             return local_image
         self._reporter.event("Normal", "Pulling", f'Pulling image "{name}"', self._spec)
@@ -36,7 +36,7 @@ class Puller:
         self._delays = self._limits.delays()
         return image
 
-    async def _local(self) -> LocalImage | None:
+    async def _find_local(self) -> LocalImage | None:
         name, policy = self._spec.image, self._spec.pull_policy
         if policy == "Always":
             return None
@@ -51,7 +51,7 @@ class Puller:
     async def wait_after(self, error: PullError, pause: Callable[[float], Awaitable[bool]]) -> None:
         """Reports the error, then waits for the back-off; `pause` returns False once the pod is stopped."""
         delay = next(self._delays)
-        self._wait(error.reason, error.message)
+        self._report_waiting(error.reason, error.message)
         for message in (f'Failed to pull image "{self._spec.image}": {error.message}', f"Error: {error.reason}"):
             self._reporter.event("Warning", "Failed", message, self._spec)
         if error.reason != "ErrImagePull":  # the registry was not contacted, so there is no back-off from it
@@ -60,9 +60,9 @@ class Puller:
         shown = min(_FIRST_SHOWN_S, delay / 2)
         if await pause(shown):
             text = f'Back-off pulling image "{self._spec.image}"'
-            self._wait("ImagePullBackOff", f"{text}: ErrImagePull: {error.message}")
+            self._report_waiting("ImagePullBackOff", f"{text}: ErrImagePull: {error.message}")
             self._reporter.event("Normal", "BackOff", text, self._spec)
             await pause(delay - shown)
 
-    def _wait(self, reason: str, message: str) -> None:
+    def _report_waiting(self, reason: str, message: str) -> None:
         self._reporter.put(self._reporter.record(self._spec.name).waiting(reason, message))

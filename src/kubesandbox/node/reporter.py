@@ -24,7 +24,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.request import Call
 from kubesandbox.node import podstatus
-from kubesandbox.node.container_records import ContainerRecord, resumed
+from kubesandbox.node.container_records import ContainerRecord, resumed_record
 from kubesandbox.node.podspec import ContainerSpec, containers, init_containers
 from kubesandbox.node.podstatus import Seen, Verdict
 
@@ -49,7 +49,7 @@ class Reporter:
         specs = (*init_containers(pod), *containers(pod))
         self._inits = tuple(spec.name for spec in specs if spec.is_init)
         self._names = tuple(spec.name for spec in specs if not spec.is_init)
-        self._records = {spec.name: resumed(pod, spec.name, spec.image) for spec in specs}
+        self._records = {spec.name: resumed_record(pod, spec.name, spec.image) for spec in specs}
         self._published: JSON = {}
         self._publishing = asyncio.Lock()
         self._changed = asyncio.Event()
@@ -61,7 +61,7 @@ class Reporter:
 
     def with_status(self) -> WholePod:
         """Returns the pod with the status as it is known here, which the API server may not have yet."""
-        return structs.replace(self.pod, status=self._status())
+        return structs.replace(self.pod, status=self._compute_status())
 
     def put(self, *records: ContainerRecord) -> None:
         """Updates records; the status is written soon afterwards."""
@@ -83,9 +83,9 @@ class Reporter:
     async def publish(self) -> None:
         """Writes the status if it changed; retries until it is written or the pod is gone."""
         async with self._publishing:
-            while (status := self._status()) != self._published:
+            while (status := self._compute_status()) != self._published:
                 try:
-                    await self._client.send(self._patch(status))
+                    await self._client.send(self._status_patch(status))
                 except (NotFound, Conflict):
                     return  # the pod is gone, or another one has its name
                 except (Transient, DecodeError):
@@ -98,32 +98,32 @@ class Reporter:
 
     def event(self, type_: EventType, reason: str, message: str, spec: ContainerSpec | None) -> None:
         """Creates an Event in the background, about the pod itself if `spec` is None."""
-        telling = asyncio.create_task(self._tell(self._event(type_, reason, message, spec)))
+        telling = asyncio.create_task(self._send_event(self._event_object(type_, reason, message, spec)))
         self._events.add(telling)
         telling.add_done_callback(self._events.discard)
 
-    def _status(self) -> JSON:
+    def _compute_status(self) -> JSON:
         inputs = Seen(
             pod=self.pod,
-            containers=self._of(self._names),
-            inits=self._of(self._inits),
+            containers=self._records_of(self._names),
+            inits=self._records_of(self._inits),
             host_ip=self._host_ip,
             started_at=self.started_at,
             conditions=tuple(self._published.get("conditions") or ()),
             verdict=self.verdict,
         )
-        return podstatus.status(inputs, now=self._clock.now())
+        return podstatus.pod_status(inputs, now=self._clock.now())
 
-    def _of(self, names: Iterable[str]) -> tuple[ContainerRecord, ...]:
+    def _records_of(self, names: Iterable[str]) -> tuple[ContainerRecord, ...]:
         return tuple(self._records[name] for name in names)
 
-    def _patch(self, status: JSON) -> Call[JSON]:
+    def _status_patch(self, status: JSON) -> Call[JSON]:
         metadata = self.pod.metadata
         # The uid is a precondition: another pod of the same name is a Conflict.
         body = {"metadata": {"uid": metadata.uid}, "status": status}
         return calls.merge_patch(PODS, metadata.name, body, metadata.namespace, subresource="status")
 
-    def _event(self, type_: str, reason: str, message: str, spec: ContainerSpec | None) -> JSON:
+    def _event_object(self, type_: str, reason: str, message: str, spec: ContainerSpec | None) -> JSON:
         metadata, now = self.pod.metadata, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         involved = {
             "apiVersion": "v1",
@@ -148,6 +148,6 @@ class Reporter:
             "count": 1,
         }
 
-    async def _tell(self, event: JSON) -> None:
+    async def _send_event(self, event: JSON) -> None:
         with suppress(KubeError, DecodeError):
             await self._client.send(calls.create(EVENTS, event))

@@ -7,17 +7,17 @@ import signal as signals
 from contextlib import suppress
 from pathlib import Path
 
-from kubesandbox.node.interpreter import folders
+from kubesandbox.node.interpreter import interpreter_folders
 from kubesandbox.node.runner_interface import (
     Command,
     Launch,
     image_binds,
-    missing,
     root_binds,
     root_links,
-    tried,
+    try_command,
     unlinked_roots,
     until_delivered,
+    why_not_installed,
 )
 
 
@@ -31,11 +31,11 @@ class BubblewrapRunner:
 
     def command(self, launch: Launch) -> Command:
         """Returns the `bwrap` command line."""
-        argv = _base()
+        argv = _base_arguments()
         # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
         for bind in launch.binds:
             argv += ["--ro-bind" if bind.read_only else "--bind", str(bind.source), bind.target]
-        argv += _root(launch)
+        argv += _root_arguments(launch)
         for name, value in launch.env.items():
             argv += ["--setenv", name, value]
         if launch.read_only_root:
@@ -49,7 +49,7 @@ class BubblewrapRunner:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
             return
-        until_delivered(lambda: _signalled(pid, number), pid)
+        until_delivered(lambda: _signal_first_process(pid, number), pid)
 
     def out_of_memory(self, launch: Launch) -> bool:  # noqa: ARG002  the protocol's
         """Returns False: bwrap limits no memory; the agent samples it and knows by itself."""
@@ -63,10 +63,12 @@ class BubblewrapRunner:
 
     def problem(self) -> str:
         """Returns why bwrap does not work, or ""; runs it, since no setting tells whether user namespaces work."""
-        return missing("bwrap") or tried([*_base(), "--ro-bind", "/usr", "/usr", *_links(), "--", "/usr/bin/true"])
+        return why_not_installed("bwrap") or try_command(
+            [*_base_arguments(), "--ro-bind", "/usr", "/usr", *_link_arguments(), "--", "/usr/bin/true"]
+        )
 
 
-def descendants(pid: int) -> list[int]:
+def descendants_of(pid: int) -> list[int]:
     """Returns the descendants of process `pid`, nearest first."""
     result: list[int] = []
     waiting = [pid]
@@ -81,9 +83,9 @@ def descendants(pid: int) -> list[int]:
     return result
 
 
-def _signalled(pid: int, number: int) -> bool:
+def _signal_first_process(pid: int, number: int) -> bool:
     """Signals the first process below bwrap, not its children; returns False if none runs there yet."""
-    first = next((child for child in descendants(pid) if not _is_bwrap(child)), None)
+    first = next((child for child in descendants_of(pid) if not _is_bwrap(child)), None)
     if first is None:
         return False
     with suppress(ProcessLookupError):
@@ -98,23 +100,23 @@ def _is_bwrap(pid: int) -> bool:
         return True
 
 
-def _base() -> list[str]:
+def _base_arguments() -> list[str]:
     return [
         "bwrap", "--die-with-parent", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts",
-        "--clearenv", "--proc", "/proc", "--dev", "/dev", *_fresh("/tmp", "/run", "/var"),  # noqa: S108  inside the container
+        "--clearenv", "--proc", "/proc", "--dev", "/dev", *_tmpfs_arguments("/tmp", "/run", "/var"),  # noqa: S108  inside the container
     ]  # fmt: skip
 
 
-def _fresh(*folders: str) -> list[str]:
+def _tmpfs_arguments(*folders: str) -> list[str]:
     return [word for folder in folders for word in ("--tmpfs", folder)]
 
 
-def _links() -> list[str]:
+def _link_arguments() -> list[str]:
     return [word for target, link in root_links() for word in ("--symlink", target, link)]
 
 
-def _root(launch: Launch) -> list[str]:
-    argv = _links()
-    for bind in (*root_binds(folders()), *unlinked_roots(), *image_binds(launch.image)):
+def _root_arguments(launch: Launch) -> list[str]:
+    argv = _link_arguments()
+    for bind in (*root_binds(interpreter_folders()), *unlinked_roots(), *image_binds(launch.image)):
         argv += ["--ro-bind", str(bind.source), bind.target]
     return argv

@@ -91,7 +91,7 @@ class Runner(Protocol):
         ...
 
 
-def choose(runners: Mapping[str, Runner], wanted: str = "") -> tuple[Runner, tuple[str, ...]]:
+def choose_runner(runners: Mapping[str, Runner], wanted: str = "") -> tuple[Runner, tuple[str, ...]]:
     """Returns the first runner that works here, and why the ones before it do not.
 
     Raises SandboxError if `wanted` is unknown or does not work.
@@ -128,7 +128,7 @@ def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
     return True
 
 
-def tried(argv: list[str]) -> str:
+def try_command(argv: list[str]) -> str:
     """Runs a command to its end, a minute at most; returns "" if it succeeded, else the last line of its errors."""
     try:
         done = subprocess.run(argv, capture_output=True, timeout=60.0, check=False, stdin=subprocess.DEVNULL)
@@ -140,7 +140,7 @@ def tried(argv: list[str]) -> str:
     return lines[-1] if lines else f"exit code {done.returncode}"
 
 
-def missing(program: str) -> str:
+def why_not_installed(program: str) -> str:
     """Returns `PROGRAM is not installed`, or "" if it is."""
     return "" if shutil.which(program) else f"{program} is not installed"
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from kubesandbox.node.interpreter import environment
+from kubesandbox.node.interpreter import interpreter_environment
 from kubesandbox.node.runner_interface import IMAGE_MOUNT, Bind, Command, Launch
 
 
@@ -29,7 +29,7 @@ class ProcessRunner:
         """Returns the launch with every container path replaced by the host's."""
         binds = (*launch.binds, Bind(launch.image, IMAGE_MOUNT))
         # The interpreter's paths are the host's own; they may be below a path that a volume has in the container.
-        ours = {sys.executable, *environment().values()}
+        ours = {sys.executable, *interpreter_environment().values()}
         argv = tuple(text if text in ours else replace_paths(text, binds) for text in launch.argv)
         env = {name: text if text in ours else replace_paths(text, binds) for name, text in launch.env.items()}
         cwd = Path(replace_paths(launch.cwd, binds))

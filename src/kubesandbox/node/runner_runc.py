@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang.removal import remove_tree
-from kubesandbox.node.interpreter import folders
+from kubesandbox.node.interpreter import interpreter_folders
 from kubesandbox.node.runner_interface import (
     Bind,
     Command,
     Launch,
     image_binds,
-    missing,
     root_binds,
     root_links,
     unlinked_roots,
     until_delivered,
+    why_not_installed,
 )
 
 JSON = dict[str, Any]
@@ -45,12 +45,12 @@ class RuncRunner:
     def command(self, launch: Launch) -> Command:
         """Writes the bundle, and returns the command that runs it."""
         _write_bundle(launch)
-        argv = (*self._runc(), "run", "--keep", "--no-new-keyring", "--bundle", str(launch.work), launch.id)
+        argv = (*self._runc_command(), "run", "--keep", "--no-new-keyring", "--bundle", str(launch.work), launch.id)
         return Command(argv, {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")}, launch.work)
 
     def signal(self, launch: Launch, pid: int, number: int) -> None:
         """Signals the container's first process, by the container's id; `pid` is that of `runc run`."""
-        delivered = until_delivered(lambda: self._quietly("kill", launch.id, str(int(number))), pid)
+        delivered = until_delivered(lambda: self._run_quietly("kill", launch.id, str(int(number))), pid)
         if not delivered and number == signals.SIGKILL:
             with suppress(ProcessLookupError):
                 os.killpg(pid, number)
@@ -62,19 +62,19 @@ class RuncRunner:
     def clean_up(self, launch: Launch) -> None:
         """Removes the container and its cgroup."""
         if (self._state / launch.id).exists():
-            self._quietly("delete", "--force", launch.id)
+            self._run_quietly("delete", "--force", launch.id)
         remove_tree(launch.work / "rootfs")
 
     def sweep(self) -> None:
         """Removes every container in `state`, which a killed agent could not do."""
         for container in sorted(self._state.iterdir()) if self._state.is_dir() else ():
-            self._quietly("delete", "--force", container.name)
+            self._run_quietly("delete", "--force", container.name)
 
     def problem(self) -> str:
         """Returns why runc does not work, or "": it needs root, its program, and a test container that succeeds."""
         if os.geteuid() != 0:
             return "it needs root"
-        return missing("runc") or self._try_out()
+        return why_not_installed("runc") or self._try_out()
 
     def _try_out(self) -> str:
         work = self._state.parent / "runc-probe"
@@ -92,11 +92,11 @@ class RuncRunner:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
 
-    def _runc(self) -> tuple[str, ...]:
+    def _runc_command(self) -> tuple[str, ...]:
         return ("runc", "--root", str(self._state))
 
-    def _quietly(self, *arguments: str) -> bool:
-        command = [*self._runc(), *arguments]
+    def _run_quietly(self, *arguments: str) -> bool:
+        command = [*self._runc_command(), *arguments]
         return not subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode
 
 
@@ -107,13 +107,13 @@ def _write_bundle(launch: Launch) -> None:
     for target, link in root_links():
         if not (rootfs / link[1:]).is_symlink():
             (rootfs / link[1:]).symlink_to(target)
-    (launch.work / "config.json").write_text(json.dumps(bundle(launch)), encoding="utf-8")
+    (launch.work / "config.json").write_text(json.dumps(bundle_config(launch)), encoding="utf-8")
 
 
-def bundle(launch: Launch) -> JSON:
+def bundle_config(launch: Launch) -> JSON:
     """Returns the OCI runtime configuration of `launch`."""
     # Volumes first: one at /tmp must not hide an interpreter that lives below /tmp.
-    binds = (*launch.binds, *root_binds(folders()), *unlinked_roots(), *image_binds(launch.image))
+    binds = (*launch.binds, *root_binds(interpreter_folders()), *unlinked_roots(), *image_binds(launch.image))
     capabilities = dict.fromkeys(("bounding", "effective", "permitted"), _CAPABILITIES)
     return {
         "ociVersion": "1.0.2",
@@ -129,11 +129,11 @@ def bundle(launch: Launch) -> JSON:
         },
         "root": {"path": "rootfs", "readonly": launch.read_only_root},
         "hostname": launch.env.get("HOSTNAME", "pod"),
-        "mounts": [*_system_mounts(), *(_mount(bind) for bind in binds)],
+        "mounts": [*_system_mounts(), *(_mount_entry(bind) for bind in binds)],
         "linux": {
             "namespaces": [{"type": kind} for kind in _NAMESPACES],
-            "cgroupsPath": _cgroup(launch),
-            "resources": _resources(launch),
+            "cgroupsPath": _cgroup_path(launch),
+            "resources": _resource_limits(launch),
             "maskedPaths": ["/proc/kcore", "/proc/keys", "/proc/timer_list"],
             "readonlyPaths": ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"],
         },
@@ -142,11 +142,11 @@ def bundle(launch: Launch) -> JSON:
 
 def _memory_files(launch: Launch) -> tuple[Path, ...]:
     """Returns the files of the kernel's OOM counts, with cgroups of version 2, version 1, or both mounted."""
-    root, name = Path("/sys/fs/cgroup"), _cgroup(launch).lstrip("/")
+    root, name = Path("/sys/fs/cgroup"), _cgroup_path(launch).lstrip("/")
     return (root / name / "memory.events", root / "memory" / name / "memory.oom_control")
 
 
-def _cgroup(launch: Launch) -> str:
+def _cgroup_path(launch: Launch) -> str:
     return f"/runup/{launch.id}"
 
 
@@ -158,7 +158,7 @@ def _oom_kills(file: Path) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
 
 
-def _resources(launch: Launch) -> JSON:
+def _resource_limits(launch: Launch) -> JSON:
     if not launch.memory_bytes:
         return {}
     # The limit includes swap, since a container could otherwise exceed it by swapping.
@@ -176,7 +176,7 @@ def _system_mounts() -> list[JSON]:
     ]
 
 
-def _mount(bind: Bind) -> JSON:
+def _mount_entry(bind: Bind) -> JSON:
     return {
         "destination": bind.target,
         "type": "bind",

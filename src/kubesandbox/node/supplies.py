@@ -56,7 +56,9 @@ class Supplies:
     async def prepare(self) -> None:
         """Prepares credentials and volumes; may be called again. Raises BadPod and KubeError."""
         wanted = self._pod.spec.get("volumes") or ()
-        await self._read({reference for volume in wanted for reference in pod_volumes.references(volume)})
+        await self._read_references(
+            {reference for volume in wanted for reference in pod_volumes.volume_references(volume)}
+        )
         await self.account.write()
         sources = Sources(
             pod=self._pod,
@@ -64,29 +66,29 @@ class Supplies:
             host=self._place.host_path(self._pod.spec["nodeName"], "/"),
             account=self.account.folder,
             host_ip=self._place.host_ip,
-            lookup=self._data,
+            lookup=self._data_of,
         )
         for volume in wanted:
-            self._volumes[volume["name"]] = pod_volumes.prepare(volume, sources)
+            self._volumes[volume["name"]] = pod_volumes.prepare_volume(volume, sources)
 
     async def launch(self, spec: ContainerSpec, image: LocalImage, number: int) -> Launch:
         """Returns the start of a container, its `number` counting from 0. Raises BadPod and StartError."""
         try:
-            await self._read(podenv.references(spec))
+            await self._read_references(podenv.environment_references(spec))
         except ApiError as error:
             raise BadPod(str(error)) from error
         except KubeError:
-            pass  # unreachable: `_data` has what was read last, and nothing for what was never read
-        env = self._environment(spec, image)
+            pass  # unreachable: `_data_of` has what was read last, and nothing for what was never read
+        env = self._container_environment(spec, image)
         work = self._folder / "work" / f"{spec.name}-{number}"
         return Launch(
             id=f"{self._pod.metadata.uid}-{spec.name}-{number}",
-            argv=_argv(spec, image, env),
+            argv=_command_line(spec, image, env),
             image=image.files,
             work=work,
             env=env,
             cwd=spec.working_dir or image.working_dir or "/",
-            binds=(*self._binds(spec, env), self._last_words(spec, work)),
+            binds=(*self._container_binds(spec, env), self._last_words(spec, work)),
             memory_bytes=spec.memory_bytes,
             read_only_root=spec.read_only_root,
         )
@@ -96,7 +98,7 @@ class Supplies:
         for name in ("serviceaccount", "volumes", "work"):
             remove_tree(self._folder / name)
 
-    async def _read(self, references: Iterable[tuple[str, str]]) -> None:
+    async def _read_references(self, references: Iterable[tuple[str, str]]) -> None:
         for kind, name in sorted(references):
             self._config[kind, name] = await self._read_config(kind, name)
 
@@ -106,20 +108,20 @@ class Supplies:
             return pod_volumes.data_of({"kind": kind, **obj})
         return None
 
-    def _data(self, kind: str, name: str) -> Mapping[str, bytes] | None:
+    def _data_of(self, kind: str, name: str) -> Mapping[str, bytes] | None:
         return self._config.get((kind, name))
 
-    def _binds(self, spec: ContainerSpec, env: Mapping[str, str]) -> tuple[Bind, ...]:
+    def _container_binds(self, spec: ContainerSpec, env: Mapping[str, str]) -> tuple[Bind, ...]:
         account = self.account.folder if self.account.wanted else None
-        return pod_volumes.binds(spec, self._volumes, account, env)
+        return pod_volumes.container_binds(spec, self._volumes, account, env)
 
     def _last_words(self, spec: ContainerSpec, work: Path) -> Bind:
         """Creates the file for the termination message, and returns its bind."""
         message = work / "termination-log"
-        pod_volumes.write(message, b"", 0o666)
+        pod_volumes.write_atomically(message, b"", 0o666)
         return Bind(message, spec.message_path)
 
-    def _environment(self, spec: ContainerSpec, image: LocalImage) -> dict[str, str]:
+    def _container_environment(self, spec: ContainerSpec, image: LocalImage) -> dict[str, str]:
         server = urlsplit(self._place.server)
         env = {
             "PATH": _PATH,
@@ -128,27 +130,27 @@ class Supplies:
             "KUBERNETES_SERVICE_HOST": server.hostname or "",
             "KUBERNETES_SERVICE_PORT": str(server.port or 443),
             "PAYLOAD_OVERRIDE": IMAGE_MOUNT,
-            **interpreter.environment(),
+            **interpreter.interpreter_environment(),
             **image.env,
-            **podenv.environment(self._pod, spec, host_ip=self._place.host_ip, lookup=self._data),
+            **podenv.container_environment(self._pod, spec, host_ip=self._place.host_ip, lookup=self._data_of),
         }
         if self.account.wanted and not self._place.runner.mounts:
             env["KUBECONFIG"] = f"{podspec.SERVICE_ACCOUNT_MOUNT}/kubeconfig"
         return env
 
 
-def _argv(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tuple[str, ...]:
+def _command_line(spec: ContainerSpec, image: LocalImage, env: Mapping[str, str]) -> tuple[str, ...]:
     """Returns entry point and arguments (by default the image's), `$(NAME)` expanded. Raises BadPod, StartError."""
     entry = spec.command or image.entrypoint
     # An image's default arguments apply only with its own entry point.
     arguments = spec.args or (() if spec.command else image.command)
-    words = tuple(podenv.expand(word, env) for word in (*entry, *arguments))
+    words = tuple(podenv.expand_variables(word, env) for word in (*entry, *arguments))
     if not words:
         raise BadPod("no command specified", reason="CreateContainerError")
-    return _executable(image, words[0], words[1:])
+    return _executable_command(image, words[0], words[1:])
 
 
-def _executable(image: LocalImage, command: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+def _executable_command(image: LocalImage, command: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
     """Returns the command in the image, or for a thin image the host's program. Raises StartError if neither exists."""
     script = image.files / command.lstrip("/")
     if command.startswith("/") and script.is_file():

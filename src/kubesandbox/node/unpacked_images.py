@@ -56,34 +56,34 @@ class ImageStore:
 
     def local(self, pullspec: str) -> LocalImage | None:
         """Returns the image if it is on this node (for a tag: as last pulled), else None. Raises PullError."""
-        reference = self._parsed(pullspec)
+        reference = self._parse_pullspec(pullspec)
         digest = reference.digest or self._tags.get(reference, "")
-        if not digest or not self._unpacked(digest).is_dir():
+        if not digest or not self._unpacked_folder(digest).is_dir():
             return None
-        return self._opened(reference, digest)
+        return self._open_unpacked(reference, digest)
 
     def pull(self, pullspec: str) -> LocalImage:
         """Returns the image, fetching only its missing parts. Raises PullError."""
-        reference = self._parsed(pullspec)
+        reference = self._parse_pullspec(pullspec)
         try:
             with self._pulling:
-                return self._pull(reference)
+                return self._pull_image(reference)
         except (ImageNotFound, Unauthorized, Unreachable) as error:
             raise PullError(error.message) from error
         except OciError as error:
             raise PullError(f'failed to pull and unpack image "{pullspec}": {error}') from error
 
-    def _pull(self, reference: Reference) -> LocalImage:
+    def _pull_image(self, reference: Reference) -> LocalImage:
         client = RegistryClient()
         digest = client.resolve(reference)
-        if not self._unpacked(digest).is_dir():
+        if not self._unpacked_folder(digest).is_dir():
             client.pull(reference, self._layout)
-            unpack_image(open_image(self._layout, digest), self._unpacked(digest))
+            unpack_image(open_image(self._layout, digest), self._unpacked_folder(digest))
         if not reference.digest:
             self._tags[reference] = digest
-        return self._opened(reference, digest)
+        return self._open_unpacked(reference, digest)
 
-    def _parsed(self, pullspec: str) -> Reference:
+    def _parse_pullspec(self, pullspec: str) -> Reference:
         try:
             reference = parse(pullspec)
         except OciError as error:
@@ -93,14 +93,14 @@ class ImageStore:
             raise PullError(f'"{pullspec}": this node pulls from {self.registry} alone')
         return reference
 
-    def _unpacked(self, digest: str) -> Path:
+    def _unpacked_folder(self, digest: str) -> Path:
         return self._folder / "unpacked" / digest.replace(":", "-")
 
-    def _opened(self, reference: Reference, digest: str) -> LocalImage:
+    def _open_unpacked(self, reference: Reference, digest: str) -> LocalImage:
         config = open_image(self._layout, digest).config.config
         return LocalImage(
             reference=str(reference.at(digest)),
-            files=self._unpacked(digest),
+            files=self._unpacked_folder(digest),
             entrypoint=config.entrypoint,
             command=config.cmd,
             env=dict(entry.split("=", 1) for entry in config.env if "=" in entry),

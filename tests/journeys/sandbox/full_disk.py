@@ -21,7 +21,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.errors import KubeError
-from kubesandbox.node.runner_bwrap import descendants
+from kubesandbox.node.runner_bwrap import descendants_of
 from runup.sandbox.setup import settings
 
 DISK = Path(os.environ["DISK"])
@@ -40,7 +40,9 @@ def runup(*words: str) -> subprocess.CompletedProcess[str]:
 
 def ours(*texts: str) -> list[int]:
     """The sandbox's own processes whose command line holds one of `texts`."""
-    return sorted(pid for pid in descendants(settings.running_pid(DATA)) if any(text in _words(pid) for text in texts))
+    return sorted(
+        pid for pid in descendants_of(settings.running_pid(DATA)) if any(text in _words(pid) for text in texts)
+    )
 
 
 def until(holds: Callable[[], Any], what: str) -> None:

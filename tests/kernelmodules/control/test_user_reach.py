@@ -20,7 +20,7 @@ from tests.release.control.test_registry_access import Answers, cluster
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.oci.access import Access
 from kubekit.oci.reference import parse
-from kubesandbox.node.podenv import expand
+from kubesandbox.node.podenv import expand_variables
 from runup.api.kmm_v1beta1 import TLSOptions
 from runup.kernelmodules.control import build_inputs, service_networks
 from runup.kernelmodules.control.image_stage import verify_image
@@ -222,9 +222,9 @@ def test_a_kubelet_expands_nothing_of_a_module() -> None:
     (build, _) = pods()
     (container,) = build["spec"]["template"]["spec"]["initContainers"]
     env = {each["name"]: each["value"] for each in container["env"]}
-    arrived = [expand(each, env) for each in container["args"]]
+    arrived = [expand_variables(each, env) for each in container["args"]]
     assert "--build-arg=A=$(BUILDAH_ISOLATION) $$ --volume=/:/host" in arrived
-    assert expand("$(BUILDAH_ISOLATION)", env) == "chroot"
+    assert expand_variables("$(BUILDAH_ISOLATION)", env) == "chroot"
 
 
 async def test_a_pull_secret_starts_no_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

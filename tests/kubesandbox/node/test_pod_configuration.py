@@ -43,7 +43,9 @@ def pod() -> WholePod:
 def environment(*env: JSON, env_from: tuple[JSON, ...] = ()) -> dict[str, str]:
     """The environment that these entries make."""
     spec = container_spec({**POD["spec"]["containers"][0], "env": list(env), "envFrom": list(env_from)})
-    return podenv.environment(pod(), spec, host_ip="192.0.2.1", lookup=lambda kind, name: DATA.get((kind, name)))
+    return podenv.container_environment(
+        pod(), spec, host_ip="192.0.2.1", lookup=lambda kind, name: DATA.get((kind, name))
+    )
 
 
 def field(path: str) -> JSON:
@@ -288,10 +290,10 @@ def test_host_path_types(tmp_path: Path, type_: str, path: str, result: str) -> 
         listening.bind(str(tmp_path / "socket"))
         volume = {"name": "v", "hostPath": {"path": f"/{path}", "type": type_}}
         if result in KINDS:
-            assert KINDS[result](pod_volumes.prepare(volume, sources(tmp_path)).stat().st_mode)
+            assert KINDS[result](pod_volumes.prepare_volume(volume, sources(tmp_path)).stat().st_mode)
             return
         with pytest.raises(BadPod) as raised:
-            pod_volumes.prepare(volume, sources(tmp_path))
+            pod_volumes.prepare_volume(volume, sources(tmp_path))
     assert raised.value.message == (
         f'MountVolume.SetUp failed for volume "v" : hostPath type check failed: /{path} {result}'
     )
@@ -307,7 +309,7 @@ def test_host_path_types(tmp_path: Path, type_: str, path: str, result: str) -> 
 )  # fmt: skip
 def test_file_modes(tmp_path: Path, volume: JSON, mode: int) -> None:
     """Of the files that a volume is made of, whatever the process's umask is."""
-    file = pod_volumes.prepare({"name": "v", **volume}, sources(tmp_path)) / "color"
+    file = pod_volumes.prepare_volume({"name": "v", **volume}, sources(tmp_path)) / "color"
     assert stat.S_IMODE(file.stat().st_mode) == mode
 
 
@@ -331,14 +333,14 @@ def test_file_modes(tmp_path: Path, volume: JSON, mode: int) -> None:
 def test_volumes_that_cannot_be_made(tmp_path: Path, volume: JSON, message: str) -> None:
     """The message names the volume and what is missing."""
     with pytest.raises(BadPod) as raised:
-        pod_volumes.prepare({"name": "v", **volume}, sources(tmp_path))
+        pod_volumes.prepare_volume({"name": "v", **volume}, sources(tmp_path))
     assert raised.value.message == f'MountVolume.SetUp failed for volume "v" : {message}'
 
 
 def test_what_is_optional_may_be_missing(tmp_path: Path) -> None:
     """An empty volume then."""
     volume = {"name": "v", "secret": {"secretName": "none", "optional": True}}
-    assert list(pod_volumes.prepare(volume, sources(tmp_path)).iterdir()) == []
+    assert list(pod_volumes.prepare_volume(volume, sources(tmp_path)).iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -353,7 +355,7 @@ def test_what_is_optional_may_be_missing(tmp_path: Path) -> None:
 def test_parts_of_volumes(tmp_path: Path, mount: JSON, part: str) -> None:
     """What the container sees at the mount's path."""
     spec = container_spec({"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/mnt/", **mount}]})
-    (bind,) = pod_volumes.binds(spec, {"v": tmp_path}, None, {"NAME": "me"})
+    (bind,) = pod_volumes.container_binds(spec, {"v": tmp_path}, None, {"NAME": "me"})
     assert (bind.source, bind.target) == (tmp_path / part, "/mnt")
     assert bind.source.is_dir()
 
@@ -364,5 +366,5 @@ def test_a_part_never_leads_out_of_its_volume(tmp_path: Path) -> None:
     (tmp_path / "v" / "link").symlink_to(tmp_path)
     spec = container_spec({"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/m", "subPath": "link/x"}]})
     with pytest.raises(BadPod, match="leads out of its volume"):
-        pod_volumes.binds(spec, {"v": tmp_path / "v"}, None, {})
+        pod_volumes.container_binds(spec, {"v": tmp_path / "v"}, None, {})
     assert not (tmp_path / "x").exists()

@@ -28,7 +28,7 @@ JSON = dict[str, Any]
 )
 def test_where_a_probe_asks(written: JSON, url: str, port: int) -> None:
     """With the defaults of core/v1."""
-    found = probes.parse(written, [{"name": "web", "containerPort": 8080}], "h")
+    found = probes.parse_probe(written, [{"name": "web", "containerPort": 8080}], "h")
     assert found is not None
     assert (found.url, found.port) == (url, port)
     assert (found.period_s, found.timeout_s, found.successes, found.failures) == (10, 1, 1, 3)
@@ -37,13 +37,13 @@ def test_where_a_probe_asks(written: JSON, url: str, port: int) -> None:
 @pytest.mark.parametrize("written", [None, {"exec": {"command": ["true"]}}])
 def test_a_probe_that_is_not_asked(written: JSON | None) -> None:
     """There is none, or it is of a form that the sandbox does not know."""
-    assert probes.parse(written, [], "h") is None
+    assert probes.parse_probe(written, [], "h") is None
 
 
 def test_a_port_that_is_none() -> None:
     """It is a mistake in the pod."""
     with pytest.raises(BadPod, match="couldn't find port: web"):
-        probes.parse({"httpGet": {"port": "web"}}, [], "h")
+        probes.parse_probe({"httpGet": {"port": "web"}}, [], "h")
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ async def test_what_an_answer_means(status: int, answer: str) -> None:
     app.router.add_get("/", handle)
     async with TestServer(app) as server:
         assert server.port is not None
-        assert await probes.ask(Probe("127.0.0.1", server.port, f"http://127.0.0.1:{server.port}/")) == answer
-        assert await probes.ask(Probe("127.0.0.1", server.port)) == ""
-    assert await probes.ask(Probe("127.0.0.1", server.port)) != ""
+        assert await probes.run_probe(Probe("127.0.0.1", server.port, f"http://127.0.0.1:{server.port}/")) == answer
+        assert await probes.run_probe(Probe("127.0.0.1", server.port)) == ""
+    assert await probes.run_probe(Probe("127.0.0.1", server.port)) != ""
 
 
 class Health:

@@ -12,8 +12,8 @@ import pytest
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubesandbox.node import backoff, podstatus
-from kubesandbox.node.container_records import ContainerRecord, Ended, Started, State, Waiting, resumed
-from kubesandbox.node.podstatus import Seen, Verdict, phase
+from kubesandbox.node.container_records import ContainerRecord, Ended, Started, State, Waiting, resumed_record
+from kubesandbox.node.podstatus import Seen, Verdict, pod_phase
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -55,7 +55,7 @@ def records(*states: State | tuple[State, Ended]) -> tuple[ContainerRecord, ...]
 )
 def test_phases(policy: str, states: list[Any], expected: str) -> None:
     """By the kubelet's getPhase."""
-    assert phase(Seen(pod(policy), records(*states))) == expected
+    assert pod_phase(Seen(pod(policy), records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_phases(policy: str, states: list[Any], expected: str) -> None:
 )
 def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
     """Whatever its restart policy, a deleted pod whose containers have ended is over."""
-    assert phase(Seen(pod("Always", deleted=True), records(*states))) == expected
+    assert pod_phase(Seen(pod("Always", deleted=True), records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,12 +85,12 @@ def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
 def test_phases_by_init_containers(policy: str, inits: list[Any], expected: str) -> None:
     """The others wait for them."""
     main = records(UP if all(each is OK for each in inits) else NEW)
-    assert phase(Seen(pod(policy), main, records(*inits))) == expected
+    assert pod_phase(Seen(pod(policy), main, records(*inits))) == expected
 
 
 def conditions(seen: Seen, now: datetime = NOW) -> dict[str, JSON]:
     """By type."""
-    return {each["type"]: each for each in podstatus.status(seen, now=now)["conditions"]}
+    return {each["type"]: each for each in podstatus.pod_status(seen, now=now)["conditions"]}
 
 
 def test_unready_containers_are_named() -> None:
@@ -104,7 +104,7 @@ def test_unready_containers_are_named() -> None:
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     """Whether the watch has brought the last status back or not."""
-    first = podstatus.status(Seen(pod(), records(NEW)), now=NOW)
+    first = podstatus.pod_status(Seen(pod(), records(NEW)), now=NOW)
     up = replace(records(UP)[0], ready=True)
     published = tuple(first["conditions"])
     assert conditions(Seen(pod(), (up,), conditions=published), LATER)["Ready"]["lastTransitionTime"] == _text(LATER)
@@ -122,7 +122,7 @@ def test_conditions_of_others_stay() -> None:
 
 def test_a_verdict_of_the_agent_fails_the_pod() -> None:
     """With its reason, even where every container succeeded."""
-    status = podstatus.status(Seen(pod(), records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW)
+    status = podstatus.pod_status(Seen(pod(), records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW)
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
 
@@ -145,7 +145,7 @@ ERROR = {"terminated": {"exitCode": 3, "reason": "Error", "containerID": "runup:
 def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected: tuple[int, str]) -> None:
     """How the container ended, and how often it was started."""
     told = {"name": "c", "containerID": "runup://u-c-1", "state": state, "lastState": last, "restartCount": 4}
-    record = resumed(pod(status={"containerStatuses": [told]}), "c", "i")
+    record = resumed_record(pod(status={"containerStatuses": [told]}), "c", "i")
     assert record.before is not None
     assert (record.before.exit_code, record.before.reason, record.restarts) == (*expected, 4)
 
@@ -153,7 +153,7 @@ def test_what_an_agent_finds_of_the_one_before(state: JSON, last: JSON, expected
 def test_a_container_that_never_ran_starts_afresh() -> None:
     """A status without a container of ours tells nothing."""
     told = {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    assert resumed(pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord("c", "i")
+    assert resumed_record(pod(status={"containerStatuses": [told]}), "c", "i") == ContainerRecord("c", "i")
 
 
 def test_restarts_wait_longer_and_longer() -> None:
@@ -184,4 +184,4 @@ def test_delays_after_failures() -> None:
 )
 def test_durations_as_go_writes_them(seconds: float, text: str) -> None:
     """In CrashLoopBackOff's message."""
-    assert backoff.duration(seconds) == text
+    assert backoff.go_duration(seconds) == text

@@ -31,7 +31,7 @@ from kubesandbox.errors import SandboxError
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.backoff import Limits
 from kubesandbox.node.place import Place
-from kubesandbox.node.runner_interface import choose
+from kubesandbox.node.runner_interface import choose_runner
 from kubesandbox.node.runners import runners
 from kubesandbox.node.unpacked_images import ImageStore
 from runup.dump import load
@@ -140,7 +140,7 @@ class Cluster:
     def _place_for_pods(self, client: Client, wanted: Scenario, registry: str) -> Place:
         """Chooses how pods run here, removes what an earlier process left, and returns the node agent's settings."""
         state = self._data / "runc"
-        runner, passed_over = choose(runners(state), self._settings.runner)
+        runner, passed_over = choose_runner(runners(state), self._settings.runner)
         runner.sweep()
         for why in passed_over:
             log.info("runner passed over", why=why)

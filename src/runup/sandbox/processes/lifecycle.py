@@ -17,7 +17,7 @@ from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock, machine_now
 from kubekit.lang.removal import remove_tree
 from kubesandbox.errors import SandboxError
-from kubesandbox.node.pod_volumes import write
+from kubesandbox.node.pod_volumes import write_atomically
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings
@@ -237,7 +237,7 @@ def _launch_supervisor(data: Path) -> subprocess.Popen[bytes]:
 
 def _write_pid(data: Path) -> None:
     with suppress(OSError):  # the supervisor writes it again and reports the error
-        write(data / settings.PID, str(os.getpid()).encode())
+        write_atomically(data / settings.PID, str(os.getpid()).encode())
 
 
 def _steps(data: Path, chosen: Settings) -> list[tuple[str, Callable[[], bool]]]:

@@ -19,7 +19,7 @@ from kubekit.kube.clock import OFFSET, Clock, SystemClock
 from kubekit.lang.best_effort_stream import Lossy
 from kubesandbox.errors import SandboxError
 from kubesandbox.node.container_process import die_with_parent
-from kubesandbox.node.pod_volumes import write
+from kubesandbox.node.pod_volumes import write_atomically
 from runup.sandbox.setup import settings
 
 # A process that lived this long is healthy; it is restarted without a delay.
@@ -99,7 +99,7 @@ async def supervise(data: Path, clock: Clock) -> None:
     python = [sys.executable, "-m"]
     server = ["kubesandbox.apiserver", "--data", str(data), "--port", str(chosen.api_port)]
     logs = data / "logs"
-    write(data / settings.PID, str(os.getpid()).encode())
+    write_atomically(data / settings.PID, str(os.getpid()).encode())
     api = asyncio.create_task(Child("apiserver", python + server, logs / "apiserver.log", clock).keep_running())
     cluster_argv = [*python, "runup.sandbox.processes.cluster_process", "--data", str(data)]
     cluster = asyncio.create_task(Child("cluster", cluster_argv, logs / "cluster.log", clock).keep_running())

@@ -19,7 +19,7 @@ from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubekit.oci.signatures import SigningKey, generate_key
 from kubesandbox.errors import SandboxError
-from kubesandbox.node.pod_volumes import write
+from kubesandbox.node.pod_volumes import write_atomically
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import reads_file
 from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of
@@ -149,7 +149,7 @@ def signing_key(data: Path) -> SigningKey:
     if file.is_file():
         return SigningKey(file.read_bytes())
     key = generate_key("runup sandbox releases <releases@sandbox.invalid>")
-    write(file, key.secret, mode=0o600)
+    write_atomically(file, key.secret, mode=0o600)
     return key
 
 
@@ -225,4 +225,4 @@ def _verifier(key: SigningKey, registry: str) -> bytes:
 def _sign(release: Release, key: SigningKey, store: Path) -> None:
     file = store / release.built.digest.replace(":", "=") / "signature-1"
     if not file.is_file():
-        write(file, key.sign(release.built.digest, release.image))
+        write_atomically(file, key.sign(release.built.digest, release.image))

@@ -11,7 +11,7 @@ import msgspec
 
 from kubekit.api.meta_v1 import Wire
 from kubesandbox.errors import SandboxError
-from kubesandbox.node.pod_volumes import write
+from kubesandbox.node.pod_volumes import write_atomically
 
 S = TypeVar("S", bound=msgspec.Struct)
 FILE = "sandbox.json"
@@ -119,7 +119,7 @@ def _read_file(file: Path, kind: type[S]) -> S | None:
 
 def _write_file(file: Path, value: msgspec.Struct) -> None:
     try:
-        write(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
+        write_atomically(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
     except OSError as error:
         text = f"{file.parent} cannot be written ({error.strerror}); give another folder with --data"
         raise SandboxError(text, reason="DataNotWritable") from error
