@@ -70,7 +70,7 @@ class ContainerWorker:
         if delay:
             self._back_off(delay)
             await self._wait_unless_stopped(delay - (self._clock.monotonic() - self._ended_at))
-        self._restarts = self._restarts.restarted(self._ended_at, self._clock.monotonic())
+        self._restarts = self._restarts.after_restart(self._ended_at, self._clock.monotonic())
         return not self._stopping.is_set()
 
     async def _attempt(self) -> None:

@@ -36,7 +36,7 @@ class Prober:
         await self._clock.sleep(probe.initial_delay_s)
         while True:
             why_not = await self._probe_and_report("Readiness", probe, before)
-            tally, before = tally.heard(probe, well=not why_not), why_not
+            tally, before = tally.with_answer(probe, well=not why_not), why_not
             self._set_ready(tally.well)
             await self._clock.sleep(probe.period_s if tally.well else min(probe.period_s, probes.EAGER_S))
 
@@ -48,7 +48,7 @@ class Prober:
         await self._clock.sleep(probe.initial_delay_s)
         while True:
             why_not = await self._probe_and_report("Liveness", probe, before)
-            tally, before = tally.heard(probe, well=not why_not), why_not
+            tally, before = tally.with_answer(probe, well=not why_not), why_not
             if not tally.well:
                 break
             await self._clock.sleep(probe.period_s)

@@ -57,7 +57,7 @@ def test_how_many_answers_turn_the_verdict(answers: str, verdicts: str) -> None:
     """By failureThreshold 3 and successThreshold 1."""
     tally, probe, told = Tally(well=False), Probe("h", 1), ""
     for answer in answers:
-        tally = tally.heard(probe, well=answer == "+")
+        tally = tally.with_answer(probe, well=answer == "+")
         told += "+" if tally.well else "-"
     assert told == verdicts
 

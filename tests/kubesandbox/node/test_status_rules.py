@@ -161,7 +161,7 @@ def test_restarts_wait_longer_and_longer() -> None:
     restarts, now, waited = backoff.Restarts(), 100.0, []
     for _ in range(8):
         waited.append(restarts.delay_s(now))
-        restarts = restarts.restarted(now, now + waited[-1])
+        restarts = restarts.after_restart(now, now + waited[-1])
         now += waited[-1] + 1
     assert waited == [0, 10, 20, 40, 80, 160, 300, 300]
 
@@ -169,9 +169,9 @@ def test_restarts_wait_longer_and_longer() -> None:
 @pytest.mark.parametrize(("ran_s", "wait_s"), [(600, 10), (601, 0)])
 def test_a_long_run_is_forgiven(ran_s: float, wait_s: float) -> None:
     """More than ten minutes, twice the longest wait; the next restart is the first again."""
-    restarts = backoff.Restarts().restarted(0, 0)
+    restarts = backoff.Restarts().after_restart(0, 0)
     assert restarts.delay_s(ran_s) == wait_s
-    assert restarts.restarted(ran_s, ran_s + wait_s).wait_s == (20 if wait_s else 10)
+    assert restarts.after_restart(ran_s, ran_s + wait_s).wait_s == (20 if wait_s else 10)
 
 
 def test_delays_after_failures() -> None:
