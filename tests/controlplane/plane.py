@@ -132,7 +132,7 @@ class ControlPlane:
         """A kubeconfig for that user, by client certificate."""
         pair = self.certificate_for(user, groups)
         assert self._ca is not None
-        return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
+        return certs.build_kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
 
     def certificate_for(self, user: str, groups: Sequence[str] = ()) -> certs.KeyPair:
         """A client certificate for that user."""

@@ -24,9 +24,9 @@ from kubesandbox.apiserver.http import endpoints, health
 from kubesandbox.apiserver.http.content_negotiation import DOCUMENTS, UNSTORED, negotiate
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
 from kubesandbox.apiserver.http.query_parameters import check_timeout
-from kubesandbox.apiserver.http.routing import Target, parse
+from kubesandbox.apiserver.http.routing import Target, parse_target
 from kubesandbox.apiserver.objects import strategies
-from kubesandbox.apiserver.objects.representations import unstored
+from kubesandbox.apiserver.objects.representations import render_unstored
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
 from kubesandbox.apiserver.served_kinds import KindTable
@@ -63,7 +63,7 @@ class App:
         """Returns the response to one request; never raises. `uri` is the path with its query, for the audit log."""
         parts = self._parts
         received = parts.audit.time()
-        target = parse(request.method, request.path, request.query)
+        target = parse_target(request.method, request.path, request.query)
         who: User | None = None
         acting: User | None = None
         failure: ApiError | None = None
@@ -71,10 +71,10 @@ class App:
         try:
             check_timeout(target, request.query)
             who = parts.authn.identify(request, certificate)
-            acting = self._impersonated(request, who)
+            acting = self._impersonated_user(request, who)
             request.user = acting or who
             parts.authz.require(request.user, Attributes.of(target))
-            response = await self._dispatch(request, target)
+            response = await self._dispatch_request(request, target)
         except ApiError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - one bug must not take the server down
@@ -98,36 +98,36 @@ class App:
         )
         return response
 
-    async def _dispatch(self, request: Request, target: Target) -> Response:
+    async def _dispatch_request(self, request: Request, target: Target) -> Response:
         if not target.is_resource:
-            return self._document(request)
+            return self._serve_document(request)
         parts = self._parts
         kind = parts.kinds.find(target.group, target.version, target.resource)
         if kind is None or not endpoints.is_custom_place(target, kind):
-            return self._document(request)
-        if failure := endpoints.refusal(request.method, target, kind):
+            return self._serve_document(request)
+        if failure := endpoints.endpoint_error(request.method, target, kind):
             raise failure
         if target.resource == "namespaces":
             target = replace(target, namespace="")
-        if text := strategies.deprecation(kind):
+        if text := strategies.deprecation_warning(kind):
             request.warnings.append(text)
         if target.subresource:
             return await parts.rest.reading.known(lambda: parts.subresources.handle(request, target, kind))
         if review := parts.subresources.review(kind):
             accepted = negotiate(request.header("accept"), UNSTORED)
-            return unstored(await review(request, target), accepted)
+            return render_unstored(await review(request, target), accepted)
         parts.collected.require(request, target, kind)
         return await parts.rest.reading.known(lambda: self._verbs[target.verb](request, target, kind))
 
-    def _document(self, request: Request) -> Response:
+    def _serve_document(self, request: Request) -> Response:
         path = request.path.rstrip("/") or "/"
-        if (answer := health.answer(path, request.query)) is not None:
+        if (answer := health.answer_probe(path, request.query)) is not None:
             return answer
         if path == "/":
-            return json_response({"paths": self._paths()})
+            return json_response({"paths": self._list_paths()})
         if document := self._parts.documents(request):
             return document
-        document = json_response(VERSION) if path == "/version" else self._discovered(request, path)
+        document = json_response(VERSION) if path == "/version" else self._serve_discovery(request, path)
         if document is not None:
             # The aggregator's group handlers accept any method.
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
@@ -138,12 +138,12 @@ class App:
             raise errors.method_not_allowed() if known else endpoints.not_there()
         return text_response("404 page not found\n", 404)
 
-    def _discovered(self, request: Request, path: str) -> Response | None:
+    def _serve_discovery(self, request: Request, path: str) -> Response | None:
         if path.split("/")[1] not in {"api", "apis"}:
             return None
         return self._parts.discovery.serve(path, negotiate(request.header("accept"), DOCUMENTS).form)
 
-    def _paths(self) -> list[str]:
+    def _list_paths(self) -> list[str]:
         groups = self._parts.kinds.groups()
         paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
         for group, versions in groups.items():
@@ -153,7 +153,7 @@ class App:
 
     # -- impersonation -----------------------------------------------------------------------------------------------
 
-    def _impersonated(self, request: Request, who: User) -> User | None:
+    def _impersonated_user(self, request: Request, who: User) -> User | None:
         name = request.header("impersonate-user")
         groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
         if not name:

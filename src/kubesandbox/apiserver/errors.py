@@ -71,32 +71,32 @@ class ApiError(Exception):
         return {key: value for key, value in body.items() if value != ""}
 
 
-def qualified(resource: str, group: str) -> str:
+def qualified_resource(resource: str, group: str) -> str:
     """Returns a resource's qualified name: `deployments.apps`, or `pods` for the core group."""
     return f"{resource}.{group}" if group else resource
 
 
-def _about(resource: str, group: str, name: str) -> JSON:
+def _status_details(resource: str, group: str, name: str) -> JSON:
     pairs = (("name", name), ("group", group), ("kind", resource))
     return {key: value for key, value in pairs if value}
 
 
 def not_found(resource: str, group: str, name: str) -> ApiError:
     """Returns 404: the object does not exist."""
-    message = f'{qualified(resource, group)} "{name}" not found'
-    return ApiError(404, "NotFound", message, details=_about(resource, group, name))
+    message = f'{qualified_resource(resource, group)} "{name}" not found'
+    return ApiError(404, "NotFound", message, details=_status_details(resource, group, name))
 
 
 def already_exists(resource: str, group: str, name: str) -> ApiError:
     """Returns 409 AlreadyExists."""
-    message = f'{qualified(resource, group)} "{name}" already exists'
-    return ApiError(409, "AlreadyExists", message, details=_about(resource, group, name))
+    message = f'{qualified_resource(resource, group)} "{name}" already exists'
+    return ApiError(409, "AlreadyExists", message, details=_status_details(resource, group, name))
 
 
 def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> ApiError:
     """Returns 409 Conflict: the object is not in the state that the writer expects."""
-    message = f'Operation cannot be fulfilled on {qualified(resource, group)} "{name}": {why}'
-    return ApiError(409, "Conflict", message, details=_about(resource, group, name))
+    message = f'Operation cannot be fulfilled on {qualified_resource(resource, group)} "{name}": {why}'
+    return ApiError(409, "Conflict", message, details=_status_details(resource, group, name))
 
 
 def apply_conflict(message: str, causes: Sequence[Cause]) -> ApiError:
@@ -106,10 +106,10 @@ def apply_conflict(message: str, causes: Sequence[Cause]) -> ApiError:
 
 def forbidden(resource: str, group: str, name: str, why: str) -> ApiError:
     """Returns 403; `why` is the text of the authorizer or admission plugin."""
-    about = _about(resource, group, name)
+    about = _status_details(resource, group, name)
     if not resource:
         return ApiError(403, "Forbidden", f"forbidden: {why}", details={})
-    subject = f'{qualified(resource, group)} "{name}"' if name else qualified(resource, group)
+    subject = f'{qualified_resource(resource, group)} "{name}"' if name else qualified_resource(resource, group)
     return ApiError(403, "Forbidden", f"{subject} is forbidden: {why}", details=about)
 
 
@@ -134,9 +134,9 @@ def invalid(kind: str, group: str, name: str, faults: Sequence[FieldFault]) -> A
     # The message lists equal faults once, the causes list them all (k8s.io/apimachinery's Aggregate).
     texts = list(dict.fromkeys(str(fault) for fault in faults))
     joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    message = f'{qualified(kind, group)} "{name}" is invalid: {joined}'
+    message = f'{qualified_resource(kind, group)} "{name}" is invalid: {joined}'
     causes = [Cause(fault.reason, fault.body, fault.field) for fault in faults]
-    return ApiError(422, "Invalid", message, details=_about(kind, group, name), causes=causes)
+    return ApiError(422, "Invalid", message, details=_status_details(kind, group, name), causes=causes)
 
 
 def bad_request(message: str) -> ApiError:
@@ -147,7 +147,7 @@ def bad_request(message: str) -> ApiError:
 def method_not_allowed() -> ApiError:
     """Returns 405: the path does not support the method."""
     message = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", message, details=_about("", "", ""))
+    return ApiError(405, "MethodNotAllowed", message, details=_status_details("", "", ""))
 
 
 def expired(message: str) -> ApiError:

@@ -43,10 +43,10 @@ _DISCOVERY = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/open
 _HEALTH = ["/healthz", "/livez", "/readyz", "/version", "/version/"]
 
 
-def objects() -> list[JSON]:
+def initial_objects() -> list[JSON]:
     """Returns the objects that are created at start if they are missing."""
     namespaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
-    return [*namespaces, *_roles(), *_bindings(), *_priorities()]
+    return [*namespaces, *_cluster_roles(), *_role_bindings(), *_priority_classes()]
 
 
 def of_server(host: str, port: int) -> list[JSON]:
@@ -85,7 +85,7 @@ def of_server(host: str, port: int) -> list[JSON]:
     ]
 
 
-def _priorities() -> list[JSON]:
+def _priority_classes() -> list[JSON]:
     """Returns the two priority classes of the system's own pods (k8s.io/kubernetes/pkg/apis/scheduling)."""
     return [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
@@ -93,13 +93,13 @@ def _priorities() -> list[JSON]:
     ]
 
 
-def _roles() -> list[JSON]:
+def _cluster_roles() -> list[JSON]:
     everything = [
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
         {"nonResourceURLs": ["*"], "verbs": ["*"]},
     ]
-    view = _with(_WORKLOADS, _READ)
-    edit = [*_with(_WORKLOADS, [*_READ, *_WRITE]), *_with((_SECRETS, _ACCOUNTS), [*_READ, *_WRITE])]
+    view = _with_verbs(_WORKLOADS, _READ)
+    edit = [*_with_verbs(_WORKLOADS, [*_READ, *_WRITE]), *_with_verbs((_SECRETS, _ACCOUNTS), [*_READ, *_WRITE])]
     roles_too: JSON = {"apiGroups": [_RBAC], "resources": ["roles", "rolebindings"]}
     reader: JSON = {"apiGroups": ["*"], "resources": ["*"], "verbs": _READ}
     # OpenShift's cluster-reader reads everything but Secrets; RBAC rules only add, so the core group is listed in full.
@@ -116,34 +116,34 @@ def _roles() -> list[JSON]:
     }
     whoami: JSON = {"apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"], "verbs": ["create"]}
     return [
-        _role("cluster-admin", everything),
-        _aggregated("admin"),
-        _aggregated("edit", "admin"),
-        _aggregated("view", "edit"),
-        _role("system:aggregate-to-admin", [{**roles_too, "verbs": [*_READ, *_WRITE]}], "admin"),
-        _role("system:aggregate-to-edit", edit, "edit"),
-        _role("system:aggregate-to-view", view, "view"),
-        _role("cluster-reader", cluster_reader),
-        _role("system:basic-user", [reviews, whoami]),
-        _role("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}]),
-        _role("system:public-info-viewer", [{"nonResourceURLs": _HEALTH, "verbs": ["get"]}]),
+        _cluster_role("cluster-admin", everything),
+        _aggregated_role("admin"),
+        _aggregated_role("edit", "admin"),
+        _aggregated_role("view", "edit"),
+        _cluster_role("system:aggregate-to-admin", [{**roles_too, "verbs": [*_READ, *_WRITE]}], "admin"),
+        _cluster_role("system:aggregate-to-edit", edit, "edit"),
+        _cluster_role("system:aggregate-to-view", view, "view"),
+        _cluster_role("cluster-reader", cluster_reader),
+        _cluster_role("system:basic-user", [reviews, whoami]),
+        _cluster_role("system:discovery", [{"nonResourceURLs": _DISCOVERY, "verbs": ["get"]}]),
+        _cluster_role("system:public-info-viewer", [{"nonResourceURLs": _HEALTH, "verbs": ["get"]}]),
     ]
 
 
-def _bindings() -> list[JSON]:
+def _role_bindings() -> list[JSON]:
     return [
-        _binding("cluster-admin", "system:masters"),
-        _binding("system:basic-user", "system:authenticated"),
-        _binding("system:discovery", "system:authenticated"),
-        _binding("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
+        _role_binding("cluster-admin", "system:masters"),
+        _role_binding("system:basic-user", "system:authenticated"),
+        _role_binding("system:discovery", "system:authenticated"),
+        _role_binding("system:public-info-viewer", "system:authenticated", "system:unauthenticated"),
     ]
 
 
-def _with(rules: tuple[JSON, ...], verbs: list[str]) -> list[JSON]:
+def _with_verbs(rules: tuple[JSON, ...], verbs: list[str]) -> list[JSON]:
     return [{**rule, "verbs": verbs} for rule in rules]
 
 
-def _role(name: str, rules: list[JSON], *part_of: str) -> JSON:
+def _cluster_role(name: str, rules: list[JSON], *part_of: str) -> JSON:
     """Returns a ClusterRole, with the labels of the aggregated roles that it is part of."""
     labels = {f"{_RBAC}/aggregate-to-{whole}": "true" for whole in part_of}
     return {
@@ -154,13 +154,13 @@ def _role(name: str, rules: list[JSON], *part_of: str) -> JSON:
     }
 
 
-def _aggregated(name: str, *part_of: str) -> JSON:
+def _aggregated_role(name: str, *part_of: str) -> JSON:
     """Returns an aggregated ClusterRole, whose rules are those of the roles with its label."""
     selector = {"matchLabels": {f"{_RBAC}/aggregate-to-{name}": "true"}}
-    return {**_role(name, [], *part_of), "aggregationRule": {"clusterRoleSelectors": [selector]}}
+    return {**_cluster_role(name, [], *part_of), "aggregationRule": {"clusterRoleSelectors": [selector]}}
 
 
-def _binding(role: str, *groups: str) -> JSON:
+def _role_binding(role: str, *groups: str) -> JSON:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRoleBinding",

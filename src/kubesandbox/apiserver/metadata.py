@@ -35,7 +35,7 @@ def key_of(obj: JSON) -> str:
     return f"{metadata['namespace']}/{metadata['name']}" if metadata.get("namespace") else metadata.get("name", "")
 
 
-def encoder(kind: Kind) -> Callable[[JSON], bytes]:
+def encoder_of(kind: Kind) -> Callable[[JSON], bytes]:
     """Returns the function that encodes objects of a kind as bytes.
 
     Custom resources have their keys sorted, as Go writes maps. Built-in kinds begin with kind and apiVersion, so that a
@@ -99,11 +99,11 @@ def carry_over(kind: Kind, new: JSON, old: JSON) -> None:
         new_meta["generateName"] = old_meta["generateName"]
     if old_meta.get("namespace"):
         new_meta["namespace"] = old_meta["namespace"]
-    if "generation" in old_meta and wish(kind, new) != wish(kind, old):
+    if "generation" in old_meta and desired_state(kind, new) != desired_state(kind, old):
         new_meta["generation"] = int(old_meta["generation"]) + 1
 
 
-def wish(kind: Kind, obj: JSON) -> JSON:
+def desired_state(kind: Kind, obj: JSON) -> JSON:
     """Returns the part of an object whose changes increment its generation."""
     if kind.custom:
         left_out = {"metadata", "apiVersion", "kind", *(("status",) if kind.has_status else ())}
@@ -118,12 +118,12 @@ def wish(kind: Kind, obj: JSON) -> JSON:
     return {"spec": obj.get("spec")}
 
 
-def same(a: JSON, b: JSON) -> bool:
+def is_same_state(a: JSON, b: JSON) -> bool:
     """Returns whether two states differ only in revision and the times in managedFields, so that no write is needed."""
-    return _essence(a) == _essence(b)
+    return _without_revision(a) == _without_revision(b)
 
 
-def _essence(obj: JSON) -> JSON:
+def _without_revision(obj: JSON) -> JSON:
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "resourceVersion"}
     if fields := metadata.get("managedFields"):
         metadata["managedFields"] = [{key: value for key, value in entry.items() if key != "time"} for entry in fields]

@@ -114,11 +114,11 @@ BINDING_KIND = Kind("", "v1", "Binding", "bindings")
 TOKEN_KIND = Kind("authentication.k8s.io", "v1", "TokenRequest", "tokenrequests")
 
 
-def _core(kind: str, plural: str, **more: Any) -> Kind:
+def _core_kind(kind: str, plural: str, **more: Any) -> Kind:
     return Kind("", "v1", kind, plural, **more)
 
 
-def _review(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Kind:
+def _review_kind(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Kind:
     return Kind(group, "v1", kind, plural, namespaced=namespaced, verbs=("create",))
 
 
@@ -141,22 +141,22 @@ _POD_FIELDS = (
 )  # fmt: skip
 
 BUILTIN: tuple[Kind, ...] = (
-    _core("ComponentStatus", "componentstatuses", namespaced=False, short_names=("cs",), verbs=("get", "list")),
-    _core("ConfigMap", "configmaps", short_names=("cm",)),
-    _core("Endpoints", "endpoints", short_names=("ep",), list_kind="EndpointsList"),
-    _core("Event", "events", short_names=("ev",), fields=_EVENT_FIELDS),
-    _core("LimitRange", "limitranges", short_names=("limits",)),
-    _core(
+    _core_kind("ComponentStatus", "componentstatuses", namespaced=False, short_names=("cs",), verbs=("get", "list")),
+    _core_kind("ConfigMap", "configmaps", short_names=("cm",)),
+    _core_kind("Endpoints", "endpoints", short_names=("ep",), list_kind="EndpointsList"),
+    _core_kind("Event", "events", short_names=("ev",), fields=_EVENT_FIELDS),
+    _core_kind("LimitRange", "limitranges", short_names=("limits",)),
+    _core_kind(
         "Namespace", "namespaces", namespaced=False, short_names=("ns",), fields=("status.phase",),
         verbs=("create", "delete", "get", "list", "patch", "update", "watch"),
         subresources=(Subresource("finalize", ("update",)), STATUS),
     ),
-    _core(
+    _core_kind(
         "Node", "nodes", namespaced=False, short_names=("no",), fields=("spec.unschedulable",), subresources=(STATUS,)
     ),
-    _core("PersistentVolumeClaim", "persistentvolumeclaims", short_names=("pvc",), subresources=(STATUS,)),
-    _core("PersistentVolume", "persistentvolumes", namespaced=False, short_names=("pv",), subresources=(STATUS,)),
-    _core(
+    _core_kind("PersistentVolumeClaim", "persistentvolumeclaims", short_names=("pvc",), subresources=(STATUS,)),
+    _core_kind("PersistentVolume", "persistentvolumes", namespaced=False, short_names=("pv",), subresources=(STATUS,)),
+    _core_kind(
         "Pod", "pods", short_names=("po",), categories=("all",), generation=True, fields=_POD_FIELDS,
         subresources=(
             Subresource("binding", ("create",), "", "v1", "Binding"),
@@ -167,17 +167,17 @@ BUILTIN: tuple[Kind, ...] = (
             STATUS,
         ),
     ),
-    _core("PodTemplate", "podtemplates", generation=True),
-    _core(
+    _core_kind("PodTemplate", "podtemplates", generation=True),
+    _core_kind(
         "ReplicationController", "replicationcontrollers", short_names=("rc",), subresources=(SCALE, STATUS), **_APPS
     ),
-    _core("ResourceQuota", "resourcequotas", short_names=("quota",), subresources=(STATUS,)),
-    _core("Secret", "secrets", fields=("type",)),
-    _core(
+    _core_kind("ResourceQuota", "resourcequotas", short_names=("quota",), subresources=(STATUS,)),
+    _core_kind("Secret", "secrets", fields=("type",)),
+    _core_kind(
         "ServiceAccount", "serviceaccounts", short_names=("sa",),
         subresources=(Subresource("token", ("create",), "authentication.k8s.io", "v1", "TokenRequest"),),
     ),
-    _core(
+    _core_kind(
         "Service", "services", short_names=("svc",), categories=("all",), subresources=(STATUS,),
         fields=("spec.clusterIP", "spec.type"),
     ),
@@ -254,12 +254,12 @@ BUILTIN: tuple[Kind, ...] = (
         "certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests", namespaced=False,
         short_names=("csr",), fields=("spec.signerName",), subresources=(Subresource("approval"), STATUS),
     ),
-    _review("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews"),
-    _review("authentication.k8s.io", "TokenReview", "tokenreviews"),
-    _review("authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", namespaced=True),
-    _review("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
-    _review("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews"),
-    _review("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews"),
+    _review_kind("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews"),
+    _review_kind("authentication.k8s.io", "TokenReview", "tokenreviews"),
+    _review_kind("authorization.k8s.io", "LocalSubjectAccessReview", "localsubjectaccessreviews", namespaced=True),
+    _review_kind("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews"),
+    _review_kind("authorization.k8s.io", "SelfSubjectRulesReview", "selfsubjectrulesreviews"),
+    _review_kind("authorization.k8s.io", "SubjectAccessReview", "subjectaccessreviews"),
 )  # fmt: skip
 
 # The order in which discovery lists the groups of a real server.

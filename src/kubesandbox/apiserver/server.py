@@ -94,9 +94,9 @@ class ApiServer:
         self.store = Store(self.data / "store.db", monotonic=self.clock.monotonic)
         await self.store.open()
         try:
-            self._app = self._build()
+            self._app = self._build_app()
             await self._first_objects()
-            await self._listen(ca)
+            await self._start_listening(ca)
         except BaseException:
             await self.store.close()
             raise
@@ -114,7 +114,7 @@ class ApiServer:
 
     # -- building --------------------------------------------------------------------------------------------------
 
-    def _build(self) -> App:
+    def _build_app(self) -> App:
         clock, store = self.clock, self.store
         self.kinds, self.schemas = KindTable(), Schemas()
         self._audit = AuditLog(self._audit_path, clock.now, clock.monotonic)
@@ -127,7 +127,7 @@ class ApiServer:
         admission.definitions = self.definitions
         self.schemas.conversions.ask = Converting(store).ask
         self.rest.writing.guard = Escalation(self.authz).check
-        admission.policy_status = lambda policy: type_checking.status(policy, self.kinds, self.schemas.tree)
+        admission.policy_status = lambda policy: type_checking.policy_status(policy, self.kinds, self.schemas.tree)
         self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check
         quota = next(kind for kind in self.kinds if kind.resource == QUOTAS)
         self.rest.writing.quotas = QuotaAdmission(store, quota, self.rest.change, clock).admit
@@ -149,10 +149,10 @@ class ApiServer:
         )
 
     async def _first_objects(self) -> None:
-        for obj in initial_objects.objects():
-            await self._own(obj)
+        for obj in initial_objects.initial_objects():
+            await self._create_own(obj)
 
-    async def _own(self, obj: dict[str, Any], *, kept: bool = True) -> None:
+    async def _create_own(self, obj: dict[str, Any], *, kept: bool = True) -> None:
         """Creates one of the server's own objects; one that is there is kept, or gets what `obj` has."""
         group, _, version = obj["apiVersion"].rpartition("/")
         kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
@@ -164,19 +164,19 @@ class ApiServer:
             changed = {key: value for key, value in obj.items() if key != "metadata"}
             await self.rest.change(kind, target, lambda old: {**old, **changed}, _OWN)
 
-    async def _listen(self, ca: certs.KeyPair) -> None:
-        server = web.Server(self._serve, access_log=None)
+    async def _start_listening(self, ca: certs.KeyPair) -> None:
+        server = web.Server(self._serve_request, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls(ca), backlog=1024)
+        site = web.TCPSite(self._runner, self._host, self._port, ssl_context=self._tls_context(ca), backlog=1024)
         await site.start()
         port = self._runner.addresses[0][1]
         self.url = f"https://{self._host}:{port}"
         self.discovery.address = f"{self._host}:{port}"
         for obj in initial_objects.of_server(self._host, port):
-            await self._own(obj, kept=False)
+            await self._create_own(obj, kept=False)
 
-    def _tls(self, ca: certs.KeyPair) -> ssl.SSLContext:
+    def _tls_context(self, ca: certs.KeyPair) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         pki = self.data / "pki"
         context.load_cert_chain(pki / "server.crt", pki / "server.key")
@@ -195,11 +195,11 @@ class ApiServer:
     def kubeconfig_for(self, user: str, groups: Sequence[str] = ()) -> bytes:
         """Returns a kubeconfig for another user, by client certificate."""
         pair = certs.issue_client(self._ca, user, groups, machine_now())
-        return certs.kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
+        return certs.build_kubeconfig(self.url, self._ca, user, certs.client_credentials(pair))
 
     # -- the rim to aiohttp ----------------------------------------------------------------------------------------
 
-    async def _serve(self, raw: web.BaseRequest) -> web.StreamResponse:
+    async def _serve_request(self, raw: web.BaseRequest) -> web.StreamResponse:
         raw._client_max_size = _TRANSPORT_LIMIT
         headers = {name.lower(): value for name, value in raw.headers.items()}
         # A request repeats this header for each group.
@@ -207,16 +207,16 @@ class ApiServer:
             headers["impersonate-group"] = "\n".join(raw.headers.getall("Impersonate-Group"))
         body = await raw.read() if raw.body_exists else b""
         request = Request(raw.method, raw.path, dict(raw.query), headers, body)
-        response = await self._app.handle(request, str(raw.rel_url), self._certificate(raw))
+        response = await self._app.handle(request, str(raw.rel_url), self._user_of_certificate(raw))
         if response.stream is None:
-            return _whole(response, self._date())
-        return await self._stream(raw, response)
+            return _whole_response(response, self._date_header())
+        return await self._send_stream(raw, response)
 
-    def _date(self) -> str:
+    def _date_header(self) -> str:
         """Returns the cluster's time for the Date header, which need not be the machine's."""
         return format_datetime(self.clock.now(), usegmt=True)
 
-    def _certificate(self, raw: web.BaseRequest) -> User | None:
+    def _user_of_certificate(self, raw: web.BaseRequest) -> User | None:
         transport = raw.transport
         if transport is None:
             return None
@@ -227,8 +227,8 @@ class ApiServer:
             self._certificates[protocol] = certificate_user(transport.get_extra_info("peercert"))
         return self._certificates[protocol]
 
-    async def _stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
-        answer = web.StreamResponse(status=response.status, headers=_headers(response, self._date()))
+    async def _send_stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
+        answer = web.StreamResponse(status=response.status, headers=_response_headers(response, self._date_header()))
         answer.enable_chunked_encoding()
         writer = await answer.prepare(raw)
         if writer is not None and hasattr(writer, "send_headers"):
@@ -251,7 +251,7 @@ class ApiServer:
         return answer
 
 
-def _headers(response: Response, date: str) -> Any:
+def _response_headers(response: Response, date: str) -> Any:
     from multidict import CIMultiDict
 
     result = CIMultiDict(response.headers)
@@ -260,8 +260,8 @@ def _headers(response: Response, date: str) -> Any:
     return result
 
 
-def _whole(response: Response, date: str) -> web.Response:
-    return web.Response(body=response.body, status=response.status, headers=_headers(response, date))
+def _whole_response(response: Response, date: str) -> web.Response:
+    return web.Response(body=response.body, status=response.status, headers=_response_headers(response, date))
 
 
 __all__ = ["ApiError", "ApiServer"]

@@ -225,8 +225,8 @@ class Store:
             self._lock.close()
             raise StoreError(f"{self._path} is in use by another process") from error
         try:
-            self._db = self._connect()
-            self._load(self._db)
+            self._db = self._open_database()
+            self._load_revisions(self._db)
         except sqlite3.Error as error:
             self._lock.close()
             raise StoreError(f"{self._path}: {error}") from error
@@ -243,7 +243,7 @@ class Store:
             self._lock.close()
             self._lock = None
 
-    def _connect(self) -> sqlite3.Connection:
+    def _open_database(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=32)
         # NORMAL in WAL mode: a commit reaches the kernel before it is acknowledged, so a killed process loses nothing.
         # Only a power failure can lose the last commits, and never a part of one
@@ -252,14 +252,14 @@ class Store:
         db.executescript(_SCHEMA)
         return db
 
-    def _load(self, db: sqlite3.Connection) -> None:
+    def _load_revisions(self, db: sqlite3.Connection) -> None:
         marks = dict(db.execute("SELECT name, rv FROM marks"))
         self._compacted = marks.get("compacted", 0)
         now = self._monotonic()
         for rv, resource, key, deleted, value in db.execute(
             "SELECT rv, resource, key, deleted, value FROM revisions ORDER BY rv"
         ):
-            self._apply(Entry(resource, key, rv, value), deleted=bool(deleted), at=now)
+            self._apply_entry(Entry(resource, key, rv, value), deleted=bool(deleted), at=now)
         self._rv = max(self._rv, self._compacted)
         self._next = self._rv
         for resource, table in self._tables.items():
@@ -359,15 +359,15 @@ class Store:
         `expected` is the revision that must be current, 0 for "does not exist". `encode` returns the bytes to serve and
         is called with `metadata.resourceVersion` set. Raises Conflict or StoreError.
         """
-        return await self._submit(resource, key_of(namespace, name), obj, False, expected, encode)
+        return await self._submit_write(resource, key_of(namespace, name), obj, False, expected, encode)
 
     async def delete(
         self, resource: str, namespace: str, name: str, obj: JSON, *, expected: int, encode: Callable[[JSON], bytes]
     ) -> Entry:
         """Removes an object whose last state is `obj`. Raises Conflict or StoreError."""
-        return await self._submit(resource, key_of(namespace, name), obj, True, expected, encode)
+        return await self._submit_write(resource, key_of(namespace, name), obj, True, expected, encode)
 
-    async def _submit(
+    async def _submit_write(
         self, resource: str, key: str, obj: JSON, deleted: bool, expected: int | None, encode: Callable[[JSON], bytes]
     ) -> Entry:
         if self._loop is None or self._thread is None:
@@ -377,13 +377,13 @@ class Store:
         # A write continues when its client disconnects.
         return await asyncio.shield(done)
 
-    def _publish(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
+    def _publish_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
         now = self._monotonic()
         for write in committed:
             entry = write.entry
             if entry is None:
                 continue
-            event = self._apply(entry, deleted=write.deleted, at=now)
+            event = self._apply_entry(entry, deleted=write.deleted, at=now)
             for callback in tuple(self._subscribers.get(entry.resource, ())):
                 callback(event)
         for write in committed:
@@ -392,9 +392,9 @@ class Store:
         for write, error in refused:
             if not write.done.done():
                 write.done.set_exception(error)
-        self._compact(now)
+        self._compact_old(now)
 
-    def _apply(self, entry: Entry, *, deleted: bool, at: float) -> Event:
+    def _apply_entry(self, entry: Entry, *, deleted: bool, at: float) -> Event:
         table = self._tables.setdefault(entry.resource, _Table())
         prev = table.entries.get(entry.key)
         if deleted:
@@ -416,7 +416,7 @@ class Store:
 
     # -- compaction ------------------------------------------------------------------------------------------------
 
-    def _compact(self, now: float) -> None:
+    def _compact_old(self, now: float) -> None:
         if not self._too_long(now, slack=1.1):
             return
         dead: list[int] = []
@@ -463,38 +463,38 @@ class Store:
                     break
             running = item is not None
             if batch:
-                self._commit(batch)
+                self._commit_batch(batch)
         if self._db is not None:
             self._db.close()
 
-    def _commit(self, batch: list[_Write | _Compact]) -> None:
+    def _commit_batch(self, batch: list[_Write | _Compact]) -> None:
         writes = [item for item in batch if isinstance(item, _Write)]
         refused: list[tuple[_Write, Exception]] = []
         heads: dict[tuple[str, str], int] = {}
         before = self._next
         try:
-            db = self._db = self._db or self._connect()
+            db = self._db = self._db or self._open_database()
             db.execute("BEGIN IMMEDIATE")
-            rows = [row for write in writes if (row := self._row(write, heads, refused)) is not None]
+            rows = [row for write in writes if (row := self._row_of(write, heads, refused)) is not None]
             db.executemany("INSERT INTO revisions VALUES (?, ?, ?, ?, ?)", rows)
             for item in batch:
                 if isinstance(item, _Compact):
-                    _forget(db, item)
+                    _delete_revisions(db, item)
             db.execute("COMMIT")
         except sqlite3.Error as error:
             self._next = before
-            self._abandon()
+            self._close_broken()
             failure = StoreError(f"{self._path.name}: {error}")
-            self._answer([], [(write, failure) for write in writes])
+            self._send_results([], [(write, failure) for write in writes])
             return
         for head, rv in heads.items():
             if rv:
                 self._heads[head] = rv
             else:
                 self._heads.pop(head, None)
-        self._answer([write for write in writes if write.entry is not None], refused)
+        self._send_results([write for write in writes if write.entry is not None], refused)
 
-    def _row(
+    def _row_of(
         self, write: _Write, heads: dict[tuple[str, str], int], refused: list[tuple[_Write, Exception]]
     ) -> tuple[int, str, str, int, bytes] | None:
         head = (write.resource, write.key)
@@ -514,7 +514,7 @@ class Store:
         write.entry = Entry(write.resource, write.key, rv, raw)
         return rv, write.resource, write.key, int(write.deleted), raw
 
-    def _abandon(self) -> None:
+    def _close_broken(self) -> None:
         # After an error of the disk a connection may stay broken; the next batch opens a new one.
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):
@@ -523,9 +523,9 @@ class Store:
                 self._db.close()
             self._db = None
 
-    def _answer(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
+    def _send_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._publish, committed, refused)
+            self._loop.call_soon_threadsafe(self._publish_results, committed, refused)
 
 
 def _takewhile_newer(events: deque[Event], rv: int) -> Iterable[Event]:
@@ -535,6 +535,6 @@ def _takewhile_newer(events: deque[Event], rv: int) -> Iterable[Event]:
         yield event
 
 
-def _forget(db: sqlite3.Connection, compact: _Compact) -> None:
+def _delete_revisions(db: sqlite3.Connection, compact: _Compact) -> None:
     db.executemany("DELETE FROM revisions WHERE rv = ?", [(rv,) for rv in compact.dead])
     db.execute("INSERT OR REPLACE INTO marks VALUES ('compacted', ?)", (compact.upto,))

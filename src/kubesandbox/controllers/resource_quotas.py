@@ -15,7 +15,7 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
-from kubesandbox.apiserver.quotas.usage import DETAILED, counted, counted_kinds
+from kubesandbox.apiserver.quotas.usage import DETAILED, counted_kinds, used_of_quota
 from kubesandbox.controllers.controller_loop import Again, Loop, Read
 from kubesandbox.controllers.owner_graph import Graph
 
@@ -47,7 +47,7 @@ class Quotas:
             listed = Read(calls.list_raw(resource, key.namespace, limit=0))
             yield listed
             objects += [(resource.name, each) for each in listed.answer.items]
-        status = {"hard": hard, "used": counted(quota, objects, self._clock.now())}
+        status = {"hard": hard, "used": used_of_quota(quota, objects, self._clock.now())}
         if status != {"hard": {}, "used": {}} | (quota.get("status") or {}):
             # If the server has charged it meanwhile, that is a conflict, and it is counted again.
             revision = {"op": "add", "path": "/metadata/resourceVersion", "value": quota["metadata"]["resourceVersion"]}

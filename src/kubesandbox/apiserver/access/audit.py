@@ -29,7 +29,7 @@ class AuditLog:
         self._base, self._start = now(), monotonic()
         self._monotonic = monotonic
 
-    def time(self) -> str:
+    def now_text(self) -> str:
         """Returns the present time as a MicroTime."""
         when = self._base + timedelta(seconds=self._monotonic() - self._start)
         return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -76,7 +76,7 @@ class AuditLog:
         if request.annotations:
             event["annotations"] = request.annotations
         event["requestReceivedTimestamp"] = received
-        event["stageTimestamp"] = self.time()
+        event["stageTimestamp"] = self.now_text()
         try:
             self._file.write(orjson.dumps(event) + b"\n")
         except OSError:

@@ -77,12 +77,12 @@ class Authenticator:
             bound.append((f"{claims.bound_kind.lower()}s", claims.bound_name, claims.bound_uid))
         for resource, name, uid in bound:
             entry = self._store.get(resource, claims.namespace, name)
-            if entry is None or _uid(entry) != uid:
+            if entry is None or _uid_of(entry) != uid:
                 return False
         return True
 
 
-def _uid(entry: Any) -> str:
+def _uid_of(entry: Any) -> str:
     if "uid" not in entry.cache:
         entry.cache["uid"] = entry.load()["metadata"]["uid"]
     uid: str = entry.cache["uid"]

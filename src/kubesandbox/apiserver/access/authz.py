@@ -103,7 +103,7 @@ class _Binding:
         """Returns the subject by which the user is bound, or None."""
         return next((subject for subject in self.subjects if _is_subject(user, subject, self.namespace)), None)
 
-    def why(self, user: User) -> str:
+    def reason_text(self, user: User) -> str:
         """Returns the description of the binding as the reason for an allowed request."""
         kind, name, role = "ClusterRoleBinding", self.name, f'{self.role_kind} "{self.role_name}"'
         if self.namespace:
@@ -132,22 +132,22 @@ class Authorizer:
         self._bindings: list[_Binding] | None = None
         self._by_user: dict[User, list[tuple[_Binding, Rule, JSON]]] = {}
         for resource in _RESOURCES:
-            store.subscribe(resource, self._changed)
+            store.subscribe(resource, self._drop_cached)
 
-    def _changed(self, _: Event) -> None:
+    def _drop_cached(self, _: Event) -> None:
         self._bindings = None
         self._by_user.clear()
 
     def allowed(self, user: User, wanted: Attributes) -> bool:
         """Returns whether the user is allowed to make the request."""
-        return "system:masters" in user.groups or self._granted(user, wanted) is not None
+        return "system:masters" in user.groups or self._granting_binding(user, wanted) is not None
 
     def reason(self, user: User, wanted: Attributes) -> str:
         """Returns why the request is allowed, or what prevented an evaluation; "" if there is nothing to report."""
         if "system:masters" in user.groups:
             return ""
-        if (binding := self._granted(user, wanted)) is not None:
-            return f"RBAC: allowed by {binding.why(user)}"
+        if (binding := self._granting_binding(user, wanted)) is not None:
+            return f"RBAC: allowed by {binding.reason_text(user)}"
         missing = list(dict.fromkeys(self._missing_roles(user, wanted)))
         if not missing:
             return ""
@@ -156,19 +156,19 @@ class Authorizer:
     def require(self, user: User, wanted: Attributes) -> None:
         """Raises ApiError 403, worded as the real server words it, unless the user is allowed to make the request."""
         if not self.allowed(user, wanted):
-            raise refusal(user, wanted, self.reason(user, wanted))
+            raise forbidden_error(user, wanted, self.reason(user, wanted))
 
     def rules(self, user: User, namespace: str) -> list[JSON]:
         """Returns the rules, as written, that apply to a user in a namespace (SelfSubjectRulesReview)."""
-        return [raw for binding, _, raw in self._rules(user) if binding.namespace in {"", namespace}]
+        return [raw for binding, _, raw in self._rules_of(user) if binding.namespace in {"", namespace}]
 
     def has_role(self, kind: str, name: str, namespace: str) -> bool:
         """Returns whether a Role or ClusterRole exists."""
         where = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
         return self._store.get(f"{where[0]}{_RBAC}", where[1], name) is not None
 
-    def _granted(self, user: User, wanted: Attributes) -> _Binding | None:
-        for binding, rule, _ in self._rules(user):
+    def _granting_binding(self, user: User, wanted: Attributes) -> _Binding | None:
+        for binding, rule, _ in self._rules_of(user):
             holds = not binding.namespace or (wanted.resource and binding.namespace == wanted.namespace)
             if holds and rule.allows(wanted):
                 return binding
@@ -185,7 +185,7 @@ class Authorizer:
             self._bindings = list(self._read_bindings())
         return [binding for binding in self._bindings if binding.subject_of(user) is not None]
 
-    def _rules(self, user: User) -> list[tuple[_Binding, Rule, JSON]]:
+    def _rules_of(self, user: User) -> list[tuple[_Binding, Rule, JSON]]:
         bound_rules = self._by_user.get(user)
         if bound_rules is None:
             bound_rules = [
@@ -208,9 +208,9 @@ class Authorizer:
             return ()
         role = entry.load()
         selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-        return self._aggregated(selectors) if selectors else role.get("rules") or ()
+        return self._aggregate_rules(selectors) if selectors else role.get("rules") or ()
 
-    def _aggregated(self, selectors: Iterable[JSON]) -> list[JSON]:
+    def _aggregate_rules(self, selectors: Iterable[JSON]) -> list[JSON]:
         rules: list[JSON] = []
         wanted = [selector.get("matchLabels") or {} for selector in selectors]
         for entry in self._store.items(f"clusterroles{_RBAC}"):
@@ -229,7 +229,7 @@ class Authorizer:
                 yield _Binding(entry.name, entry.namespace, role.get("kind", ""), role.get("name", ""), subjects)
 
 
-def refusal(user: User, wanted: Attributes, reason: str = "") -> ApiError:
+def forbidden_error(user: User, wanted: Attributes, reason: str = "") -> ApiError:
     """Returns the 403 for a user who is not allowed; `reason` names what prevented an evaluation."""
     more = f": {reason}" if reason else ""
     if not wanted.resource:

@@ -38,17 +38,17 @@ def load_or_create(folder: Path, now: datetime, addresses: Sequence[str] = ()) -
     The server's is for loopback and `addresses`.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    ca = _stored(folder, "ca") or _keep(folder, "ca", new_ca(now))
-    server = _stored(folder, "server") or _keep(folder, "server", issue_server(ca, now, addresses=addresses))
+    ca = _read_pair(folder, "ca") or _write_pair(folder, "ca", new_ca(now))
+    server = _read_pair(folder, "server") or _write_pair(folder, "server", issue_server(ca, now, addresses=addresses))
     return ca, server
 
 
-def _stored(folder: Path, name: str) -> KeyPair | None:
+def _read_pair(folder: Path, name: str) -> KeyPair | None:
     cert, key = folder / f"{name}.crt", folder / f"{name}.key"
     return KeyPair(cert.read_bytes(), key.read_bytes()) if cert.exists() and key.exists() else None
 
 
-def _keep(folder: Path, name: str, pair: KeyPair) -> KeyPair:
+def _write_pair(folder: Path, name: str, pair: KeyPair) -> KeyPair:
     write_private(folder / f"{name}.key", pair.key)
     (folder / f"{name}.crt").write_bytes(pair.cert)
     return pair
@@ -67,16 +67,16 @@ def write_private(path: Path, data: bytes) -> None:
 def new_ca(now: datetime) -> KeyPair:
     """Returns a new self-signed certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("kubesandbox-ca")
+    name = _subject_name("kubesandbox-ca")
     usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
     cert = (
-        _builder(name, name, key.public_key(), now)
+        _certificate_builder(name, name, key.public_key(), now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(usage, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return _pair(cert, key)
+    return _encode_pair(cert, key)
 
 
 def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = (), addresses: Sequence[str] = ()) -> KeyPair:
@@ -84,16 +84,16 @@ def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = (), addre
     served = [x509.IPAddress(ipaddress.ip_address(each)) for each in (*_LOOPBACK, *addresses)]
     names = [x509.DNSName(each) for each in ("localhost", *(services or _SERVER_NAMES))]
     alternative = x509.SubjectAlternativeName([*names, *served])
-    subject = _name(services[0] if services else "kube-apiserver")
-    return _issue(ca, subject, ExtendedKeyUsageOID.SERVER_AUTH, now, alternative)
+    subject = _subject_name(services[0] if services else "kube-apiserver")
+    return _issue_certificate(ca, subject, ExtendedKeyUsageOID.SERVER_AUTH, now, alternative)
 
 
 def issue_client(ca: KeyPair, user: str, groups: Sequence[str], now: datetime) -> KeyPair:
     """Issues a client certificate: the common name is the user, each organization a group."""
-    return _issue(ca, _name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, now, None)
+    return _issue_certificate(ca, _subject_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, now, None)
 
 
-def _issue(
+def _issue_certificate(
     ca: KeyPair,
     subject: x509.Name,
     usage: x509.ObjectIdentifier,
@@ -106,22 +106,22 @@ def _issue(
         raise TypeError("the authority's key is not an EC key")
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _builder(subject, ca_cert.subject, key.public_key(), now)
+        _certificate_builder(subject, ca_cert.subject, key.public_key(), now)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
     )
     if alternative is not None:
         builder = builder.add_extension(alternative, critical=False)
-    return _pair(builder.sign(ca_key, hashes.SHA256()), key)
+    return _encode_pair(builder.sign(ca_key, hashes.SHA256()), key)
 
 
-def _name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
+def _subject_name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
     groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in organizations]
     return x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, common)])
 
 
-def _builder(
+def _certificate_builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime
 ) -> x509.CertificateBuilder:
     return (
@@ -136,13 +136,13 @@ def _builder(
     )
 
 
-def _pair(cert: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
+def _encode_pair(cert: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return KeyPair(cert.public_bytes(pem), private)
 
 
-def kubeconfig(url: str, ca: KeyPair, user: str, credentials: dict[str, Any]) -> bytes:
+def build_kubeconfig(url: str, ca: KeyPair, user: str, credentials: dict[str, Any]) -> bytes:
     """Returns a kubeconfig (JSON, which is YAML) with everything embedded; `credentials` is the user's entry."""
     config = {
         "apiVersion": "v1",

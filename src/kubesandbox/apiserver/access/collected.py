@@ -50,9 +50,9 @@ class Collected:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._told: _Told | None = None
-        store.subscribe(_MAPS, self._changed)
+        store.subscribe(_MAPS, self._drop_cached)
 
-    def _changed(self, event: Event) -> None:
+    def _drop_cached(self, event: Event) -> None:
         if event.entry.name in {ABSENT, PARTLY}:
             self._told = None
 
@@ -63,7 +63,7 @@ class Collected:
         """
         if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
             return
-        gaps = self._read()
+        gaps = self._read_maps()
         # These namespaces are not from the records, so they are known in full.
         if target.namespace in gaps.own or target.namespace in gaps.within.get(kind.resource, ()):
             return
@@ -76,16 +76,16 @@ class Collected:
                 raise errors.forbidden(kind.plural, kind.group, "", why)
             request.warnings.append(INCOMPLETE + why)
 
-    def _read(self) -> _Told:
+    def _read_maps(self) -> _Told:
         if self._told is None:
-            (absent, annotations), (partly, _) = self._map(ABSENT), self._map(PARTLY)
+            (absent, annotations), (partly, _) = self._read_map(ABSENT), self._read_map(PARTLY)
             own, anyway, within = (annotations.get(key, "") for key in (OWN, ANYWAY, WITHIN))
             self._told = _Told(
                 absent, partly, frozenset(own.split()), orjson.loads(anyway or "{}"), orjson.loads(within or "{}")
             )
         return self._told
 
-    def _map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    def _read_map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
         entry = self._store.get(_MAPS, NAMESPACE, name)
         if entry is None:
             return {}, {}

@@ -35,20 +35,22 @@ class Escalation:
         """Raises ApiError 403 if a write grants more than `user` has; the server itself (no user) may grant all."""
         if user is None or kind.group != _GROUP or "system:masters" in user.groups:
             return
-        if old is not None and _essence(obj) == _essence(old):
+        if old is not None and _without_bookkeeping(obj) == _without_bookkeeping(old):
             return
-        rules = self._given(user, kind, namespace, obj, old)
+        rules = self._granted_rules(user, kind, namespace, obj, old)
         held = self._authz.rules(user, namespace)
-        missing = [part for rule in rules for part in _parts(rule) if not any(_covers(each, part) for each in held)]
+        missing = [
+            part for rule in rules for part in _single_rules(rule) if not any(_covers_part(each, part) for each in held)
+        ]
         if missing:
             groups = " ".join(json.dumps(group) for group in user.groups)
             why = (
                 f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
             )
-            why += "\n".join(sorted(map(_shown, _compact(missing))))
+            why += "\n".join(sorted(map(_rule_text, _merge_verbs(missing))))
             raise errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
 
-    def _given(self, user: User, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> list[JSON]:
+    def _granted_rules(self, user: User, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> list[JSON]:
         """Returns the rules that the writer must hold."""
         if kind.kind in _ROLES:
             name = meta(obj).get("name", "") if old is not None else ""
@@ -66,12 +68,12 @@ class Escalation:
         return list(self._authz.role_rules(role, name, namespace))
 
 
-def _essence(obj: JSON) -> JSON:
+def _without_bookkeeping(obj: JSON) -> JSON:
     metadata = {key: value for key, value in meta(obj).items() if key not in _COLLECTED}
     return {**obj, "metadata": metadata}
 
 
-def _parts(rule: JSON) -> Iterator[JSON]:
+def _single_rules(rule: JSON) -> Iterator[JSON]:
     """Yields the rule as rules of one verb on one resource or URL each."""
     for verb in rule.get("verbs") or ():
         for group in rule.get("apiGroups") or ():
@@ -85,21 +87,23 @@ def _parts(rule: JSON) -> Iterator[JSON]:
             yield {"verbs": [verb], "nonResourceURLs": [url]}
 
 
-def _covers(rule: JSON, part: JSON) -> bool:
+def _covers_part(rule: JSON, part: JSON) -> bool:
     return (
-        _has(rule, part, "verbs")
-        and _has(rule, part, "apiGroups")
+        _holds_values(rule, part, "verbs")
+        and _holds_values(rule, part, "apiGroups")
         and all(_covers_resource(rule, resource) for resource in part.get("resources") or ())
-        and all(any(covers_path(own, url) for own in rule.get("nonResourceURLs") or ()) for url in _urls(part))
-        and (not rule.get("resourceNames") or _has(rule, part, "resourceNames", needed=True))
+        and all(
+            any(covers_path(own, url) for own in rule.get("nonResourceURLs") or ()) for url in _non_resource_urls(part)
+        )
+        and (not rule.get("resourceNames") or _holds_values(rule, part, "resourceNames", needed=True))
     )
 
 
-def _urls(part: JSON) -> list[str]:
+def _non_resource_urls(part: JSON) -> list[str]:
     return part.get("nonResourceURLs") or []
 
 
-def _has(rule: JSON, part: JSON, key: str, *, needed: bool = False) -> bool:
+def _holds_values(rule: JSON, part: JSON, key: str, *, needed: bool = False) -> bool:
     held, wanted = rule.get(key) or [], part.get(key) or []
     if needed and not wanted:
         return False
@@ -112,7 +116,7 @@ def _covers_resource(rule: JSON, resource: str) -> bool:
     return "*" in held or resource in held or bool(slash and f"*/{subresource}" in held)
 
 
-def _compact(parts: list[JSON]) -> list[JSON]:
+def _merge_verbs(parts: list[JSON]) -> list[JSON]:
     """Merges rules that differ only in their verb."""
     rules: dict[str, JSON] = {}
     for part in parts:
@@ -131,6 +135,6 @@ _SHOWN = {
 }
 
 
-def _shown(rule: JSON) -> str:
+def _rule_text(rule: JSON) -> str:
     parts = [f"{name}:[{' '.join(map(json.dumps, rule[key]))}]" for key, name in _SHOWN.items() if rule.get(key)]
     return f"{{{', '.join(parts)}}}"

@@ -28,11 +28,11 @@ class Reviews:
         self._authz = authz
         self._handlers: dict[str, Handler] = {
             "SelfSubjectAccessReview": self._self_access,
-            "SubjectAccessReview": self._access,
-            "LocalSubjectAccessReview": self._access,
-            "SelfSubjectRulesReview": self._rules,
+            "SubjectAccessReview": self._review_access,
+            "LocalSubjectAccessReview": self._review_access,
+            "SelfSubjectRulesReview": self._review_rules,
             "SelfSubjectReview": self._self_subject,
-            "TokenReview": self._token,
+            "TokenReview": self._review_token,
         }
 
     def handler(self, kind: Kind) -> Handler | None:
@@ -46,18 +46,18 @@ class Reviews:
     async def _self_access(self, request: Request, _: Target) -> Response:
         body = read_object(request)
         spec = body.get("spec") or {}
-        _check(list(_attribute_faults(spec)))
-        return _reviewed(body, self._decide(_user(request), spec))
+        _raise_faults(list(_attribute_faults(spec)))
+        return _review_response(body, self._decide_access(_user_of(request), spec))
 
-    async def _access(self, request: Request, target: Target) -> Response:
+    async def _review_access(self, request: Request, target: Target) -> Response:
         body = read_object(request)
         spec = body.get("spec") or {}
-        _check([*_attribute_faults(spec), *_subject_faults(spec), *_place_faults(spec, target.namespace)])
+        _raise_faults([*_attribute_faults(spec), *_subject_faults(spec), *_place_faults(spec, target.namespace)])
         extra = tuple((key, tuple(values)) for key, values in (spec.get("extra") or {}).items())
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
-        return _reviewed(body, self._decide(user, spec))
+        return _review_response(body, self._decide_access(user, spec))
 
-    def _decide(self, user: User, spec: JSON) -> JSON:
+    def _decide_access(self, user: User, spec: JSON) -> JSON:
         if about := spec.get("resourceAttributes"):
             wanted = Attributes(
                 about.get("verb", ""),
@@ -75,12 +75,12 @@ class Reviews:
             status["reason"] = reason
         return status
 
-    async def _rules(self, request: Request, _: Target) -> Response:
+    async def _review_rules(self, request: Request, _: Target) -> Response:
         body = read_object(request)
         namespace = (body.get("spec") or {}).get("namespace", "")
         if not namespace:
             raise bad_request("no namespace on request")
-        user = _user(request)
+        user = _user_of(request)
         rules = self._authz.rules(user, namespace)
         if "system:masters" in user.groups:
             rules = [
@@ -100,22 +100,22 @@ class Reviews:
             ],
             "incomplete": False,
         }
-        return _reviewed({**body, "spec": {}}, status)
+        return _review_response({**body, "spec": {}}, status)
 
     async def _self_subject(self, request: Request, _: Target) -> Response:
-        return _reviewed(read_object(request), {"userInfo": _user(request).to_dict()})
+        return _review_response(read_object(request), {"userInfo": _user_of(request).to_dict()})
 
-    async def _token(self, request: Request, _: Target) -> Response:
+    async def _review_token(self, request: Request, _: Target) -> Response:
         body = read_object(request)
         spec = body.get("spec") or {}
         audiences = tuple(spec.get("audiences") or (AUDIENCE,))
         user = self._authn.review(spec.get("token", ""), audiences)
         if user is None:
-            return _reviewed(body, {"user": {}, "error": "the token is invalid or expired"})
-        return _reviewed(body, {"authenticated": True, "user": user.to_dict(), "audiences": list(audiences)})
+            return _review_response(body, {"user": {}, "error": "the token is invalid or expired"})
+        return _review_response(body, {"authenticated": True, "user": user.to_dict(), "audiences": list(audiences)})
 
 
-def _check(faults: list[FieldError]) -> None:
+def _raise_faults(faults: list[FieldError]) -> None:
     if faults:
         # The real server omits the kind here, too.
         raise invalid("", "authorization.k8s.io", "", faults)
@@ -148,10 +148,10 @@ def _place_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
         yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", None, "disallowed on this kind of request")
 
 
-def _reviewed(body: JSON, status: JSON) -> Response:
+def _review_response(body: JSON, status: JSON) -> Response:
     metadata = {"creationTimestamp": None, **(body.get("metadata") or {})}
     return json_response({**body, "metadata": metadata, "status": status}, 201)
 
 
-def _user(request: Request) -> User:
+def _user_of(request: Request) -> User:
     return request.user or User("")

@@ -99,12 +99,12 @@ class TokenSigner:
             der = encode_dss_signature(int.from_bytes(raw[:_SIDE], "big"), int.from_bytes(raw[_SIDE:], "big"))
             self._public.verify(der, signed.encode(), ec.ECDSA(hashes.SHA256()))
             payload = orjson.loads(_unb64(signed.partition(".")[2]))
-            return _claims(payload)
+            return _parse_claims(payload)
         except (InvalidSignature, ValueError, KeyError, TypeError) as error:
             raise InvalidToken("the token is not one of this server") from error
 
 
-def _claims(payload: JSON) -> Claims:
+def _parse_claims(payload: JSON) -> Claims:
     bound = payload["kubernetes.io"]
     kind = next((name for name in ("Pod", "Secret", "Node") if name.lower() in bound), "")
     about: JSON = bound[kind.lower()] if kind else {}

@@ -17,7 +17,7 @@ class Unreachable(Exception):
     """A Service without a ready pod; the message gives the reason, as a real server's would."""
 
 
-def backend(store: Store, namespace: str, name: str, port: int) -> tuple[str, int]:
+def find_backend(store: Store, namespace: str, name: str, port: int) -> tuple[str, int]:
     """Returns host and port of a ready pod behind a Service's port. Raises Unreachable."""
     entry = store.get("services", namespace, name)
     if entry is None:
@@ -30,7 +30,7 @@ def backend(store: Store, namespace: str, name: str, port: int) -> tuple[str, in
     for candidate in store.items("pods", namespace):
         if selector and selector.items() <= candidate.labels.items():
             pod = candidate.load()
-            at = _port(pod, chosen.get("targetPort") or port)
+            at = _container_port(pod, chosen.get("targetPort") or port)
             if at and _is_ready(pod):
                 return pod["status"]["podIP"], at
     raise Unreachable(f'no endpoints available for service "{name}"')
@@ -42,12 +42,12 @@ def _is_ready(pod: JSON) -> bool:
     return ready and bool(status.get("podIP")) and not pod["metadata"].get("deletionTimestamp")
 
 
-def _port(pod: JSON, target: int | str) -> int:
+def _container_port(pod: JSON, target: int | str) -> int:
     if isinstance(target, int):
         return target
-    return next((int(port["containerPort"]) for port in _ports(pod) if port.get("name") == target), 0)
+    return next((int(port["containerPort"]) for port in _container_ports(pod) if port.get("name") == target), 0)
 
 
-def _ports(pod: JSON) -> Iterator[JSON]:
+def _container_ports(pod: JSON) -> Iterator[JSON]:
     for container in (pod.get("spec") or {}).get("containers") or ():
         yield from container.get("ports") or ()

@@ -19,7 +19,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from kubesandbox.apiserver.custom.backends import Unreachable, backend
+from kubesandbox.apiserver.custom.backends import Unreachable, find_backend
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Store
@@ -50,27 +50,27 @@ class Converting:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def ask(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:
+    async def convert_objects(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:
         """Returns `objects` in `version`. Raises ApiError 500 with the words of a real server."""
         first = objects[0]
         group_kind = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
         webhook = kind.crd["spec"]["conversion"]["webhook"] if kind.crd else {}
-        question = _question(webhook.get("conversionReviewVersions") or (), objects, version)
+        question = _conversion_review(webhook.get("conversionReviewVersions") or (), objects, version)
         try:
-            answer = await _post(self._address_of(webhook.get("clientConfig") or {}), question)
+            answer = await _post_review(self._address_of(webhook.get("clientConfig") or {}), question)
             converted = _objects_of(question, answer)
         except _Failed as error:
             raise ApiError(500, "", f"{group_kind} failed: {error}") from None
         if len(converted) != len(objects):
             raise ApiError(500, "", f"{group_kind} returned {len(converted)} objects, expected {len(objects)}")
         try:
-            return [_checked(*pair, version) for pair in zip(objects, converted, strict=True)]
+            return [_check_converted(*pair, version) for pair in zip(objects, converted, strict=True)]
         except _Failed as error:
             raise ApiError(500, "", f"{group_kind} returned {error}") from None
 
     def _address_of(self, client: JSON) -> Call:
         """Returns where the webhook of a `clientConfig` is reached. Raises _Failed for a Service without pods."""
-        context = _trusting(client.get("caBundle") or "")
+        context = _tls_context(client.get("caBundle") or "")
         service = client.get("service")
         if not service:
             url = f"{client.get('url', '')}?timeout={_TIMEOUT_S}s"
@@ -79,20 +79,20 @@ class Converting:
         port, path = service.get("port") or 443, (service.get("path") or "").lstrip("/")
         shown = f"https://{name}:{port}/{path}?timeout={_TIMEOUT_S}s"
         try:
-            host, at = backend(self._store, service["namespace"], service["name"], port)
+            host, at = find_backend(self._store, service["namespace"], service["name"], port)
         except Unreachable as error:
             raise _Failed(f'Post "{shown}": {error}') from None
         return Call(f"https://{host}:{at}/{path}?timeout={_TIMEOUT_S}s", shown, name, context)
 
 
-def _question(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
+def _conversion_review(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
     # The first version in the webhook's order of preference that the server knows.
     version = next((each for each in versions if each in ("v1", "v1beta1")), "v1")
     request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": desired, "objects": list(objects)}
     return {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
 
 
-def _trusting(bundle: str) -> ssl.SSLContext:
+def _tls_context(bundle: str) -> ssl.SSLContext:
     try:
         pem = base64.b64decode(bundle).decode().strip()
         return ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
@@ -100,7 +100,7 @@ def _trusting(bundle: str) -> ssl.SSLContext:
         raise _Failed(f"unable to load root certificates: {error}") from error
 
 
-async def _post(call: Call, question: JSON) -> Any:
+async def _post_review(call: Call, question: JSON) -> Any:
     post = f'Post "{call.shown}": '
     try:
         async with (
@@ -164,7 +164,7 @@ def _objects_of(question: JSON, answer: Any) -> list[Any]:
     return list(response.get("convertedObjects") or ())
 
 
-def _checked(given: JSON, made: Any, version: str) -> JSON:
+def _check_converted(given: JSON, made: Any, version: str) -> JSON:
     """Returns the converted object with the metadata that a webhook may not change restored. Raises _Failed."""
     made = made if isinstance(made, dict) else {}
     where = "invalid object at index 0: "
@@ -181,10 +181,10 @@ def _checked(given: JSON, made: Any, version: str) -> JSON:
         raise _Failed("invalid metadata: missing metadata in converted object")
     # Of metadata a webhook may change only labels and annotations; the rest is restored silently.
     kept = {key: value for key, value in before.items() if key not in _FOLDERS}
-    return {**made, "metadata": kept | {key: _texts(key, after[key]) for key in _FOLDERS if after.get(key)}}
+    return {**made, "metadata": kept | {key: _check_text_values(key, after[key]) for key in _FOLDERS if after.get(key)}}
 
 
-def _texts(folder: str, values: Any) -> JSON:
+def _check_text_values(folder: str, values: Any) -> JSON:
     if not isinstance(values, dict):
         raise _Failed(f"invalid metadata: invalid metadata.{folder} of type {_go_type(values)} in converted object")
     for key, value in values.items():

@@ -17,7 +17,7 @@ def kinds_of(crd: JSON) -> tuple[Kind, ...]:
     # A server serves a definition only once it is Established.
     if not _is_established(crd):
         return ()
-    return tuple(_kind(crd, spec, version) for version in spec["versions"] if version.get("served"))
+    return tuple(_kind_of_version(crd, spec, version) for version in spec["versions"] if version.get("served"))
 
 
 def _is_established(crd: JSON) -> bool:
@@ -25,7 +25,7 @@ def _is_established(crd: JSON) -> bool:
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
 
 
-def _kind(crd: JSON, spec: JSON, version: JSON) -> Kind:
+def _kind_of_version(crd: JSON, spec: JSON, version: JSON) -> Kind:
     names = spec["names"]
     declared = version.get("subresources") or {}
     subresources = [STATUS] if "status" in declared else []
@@ -47,11 +47,11 @@ def _kind(crd: JSON, spec: JSON, version: JSON) -> Kind:
         crd=crd,
         scale_paths=declared.get("scale"),
         columns=tuple(version.get("additionalPrinterColumns") or ()),
-        deprecation=_deprecation(spec, version),
+        deprecation=_deprecation_warning(spec, version),
     )
 
 
-def _deprecation(spec: JSON, version: JSON) -> str:
+def _deprecation_warning(spec: JSON, version: JSON) -> str:
     """Returns the warning of a deprecated version: its own, or one that names a newer supported version."""
     if not version.get("deprecated"):
         return ""
@@ -66,7 +66,7 @@ def _deprecation(spec: JSON, version: JSON) -> str:
     return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
 
 
-def complete(crd: JSON, now: datetime, taken: str = "") -> None:
+def complete_definition(crd: JSON, now: datetime, taken: str = "") -> None:
     """Sets names, conversion, stored versions, and the two conditions of a definition.
 
     `taken` is the reason why the names are not available; the definition is then stored but not established.
@@ -81,16 +81,16 @@ def complete(crd: JSON, now: datetime, taken: str = "") -> None:
     stored = status.get("storedVersions") or []
     status["storedVersions"] = [*stored, *([storage] if storage and storage not in stored else ())]
     if taken:
-        _set(status, "NamesAccepted", "False", "PluralConflict", taken, now)
-        _set(status, "Established", "False", "NotAccepted", "not all names are accepted", now)
+        _set_condition(status, "NamesAccepted", "False", "PluralConflict", taken, now)
+        _set_condition(status, "Established", "False", "NotAccepted", "not all names are accepted", now)
         status.setdefault("acceptedNames", {"plural": "", "kind": ""})
         return
     status["acceptedNames"] = dict(names)
-    _set(status, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
-    _set(status, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
+    _set_condition(status, "NamesAccepted", "True", "NoConflicts", "no conflicts found", now)
+    _set_condition(status, "Established", "True", "InitialNamesAccepted", "the initial names have been accepted", now)
 
 
-def _set(status: JSON, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
+def _set_condition(status: JSON, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
     conditions = status["conditions"] = status.get("conditions") or []
     old = next((condition for condition in conditions if condition["type"] == type_), None)
     since = old["lastTransitionTime"] if old and old["status"] == value else rfc3339(now)

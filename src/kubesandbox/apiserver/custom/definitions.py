@@ -30,8 +30,8 @@ class Definitions:
         self._store, self._kinds, self._schemas, self._rest, self._clock = store, kinds, schemas, rest, clock
         self._tasks: dict[str, asyncio.Task[None]] = {}
         for entry in store.items(CRDS):
-            self._serve(entry.load())
-        store.subscribe(CRDS, self._changed)
+            self._serve_definition(entry.load())
+        store.subscribe(CRDS, self._on_change)
 
     async def stop(self) -> None:
         """Cancels the running clean-ups; they resume at the next start."""
@@ -39,22 +39,22 @@ class Definitions:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def _changed(self, event: Event) -> None:
+    def _on_change(self, event: Event) -> None:
         crd = event.entry.load()
         if event.type == "DELETED":
             self._end_watches(meta(crd)["name"], {})
-            self._forget(meta(crd)["name"])
+            self._forget_schemas(meta(crd)["name"])
             self._kinds.set_custom(meta(crd)["name"], ())
         else:
-            self._serve(crd)
+            self._serve_definition(crd)
 
-    def _serve(self, crd: JSON) -> None:
+    def _serve_definition(self, crd: JSON) -> None:
         name = meta(crd)["name"]
         self._end_watches(name, crd["spec"])
-        self._forget(name)
+        self._forget_schemas(name)
         self._kinds.set_custom(name, crds.kinds_of(crd))
         if meta(crd).get("deletionTimestamp") and name not in self._tasks:
-            self._tasks[name] = asyncio.get_running_loop().create_task(self._clean(name))
+            self._tasks[name] = asyncio.get_running_loop().create_task(self._delete_objects(name))
 
     def _end_watches(self, name: str, spec: JSON) -> None:
         # A real server replaces the storage whenever the spec changes (crdHandler.updateCustomResourceDefinition).
@@ -62,11 +62,11 @@ class Definitions:
             if kind.crd is not None and kind.crd["spec"] != spec:
                 self._rest.reading.end_watches(kind.storage)
 
-    def _forget(self, name: str) -> None:
+    def _forget_schemas(self, name: str) -> None:
         for kind in self._kinds.custom().get(name, ()):
             self._schemas.forget(kind)
 
-    async def _clean(self, name: str) -> None:
+    async def _delete_objects(self, name: str) -> None:
         # Objects with finalizers stay until those are removed, and the definition stays as long.
         try:
             kinds = self._kinds.custom().get(name, ())
@@ -74,7 +74,7 @@ class Definitions:
             stored = [kind for kind in kinds if kind.api_version == kind.stored_version] or kinds
             if stored:
                 await self._delete_all(stored[0])
-            await self._release(name)
+            await self._remove_finalizer(name)
         finally:
             self._tasks.pop(name, None)
 
@@ -93,7 +93,7 @@ class Definitions:
         finally:
             stop()
 
-    async def _release(self, name: str) -> None:
+    async def _remove_finalizer(self, name: str) -> None:
         kind = self._kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         if kind is None or self._store.get(CRDS, "", name) is None:
             return
@@ -122,4 +122,4 @@ class Definitions:
 
     def complete(self, crd: JSON) -> None:
         """Fills in the fields of a definition that the server sets."""
-        crds.complete(crd, self._clock.now(), self.conflict(crd))
+        crds.complete_definition(crd, self._clock.now(), self.conflict(crd))

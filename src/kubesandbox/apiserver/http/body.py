@@ -47,9 +47,9 @@ def read_object(request: Request, expected: str = "") -> JSON:
         return decode_protobuf(request.body)
     try:
         value = load_yaml(request.body) if kind.endswith("yaml") else _load_json(request.body)
-        return _object(value)
+        return _checked_object(value)
     except ValueError as error:
-        raise _unrecognized(expected, str(error), request.body) from None
+        raise _unrecognized_error(expected, str(error), request.body) from None
 
 
 def _load_json(data: bytes) -> Any:
@@ -73,7 +73,7 @@ def load_yaml(data: bytes) -> Any:
         raise ValueError(yaml_error(error)) from None
 
 
-def _object(value: Any) -> JSON:
+def _checked_object(value: Any) -> JSON:
     if value is None:
         return {}
     why = ""
@@ -89,14 +89,16 @@ def _object(value: Any) -> JSON:
     return obj
 
 
-def _unrecognized(expected: str, why: str, data: bytes) -> ApiError:
+def _unrecognized_error(expected: str, why: str, data: bytes) -> ApiError:
     """Returns the error of k8s.io/apiserver for a body without a kind (handlers/rest.go, transformDecodeError)."""
     if not expected:
         return bad_request(why)
-    return bad_request(f"the object provided is unrecognized (must be of type {expected}): {why} ({summary(data)})")
+    return bad_request(
+        f"the object provided is unrecognized (must be of type {expected}): {why} ({summarize_body(data)})"
+    )
 
 
-def summary(data: bytes) -> str:
+def summarize_body(data: bytes) -> str:
     """Returns the beginning of a body as errors quote it (summarizeData)."""
     if not data:
         return "<empty>"
@@ -126,7 +128,7 @@ def decode_protobuf(data: bytes) -> JSON:
     if len(data) > MAX_BYTES:
         raise too_large(MAX_BYTES)
     try:
-        return protobuf.decode(data)
+        return protobuf.decode_protobuf(data)
     except protobuf.ProtobufError as error:
         raise bad_request(str(error)) from None
 
@@ -175,22 +177,23 @@ def yaml_duplicates(data: bytes) -> str:
     except yaml.YAMLError:
         return ""
     lines = [
-        f"  line {node.start_mark.line + 1}: key {json.dumps(node.value)} already set in map" for node in _twice(root)
+        f"  line {node.start_mark.line + 1}: key {json.dumps(node.value)} already set in map"
+        for node in _duplicate_keys(root)
     ]
     return "\n".join(["yaml: unmarshal errors:", *lines]) if lines else ""
 
 
-def _twice(node: yaml.Node | None) -> Iterator[yaml.Node]:
+def _duplicate_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
     if isinstance(node, yaml.MappingNode):
         keys: set[str] = set()
         for key, value in node.value:
             if key.value in keys:
                 yield key
             keys.add(key.value)
-            yield from _twice(value)
+            yield from _duplicate_keys(value)
     elif isinstance(node, yaml.SequenceNode):
         for item in node.value:
-            yield from _twice(item)
+            yield from _duplicate_keys(item)
 
 
 @dataclass(slots=True)
@@ -202,7 +205,7 @@ class Members:
     count: int = 0
 
 
-def members(data: bytes) -> Members:
+def read_members(data: bytes) -> Members:
     """Returns the members of a JSON text for strict field validation; none if it cannot be parsed."""
     result = Members()
     if data.lstrip()[:1] not in {b"{", b"["}:
@@ -211,7 +214,7 @@ def members(data: bytes) -> Members:
         tree = json.loads(data, object_pairs_hook=_Pairs)
     except ValueError:
         return result
-    _walk(tree, "", result)
+    _collect_members(tree, "", result)
     return result
 
 
@@ -220,7 +223,7 @@ class _Pairs:
         self.pairs = pairs
 
 
-def _walk(value: Any, path: str, found: Members) -> None:
+def _collect_members(value: Any, path: str, found: Members) -> None:
     if isinstance(value, _Pairs):
         keys: set[str] = set()
         for key, child in value.pairs:
@@ -230,7 +233,7 @@ def _walk(value: Any, path: str, found: Members) -> None:
                 found.again.setdefault(here, found.count)
             found.first.setdefault(here, found.count)
             keys.add(key)
-            _walk(child, here, found)
+            _collect_members(child, here, found)
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            _walk(child, f"{path}[{index}]", found)
+            _collect_members(child, f"{path}[{index}]", found)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError
-from kubesandbox.apiserver.http.routing import Target, parse
+from kubesandbox.apiserver.http.routing import Target, parse_target
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
 BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
@@ -25,7 +25,7 @@ def in_builtin_group(path: str) -> bool:
     return parts[:1] == ["apis"] and len(parts) > 2 and parts[1] in BUILTIN_GROUPS
 
 
-def refusal(method: str, target: Target, kind: Kind) -> ApiError | None:
+def endpoint_error(method: str, target: Target, kind: Kind) -> ApiError | None:
     """Returns the error of a request that is not valid for `kind`, or None."""
     if kind.custom:
         return None
@@ -51,7 +51,7 @@ def is_custom_place(target: Target, kind: Kind) -> bool:
 
 def resource_of(path: str) -> tuple[str, str, str]:
     """Returns group, version and resource of a resource path, whatever the method."""
-    target = parse("GET", path, {})
+    target = parse_target("GET", path, {})
     return target.group, target.version, target.resource
 
 

@@ -54,8 +54,8 @@ def json_error(data: bytes) -> str:
     """Returns encoding/json's error about `data`, or "" if it is JSON."""
     scanner = _Scanner(data)
     try:
-        scanner.value("looking for beginning of value")
-        scanner.space()
+        scanner.scan_value("looking for beginning of value")
+        scanner.skip_space()
         if scanner.at < len(data):
             scanner.refuse("after top-level value")
     except _SyntaxError as error:
@@ -81,7 +81,7 @@ class _Scanner:
 
     def refuse(self, context: str) -> NoReturn:
         if self.at < len(self.data):
-            raise _SyntaxError(f"invalid character {_quoted(self.data[self.at])} {context}")
+            raise _SyntaxError(f"invalid character {_quote_character(self.data[self.at])} {context}")
         # At the end of input Go's scanner reads one blank, which is only an error inside literals, numbers and escapes.
         raise _SyntaxError(f"invalid character ' ' {context}" if context.startswith(_WITHIN) else _END)
 
@@ -89,58 +89,58 @@ class _Scanner:
         """Returns the next byte, or 0 (which is never valid) at the end."""
         return self.data[self.at] if self.at < len(self.data) else 0
 
-    def space(self) -> int:
+    def skip_space(self) -> int:
         while self.peek() in _SPACE:
             self.at += 1
         return self.peek()
 
     def expect(self, allowed: bytes, context: str) -> int:
         """Returns the next byte after blanks. Raises _SyntaxError unless it is one of `allowed`."""
-        character = self.space()
+        character = self.skip_space()
         if character not in allowed:
             self.refuse(context)
         self.at += 1
         return character
 
-    def value(self, context: str) -> None:
-        first = self.space()
+    def scan_value(self, context: str) -> None:
+        first = self.skip_space()
         if first == ord("{"):
-            self._object()
+            self._scan_object()
         elif first == ord("["):
-            self._array()
+            self._scan_array()
         elif first == ord('"'):
             self.at += 1
-            self._string()
+            self._scan_string()
         elif first in _LITERALS:
-            self._literal(_LITERALS[first])
+            self._scan_literal(_LITERALS[first])
         elif first == ord("-") or ord("0") <= first <= ord("9"):
-            self._number()
+            self._scan_number()
         else:
             self.refuse(context)
 
-    def _object(self) -> None:
+    def _scan_object(self) -> None:
         self.at += 1
         if self.expect(b'"}', "looking for beginning of object key string") == ord("}"):
             return
         while True:
-            self._string()
+            self._scan_string()
             self.expect(b":", "after object key")
-            self.value("looking for beginning of value")
+            self.scan_value("looking for beginning of value")
             if self.expect(b",}", "after object key:value pair") == ord("}"):
                 return
             self.expect(b'"', "looking for beginning of object key string")
 
-    def _array(self) -> None:
+    def _scan_array(self) -> None:
         self.at += 1
-        if self.space() == ord("]"):
+        if self.skip_space() == ord("]"):
             self.at += 1
             return
         while True:
-            self.value("looking for beginning of value")
+            self.scan_value("looking for beginning of value")
             if self.expect(b",]", "after array element") == ord("]"):
                 return
 
-    def _string(self) -> None:
+    def _scan_string(self) -> None:
         while True:
             character = self.peek()
             if character == ord('"'):
@@ -150,9 +150,9 @@ class _Scanner:
                 self.refuse("in string literal")
             self.at += 1
             if character == ord("\\"):
-                self._escape()
+                self._scan_escape()
 
-    def _escape(self) -> None:
+    def _scan_escape(self) -> None:
         character = self.peek()
         if character == ord("u"):
             self.at += 1
@@ -165,36 +165,36 @@ class _Scanner:
         else:
             self.at += 1
 
-    def _literal(self, word: bytes) -> None:
+    def _scan_literal(self, word: bytes) -> None:
         for character in word:
             if self.peek() != character:
                 self.refuse(f"in literal {word.decode()} (expecting '{chr(character)}')")
             self.at += 1
 
-    def _number(self) -> None:
+    def _scan_number(self) -> None:
         if self.peek() == ord("-"):
             self.at += 1
         if self.peek() == ord("0"):
             self.at += 1
         else:
-            self._digits("in numeric literal")
+            self._scan_digits("in numeric literal")
         if self.peek() == ord("."):
             self.at += 1
-            self._digits("after decimal point in numeric literal")
+            self._scan_digits("after decimal point in numeric literal")
         if self.peek() in b"eE":
             self.at += 1
             if self.peek() in b"+-":
                 self.at += 1
-            self._digits("in exponent of numeric literal")
+            self._scan_digits("in exponent of numeric literal")
 
-    def _digits(self, context: str) -> None:
+    def _scan_digits(self, context: str) -> None:
         if not ord("0") <= self.peek() <= ord("9"):
             self.refuse(context)
         while ord("0") <= self.peek() <= ord("9"):
             self.at += 1
 
 
-def _quoted(character: int) -> str:
+def _quote_character(character: int) -> str:
     if character == ord("'"):
         return r"'\''"
     if 0x20 <= character < 0x7F:

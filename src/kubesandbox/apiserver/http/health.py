@@ -15,7 +15,7 @@ _PROBES = {"healthz": _CHECKS, "livez": _CHECKS, "readyz": (*_CHECKS, "informer-
 _SAFE = (("X-Content-Type-Options", "nosniff"),)
 
 
-def answer(path: str, query: Mapping[str, str]) -> Response | None:
+def answer_probe(path: str, query: Mapping[str, str]) -> Response | None:
     """Returns the answer to a path of a probe or of one of its checks, or None for another path."""
     probe, _, check = path[1:].partition("/")
     checks = _PROBES.get(probe)

@@ -31,53 +31,53 @@ class ProtobufError(ValueError):
     """A body that is not a protobuf object of a kind in the table."""
 
 
-def decode(body: bytes) -> JSON:
+def decode_protobuf(body: bytes) -> JSON:
     """Decodes the object in `body`. Raises ProtobufError."""
     if not body.startswith(MAGIC):
         raise ProtobufError("the body does not begin with the protobuf prefix of Kubernetes")
     try:
-        envelope = dict(_fields(body[len(MAGIC) :]))
-        type_meta = {number: bytes(value).decode() for number, value in _fields(envelope.get(1, b""))}
+        envelope = dict(_read_fields(body[len(MAGIC) :]))
+        type_meta = {number: bytes(value).decode() for number, value in _read_fields(envelope.get(1, b""))}
         api_version, kind = type_meta.get(1, ""), type_meta.get(2, "")
         if envelope.get(4, b"").startswith(b"application/json"):
-            return _object(orjson.loads(envelope.get(2, b"")))
-        root = _OPTIONS.get(kind) or _table()["roots"].get(f"{api_version}/{kind}")
+            return _checked_object(orjson.loads(envelope.get(2, b"")))
+        root = _OPTIONS.get(kind) or _field_table()["roots"].get(f"{api_version}/{kind}")
         if root is None:
             raise ProtobufError(f'no protobuf encoding is known for kind "{kind}" in version "{api_version}"')
-        return {"apiVersion": api_version, "kind": kind} | _message(root, envelope.get(2, b""))
+        return {"apiVersion": api_version, "kind": kind} | _decode_message(root, envelope.get(2, b""))
     except (IndexError, struct.error, UnicodeDecodeError, AttributeError, TypeError, orjson.JSONDecodeError) as error:
         raise ProtobufError(f"the protobuf body cannot be read: {error}") from error
 
 
 @cache
-def _table() -> JSON:
+def _field_table() -> JSON:
     text = files("kubesandbox.apiserver.http").joinpath("protobuf_fields.json").read_text()
-    return _object(json.loads(text))
+    return _checked_object(json.loads(text))
 
 
 @cache
 def _by_number(message: str) -> dict[int, list[str]]:
-    return {row[0]: row[1:] for row in _table()["messages"][message]}
+    return {row[0]: row[1:] for row in _field_table()["messages"][message]}
 
 
-def _object(value: Any) -> JSON:
+def _checked_object(value: Any) -> JSON:
     if not isinstance(value, dict):
         raise ProtobufError("the body is not an object")
     return value
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
     """Yields field numbers and raw values: an int for a varint, bytes for the other wire types."""
     at = 0
     while at < len(data):
-        key, at = _varint(data, at)
+        key, at = _read_varint(data, at)
         wire = key & 7
         if wire == _VARINT:
-            value, at = _varint(data, at)
+            value, at = _read_varint(data, at)
             yield key >> 3, value
             continue
         if wire == _BYTES:
-            size, at = _varint(data, at)
+            size, at = _read_varint(data, at)
         else:
             size = {_FIXED64: 8, _FIXED32: 4}.get(wire, -1)
         if size < 0 or at + size > len(data):
@@ -86,7 +86,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
         at += size
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]
@@ -99,30 +99,30 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             raise ProtobufError("a number in the protobuf body is too long")
 
 
-def _message(name: str, data: bytes) -> JSON:
+def _decode_message(name: str, data: bytes) -> JSON:
     known = _by_number(name)
     result: JSON = {}
-    for number, raw in _fields(data):
+    for number, raw in _read_fields(data):
         if number not in known:
             continue  # a field newer than the table
         json_name, kind, *omit = known[number]
         if kind.startswith("[]"):
             if not isinstance(result.get(json_name), list):
                 result[json_name] = []
-            result[json_name].append(_value(kind[2:], raw))
+            result[json_name].append(_decode_value(kind[2:], raw))
         elif kind.startswith("{}"):
-            entry = dict(_fields(raw))
-            result.setdefault(json_name, {})[entry.get(1, b"").decode()] = _entry(kind[2:], entry)
+            entry = dict(_read_fields(raw))
+            result.setdefault(json_name, {})[entry.get(1, b"").decode()] = _decode_map_value(kind[2:], entry)
         else:
-            _set(result, json_name, _value(kind, raw), zero=_ZERO.get(kind) if omit else None)
+            _set_member(result, json_name, _decode_value(kind, raw), zero=_ZERO.get(kind) if omit else None)
     return result
 
 
-def _entry(kind: str, entry: dict[int, Any]) -> Any:
-    return _value(kind, entry.get(2, b"")) if 2 in entry or kind.startswith("@") else _ZERO.get(kind)
+def _decode_map_value(kind: str, entry: dict[int, Any]) -> Any:
+    return _decode_value(kind, entry.get(2, b"")) if 2 in entry or kind.startswith("@") else _ZERO.get(kind)
 
 
-def _set(result: JSON, name: str, value: Any, zero: Any) -> None:
+def _set_member(result: JSON, name: str, value: Any, zero: Any) -> None:
     if value is None or (zero is not None and value == zero):
         return
     if not name:
@@ -133,65 +133,65 @@ def _set(result: JSON, name: str, value: Any, zero: Any) -> None:
         result[name] = value
 
 
-def _value(kind: str, raw: Any) -> Any:
+def _decode_value(kind: str, raw: Any) -> Any:
     if kind.startswith("@"):
-        decoded = _message(kind[1:], raw)
-        if "@items" in _names(kind[1:]):
+        decoded = _decode_message(kind[1:], raw)
+        if "@items" in _member_names(kind[1:]):
             return decoded.get("@items", [])
-        return decoded.get("@value") if "@value" in _names(kind[1:]) else decoded
+        return decoded.get("@value") if "@value" in _member_names(kind[1:]) else decoded
     return _SCALARS[kind](raw)
 
 
 @cache
-def _names(message: str) -> frozenset[str]:
-    return frozenset(row[1] for row in _table()["messages"][message])
+def _member_names(message: str) -> frozenset[str]:
+    return frozenset(row[1] for row in _field_table()["messages"][message])
 
 
-def _int(raw: int) -> int:
+def _signed_int(raw: int) -> int:
     return raw - (1 << 64) if raw >= 1 << 63 else raw
 
 
-def _time(raw: bytes) -> str | None:
-    parts = dict(_fields(raw))
+def _decode_time(raw: bytes) -> str | None:
+    parts = dict(_read_fields(raw))
     if not parts.get(1):
         return None  # the zero time is null in JSON
-    return datetime.fromtimestamp(_int(parts[1]), UTC).isoformat().replace("+00:00", "Z")
+    return datetime.fromtimestamp(_signed_int(parts[1]), UTC).isoformat().replace("+00:00", "Z")
 
 
-def _microtime(raw: bytes) -> str | None:
-    parts = dict(_fields(raw))
-    whole = _time(raw)
+def _decode_microtime(raw: bytes) -> str | None:
+    parts = dict(_read_fields(raw))
+    whole = _decode_time(raw)
     return f"{whole[:-1]}.{parts.get(2, 0) // 1000:06d}Z" if whole else None
 
 
-def _quantity(raw: bytes) -> str:
-    return bytes(dict(_fields(raw)).get(1, b"")).decode()
+def _decode_quantity(raw: bytes) -> str:
+    return bytes(dict(_read_fields(raw)).get(1, b"")).decode()
 
 
 def _int_or_string(raw: bytes) -> int | str:
-    parts = dict(_fields(raw))
-    return bytes(parts.get(3, b"")).decode() if parts.get(1) else _int(parts.get(2, 0))
+    parts = dict(_read_fields(raw))
+    return bytes(parts.get(3, b"")).decode() if parts.get(1) else _signed_int(parts.get(2, 0))
 
 
-def _raw(raw: bytes) -> Any:
-    text = dict(_fields(raw)).get(1, b"")
+def _decode_raw(raw: bytes) -> Any:
+    text = dict(_read_fields(raw)).get(1, b"")
     return orjson.loads(text) if text else None
 
 
-def _duration(raw: bytes) -> str:
-    return f"{_int(dict(_fields(raw)).get(1, 0)) / 1e9:g}s"
+def _decode_duration(raw: bytes) -> str:
+    return f"{_signed_int(dict(_read_fields(raw)).get(1, 0)) / 1e9:g}s"
 
 
 _SCALARS: dict[str, Any] = {
     "string": lambda raw: raw.decode(),
     "bool": bool,
-    "int": _int,
+    "int": _signed_int,
     "double": lambda raw: struct.unpack("<d", raw)[0],
     "bytes": lambda raw: base64.b64encode(raw).decode(),
-    "time": _time,
-    "microtime": _microtime,
-    "duration": _duration,
-    "quantity": _quantity,
+    "time": _decode_time,
+    "microtime": _decode_microtime,
+    "duration": _decode_duration,
+    "quantity": _decode_quantity,
     "intorstring": _int_or_string,
-    "raw": _raw,
+    "raw": _decode_raw,
 }

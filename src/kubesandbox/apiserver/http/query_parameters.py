@@ -38,7 +38,7 @@ def _manager_faults(manager: str) -> Iterator[Cause]:
             yield Cause("FieldValueInvalid", text, "fieldManager")
 
 
-def _forbidden(name: str, why: str) -> Cause:
+def _forbidden_cause(name: str, why: str) -> Cause:
     return Cause("FieldValueForbidden", f"Forbidden: {why}", name)
 
 
@@ -75,7 +75,7 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
     query, causes = request.query, []
     force = query.get("force", "")
     if force and kind == "PatchOptions" and not apply:
-        causes.append(_forbidden("force", "may not be specified for non-apply patch"))
+        causes.append(_forbidden_cause("force", "may not be specified for non-apply patch"))
     manager = query.get("fieldManager", "")
     if apply and not manager:
         causes.append(Cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager"))
@@ -87,13 +87,13 @@ def write_options(request: Request, kind: str, *, apply: bool = False) -> WriteO
         causes.append(not_supported("fieldValidation", validation, ("", *_VALIDATIONS)))
     if causes:
         raise invalid_options(kind, causes)
-    who = manager or _agent(request)
+    who = manager or _default_manager(request)
     return WriteOptions(
         bool(dry_run), who, validation, is_true(force), request.user, request.warnings, request.annotations, query
     )
 
 
-def _agent(request: Request) -> str:
+def _default_manager(request: Request) -> str:
     agent = request.header("user-agent").split("/")[0]
     # The default field manager is the user agent's first part, as in k8s.io/apiserver (managerOrUserAgent).
     return "".join(char for char in agent if char.isprintable())[:128] or "unknown"
@@ -117,7 +117,7 @@ class ListOptions:
 def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     """Returns the options of a list, watch or deletecollection. Raises ApiError 400 or 422."""
     version = query.get("resourceVersion", "")
-    limit, timeout_s = _number(query, "limit") or 0, _number(query, "timeoutSeconds")
+    limit, timeout_s = _parse_number(query, "limit") or 0, _parse_number(query, "timeoutSeconds")
     if causes := _watch_faults(query) if watch else _list_faults(query):
         raise invalid_options("ListOptions", causes)
     if version and not version.isdigit():
@@ -158,7 +158,7 @@ def _odd_version(version: str, *, watch: bool) -> ApiError:
     return ApiError(500, "", f"resourceVersion: {text}")
 
 
-def _number(query: Mapping[str, str], name: str) -> int | None:
+def _parse_number(query: Mapping[str, str], name: str) -> int | None:
     text = query.get(name, "")
     if not text:
         return None
@@ -172,15 +172,15 @@ def _list_faults(query: Mapping[str, str]) -> list[Cause]:
     name, faults = "resourceVersionMatch", []
     if match := query.get(name, ""):
         if not query.get("resourceVersion"):
-            faults.append(_forbidden(name, f"{name} is forbidden unless resourceVersion is provided"))
+            faults.append(_forbidden_cause(name, f"{name} is forbidden unless resourceVersion is provided"))
         if query.get("continue"):
-            faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))
+            faults.append(_forbidden_cause(name, f"{name} is forbidden when continue is provided"))
         if match not in {"Exact", "NotOlderThan"}:
             faults.append(not_supported(name, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and query.get("resourceVersion") == "0":
-            faults.append(_forbidden(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
+            faults.append(_forbidden_cause(name, f'{name} "exact" is forbidden for resourceVersion "0"'))
     if "sendInitialEvents" in query:
-        faults.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+        faults.append(_forbidden_cause("sendInitialEvents", "sendInitialEvents is forbidden for list"))
     return faults
 
 
@@ -188,13 +188,13 @@ def _watch_faults(query: Mapping[str, str]) -> list[Cause]:
     name, faults = "resourceVersionMatch", []
     sends, match = "sendInitialEvents" in query, query.get(name, "")
     if sends and match != "NotOlderThan":
-        faults.append(_forbidden(name, f"sendInitialEvents requires setting {name} to NotOlderThan"))
+        faults.append(_forbidden_cause(name, f"sendInitialEvents requires setting {name} to NotOlderThan"))
     if match and not sends:
-        faults.append(_forbidden(name, f"{name} is forbidden for watch unless sendInitialEvents is provided"))
+        faults.append(_forbidden_cause(name, f"{name} is forbidden for watch unless sendInitialEvents is provided"))
     if match and match != "NotOlderThan":
         faults.append(not_supported(name, match, ("NotOlderThan",)))
     # A watch without a revision sends initial events, and gets a match by default (SetListOptionsDefaults).
     from_nothing = not sends and query.get("resourceVersion", "") in {"", "0"}
     if query.get("continue") and (match or from_nothing):
-        faults.append(_forbidden(name, f"{name} is forbidden when continue is provided"))
+        faults.append(_forbidden_cause(name, f"{name} is forbidden when continue is provided"))
     return faults

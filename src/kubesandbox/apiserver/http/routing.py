@@ -36,7 +36,7 @@ class Target:
         return bool(self.resource)
 
 
-def parse(method: str, path: str, query: Mapping[str, str]) -> Target:
+def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
     """Parses a path. Never fails: a path of another form is a non-resource target."""
     parts = [part for part in path.split("/") if part]
     plain = Target(method.lower(), path)
@@ -59,7 +59,7 @@ def parse(method: str, path: str, query: Mapping[str, str]) -> Target:
             parts = parts[2:]
     resource, name, subresource = (*parts, "", "")[:3]
     rest = "/".join(parts[3:])
-    verb = _refine(verb, name, query)
+    verb = _refine_verb(verb, name, query)
     if verb in {"list", "watch"}:
         name = name or _only_name(query.get("fieldSelector", ""))
     return Target(verb, path, group, version, namespace, resource, subresource, name, rest)
@@ -71,7 +71,7 @@ def _only_name(selector: str) -> str:
     return next((value.removeprefix("=") for path, _, value in terms if path.strip() == "metadata.name"), "")
 
 
-def _refine(verb: str, name: str, query: Mapping[str, str]) -> str:
+def _refine_verb(verb: str, name: str, query: Mapping[str, str]) -> str:
     # A single object cannot be watched by its path; clients watch the list with a field selector.
     if verb == "get" and not name:
         return "watch" if is_true(query.get("watch", "")) else "list"

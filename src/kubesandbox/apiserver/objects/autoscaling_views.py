@@ -36,7 +36,7 @@ def as_v1(obj: JSON) -> JSON:
         if resource.get("name") == "cpu" and resource.get("current", {}).get("averageUtilization") is not None:
             status["currentCPUUtilizationPercentage"] = resource["current"]["averageUtilization"]
     others = [_metric_as_v1(metric) for metric in metrics if _cpu_percent(metric) is None]
-    told = {_METRICS: others, _CURRENT: current, _BEHAVIOR: _capital(behavior), _CONDITIONS: conditions}
+    told = {_METRICS: others, _CURRENT: current, _BEHAVIOR: _capitalize_names(behavior), _CONDITIONS: conditions}
     annotations = {key: json.dumps(value, separators=(",", ":")) for key, value in told.items() if value}
     return _with_annotations({**obj, "spec": spec, "status": status}, annotations)
 
@@ -45,17 +45,17 @@ def from_v1(obj: JSON) -> JSON:
     """Returns an object of v1 as v2, which is stored."""
     spec, status = dict(obj.get("spec") or {}), dict(obj.get("status") or {})
     annotations = obj["metadata"].get("annotations") or {}
-    metrics = [_metric_from_v1(metric) for metric in _read(annotations, _METRICS)]
+    metrics = [_metric_from_v1(metric) for metric in _read_annotation(annotations, _METRICS)]
     percent = spec.pop("targetCPUUtilizationPercentage", None)
     if percent is not None or not metrics:
         target = {"type": "Utilization", "averageUtilization": _USUAL_PERCENT if percent is None else percent}
         metrics.append({"type": "Resource", "resource": {"name": "cpu", "target": target}})
     spec["metrics"] = metrics
-    if behavior := _small(_read(annotations, _BEHAVIOR)):
+    if behavior := _uncapitalize_names(_read_annotation(annotations, _BEHAVIOR)):
         spec["behavior"] = behavior
     status.pop("currentCPUUtilizationPercentage", None)
     for key, name in (("currentMetrics", _CURRENT), ("conditions", _CONDITIONS)):
-        if values := _read(annotations, name):
+        if values := _read_annotation(annotations, name):
             status[key] = values
     return _with_annotations({**obj, "spec": spec, "status": status}, {})
 
@@ -69,7 +69,7 @@ def _with_annotations(obj: JSON, added: JSON) -> JSON:
     return {**obj, "metadata": metadata}
 
 
-def _read(annotations: JSON, name: str) -> Any:
+def _read_annotation(annotations: JSON, name: str) -> Any:
     try:
         return json.loads(annotations.get(name) or "[]")
     except ValueError:  # the conversion ignores what it cannot read
@@ -130,19 +130,19 @@ def _metric_from_v1(metric: JSON) -> JSON:
     return {"type": kind, key: {**described, "metric": about, "target": target}}
 
 
-def _capital(value: Any) -> Any:
+def _capitalize_names(value: Any) -> Any:
     """Returns a behaviour as its internal type is encoded, which the annotation holds: names begin with a capital."""
     if isinstance(value, list):
-        return [_capital(item) for item in value]
+        return [_capitalize_names(item) for item in value]
     if isinstance(value, dict):
-        renamed = {key[0].upper() + key[1:]: _capital(item) for key, item in value.items()}
+        renamed = {key[0].upper() + key[1:]: _capitalize_names(item) for key, item in value.items()}
         return {**renamed, "Tolerance": renamed.get("Tolerance")} if "Policies" in renamed else renamed
     return value
 
 
-def _small(value: Any) -> Any:
+def _uncapitalize_names(value: Any) -> Any:
     if isinstance(value, list):
-        return [_small(item) for item in value]
+        return [_uncapitalize_names(item) for item in value]
     if isinstance(value, dict):
-        return {key[0].lower() + key[1:]: _small(item) for key, item in value.items() if item is not None}
+        return {key[0].lower() + key[1:]: _uncapitalize_names(item) for key, item in value.items() if item is not None}
     return value

@@ -44,11 +44,11 @@ class Admission:
         if not kind.custom:
             defaults.of_new(kind.resource, obj, now)
         if kind.resource == "pods":
-            self._prioritize(obj)
+            self._set_priority(obj)
             self._choose_runtime(obj)
-        self._complete(kind, obj)
+        self._complete_definition(kind, obj)
 
-    def _prioritize(self, pod: JSON) -> None:
+    def _set_priority(self, pod: JSON) -> None:
         """Sets a pod's priority by its class (the Priority plugin), else 0. Raises ApiError 403 if it is unknown."""
         spec, metadata = pod["spec"], meta(pod)
         name = spec.get("priorityClassName") or ""
@@ -78,15 +78,15 @@ class Admission:
             raise errors.forbidden("pods", "", about, f"pod rejected: {why}")
         if fixed is not None:
             spec["overhead"] = fixed
-        _schedule(spec, runtime.get("scheduling") or {}, about)
+        _apply_runtime_class(spec, runtime.get("scheduling") or {}, about)
 
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
         """Completes a changed object."""
         if not kind.custom:
             defaults.of_changed(kind.resource, new, old)
-        self._complete(kind, new)
+        self._complete_definition(kind, new)
 
-    def _complete(self, kind: Kind, obj: JSON) -> None:
+    def _complete_definition(self, kind: Kind, obj: JSON) -> None:
         if kind.kind == "CustomResourceDefinition" and not kind.custom and self.definitions is not None:
             if "deletionTimestamp" not in meta(obj):
                 finalizers = meta(obj).setdefault("finalizers", [])
@@ -133,7 +133,7 @@ class Admission:
             raise error
 
 
-def _schedule(spec: JSON, scheduling: JSON, about: str) -> None:
+def _apply_runtime_class(spec: JSON, scheduling: JSON, about: str) -> None:
     """Adds the node selector and tolerations of a RuntimeClass to a pod. Raises ApiError 403 if they conflict."""
     chosen = spec.get("nodeSelector") or {}
     for key, value in (scheduling.get("nodeSelector") or {}).items():

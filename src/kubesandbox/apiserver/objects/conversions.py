@@ -13,7 +13,7 @@ from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
 from kubesandbox.apiserver.errors import ApiError
-from kubesandbox.apiserver.metadata import encoder
+from kubesandbox.apiserver.metadata import encoder_of
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry
 
@@ -40,13 +40,13 @@ class Conversions:
         # Set once the server is assembled; without it no webhook can be called.
         self.ask: Ask | None = None
 
-    def seen(self, kind: Kind, entries: Sequence[Entry]) -> list[Entry]:
+    def entries_in_version(self, kind: Kind, entries: Sequence[Entry]) -> list[Entry]:
         """Returns the entries in the version of `kind`. Raises Unconverted with all that must be converted."""
         if missing := [entry for entry in entries if _is_other(kind, entry) and kind not in entry.cache]:
             raise Unconverted(kind, missing)
         return [entry.cache[kind] if _is_other(kind, entry) else entry for entry in entries]
 
-    async def known(self, attempt: Callable[[], T | Awaitable[T]]) -> T:
+    async def repeat_converted(self, attempt: Callable[[], T | Awaitable[T]]) -> T:
         """Returns the result of `attempt`, repeated after each conversion. Raises ApiError if the webhook fails."""
         while True:
             try:
@@ -61,19 +61,19 @@ class Conversions:
         stored = [entry.load() for entry in entries]
         # As in a real server, an object gets the defaults of the version in which it is stored.
         objects = [self._defaulted(kind, obj["apiVersion"].rpartition("/")[2], obj) for obj in stored]
-        for entry, obj in zip(entries, await self._asked(kind, objects, kind.api_version), strict=True):
-            entry.cache[kind] = Entry(entry.resource, entry.key, entry.rv, encoder(kind)(obj))
+        for entry, obj in zip(entries, await self._ask_webhook(kind, objects, kind.api_version), strict=True):
+            entry.cache[kind] = Entry(entry.resource, entry.key, entry.rv, encoder_of(kind)(obj))
 
-    async def stored(self, kind: Kind, obj: JSON) -> JSON:
+    async def to_storage_version(self, kind: Kind, obj: JSON) -> JSON:
         """Returns an object in its storage version. Raises ApiError if the webhook fails."""
         if not kind.custom or obj["apiVersion"] == kind.stored_version:
             return obj
         if not kind.converts:
             return {**obj, "apiVersion": kind.stored_version}
-        (converted,) = await self._asked(kind, [obj], kind.stored_version)
+        (converted,) = await self._ask_webhook(kind, [obj], kind.stored_version)
         return converted
 
-    async def _asked(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:
+    async def _ask_webhook(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:
         if self.ask is None:
             raise ApiError(500, "", "nobody asks conversion webhooks here")
         return await self.ask(kind, objects, version)

@@ -17,9 +17,9 @@ from kubesandbox.apiserver.http.body import (
     Members,
     decode_applied,
     media_type,
-    members,
+    read_members,
     read_object,
-    summary,
+    summarize_body,
     yaml_duplicates,
 )
 from kubesandbox.apiserver.http.messages import Request
@@ -46,21 +46,21 @@ class Decoding:
         _check_kind_given(kind, obj, request.body)
         version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
         why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
-        pruned, unknown = self._typed(kind, obj, lambda text: errors.bad_request(f"{why}: {text}"))
-        duplicates = _duplicates(request, options)
+        pruned, unknown = self._decode_typed(kind, obj, lambda text: errors.bad_request(f"{why}: {text}"))
+        duplicates = _duplicate_members(request, options)
         faults = _after_decoding(unknown, duplicates) if kind.custom else _as_met(unknown, duplicates)
         if options.validation != "Ignore" and media_type(request).endswith("yaml"):
             faults += filter(None, [yaml_duplicates(request.body)])
-        _report(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
+        _report_faults(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
         return pruned
 
     def patched(
         self, request: Request, kind: Kind, new: JSON, options: WriteOptions, shown: str, duplicates: list[str]
     ) -> JSON:
         """Returns the decoded result of a patch. Raises ApiError 400, or 422 that quotes `shown`."""
-        pruned, unknown = self._typed(kind, new, lambda text: _invalid_patch(shown, text))
+        pruned, unknown = self._decode_typed(kind, new, lambda text: _invalid_patch(shown, text))
         faults = [*duplicates, *(f'unknown field "{path}"' for path in unknown)]
-        _report(request, faults, options, lambda text: _invalid_patch(shown, text))
+        _report_faults(request, faults, options, lambda text: _invalid_patch(shown, text))
         return pruned
 
     def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
@@ -85,7 +85,7 @@ class Decoding:
         except DecodeError as error:
             raise errors.bad_request(str(error)) from None
 
-    def _typed(self, kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> tuple[JSON, list[str]]:
+    def _decode_typed(self, kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> tuple[JSON, list[str]]:
         obj["apiVersion"], obj["kind"] = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.kind
         if (obj["apiVersion"], obj["kind"]) != (kind.api_version, kind.kind):
             raise _other_type(kind, obj, refuse)
@@ -142,7 +142,7 @@ def _check_kind_given(kind: Kind, obj: JSON, body: bytes) -> None:
     if kind.custom and not obj.get("kind"):
         why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
         raise errors.bad_request(
-            f"the object provided is unrecognized (must be of type {kind.kind}): {why} ({summary(body)})"
+            f"the object provided is unrecognized (must be of type {kind.kind}): {why} ({summarize_body(body)})"
         )
 
 
@@ -168,10 +168,10 @@ def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> Api
     return errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
 
 
-def _duplicates(request: Request, options: WriteOptions) -> Members:
+def _duplicate_members(request: Request, options: WriteOptions) -> Members:
     if options.validation == "Ignore" or media_type(request) not in {"", "application/json"}:
         return Members()
-    return members(request.body)
+    return read_members(request.body)
 
 
 def _after_decoding(unknown: list[str], seen: Members) -> list[str]:
@@ -186,7 +186,9 @@ def _as_met(unknown: list[str], seen: Members) -> list[str]:
     return [text for _, text in sorted(faults, key=itemgetter(0))]
 
 
-def _report(request: Request, faults: list[str], options: WriteOptions, refusal_: Callable[[str], ApiError]) -> None:
+def _report_faults(
+    request: Request, faults: list[str], options: WriteOptions, refusal_: Callable[[str], ApiError]
+) -> None:
     if not faults or options.validation == "Ignore":
         return
     if options.strict:

@@ -47,30 +47,30 @@ def from_text(resource: str, obj: JSON) -> JSON:
 # -- new objects -------------------------------------------------------------------------------------------------------
 
 
-def _namespace(obj: JSON, _now: datetime) -> None:
+def _default_namespace(obj: JSON, _now: datetime) -> None:
     finalizers = list(obj["spec"].get("finalizers") or ())
     obj["spec"]["finalizers"] = finalizers if "kubernetes" in finalizers else [*finalizers, "kubernetes"]
 
 
-def _pod(obj: JSON, _now: datetime) -> None:
+def _default_pod(obj: JSON, _now: datetime) -> None:
     spec = obj["spec"]
     spec["tolerations"] = [*(spec.get("tolerations") or ()), *_missing_tolerations(spec)]
-    obj["status"] = {"phase": "Pending", "qosClass": qos(spec)}
+    obj["status"] = {"phase": "Pending", "qosClass": quality_of_service(spec)}
 
 
 def _missing_tolerations(spec: JSON) -> Iterator[JSON]:
     """Yields the tolerations that the DefaultTolerationSeconds plugin adds: five minutes on an unready node."""
     tolerations = spec.get("tolerations") or ()
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(_tolerates(each, key) for each in tolerations):
+        if not any(_tolerates_key(each, key) for each in tolerations):
             yield {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _STAY_S}
 
 
-def _tolerates(toleration: JSON, key: str) -> bool:
+def _tolerates_key(toleration: JSON, key: str) -> bool:
     return toleration.get("key") in {None, "", key} and toleration.get("effect") in {None, "", "NoExecute"}
 
 
-def qos(spec: JSON) -> str:
+def quality_of_service(spec: JSON) -> str:
     """Returns a pod's quality of service class."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [container.get("resources") or {} for container in containers]
@@ -84,7 +84,7 @@ def _is_even(requests: JSON, limits: JSON) -> bool:
     return all(limits.get(name) and requests.get(name, limits[name]) == limits[name] for name in ("cpu", "memory"))
 
 
-def _job(obj: JSON, _now: datetime) -> None:
+def _default_job(obj: JSON, _now: datetime) -> None:
     """Sets the selector and labels by which a new Job finds its pods (the job strategy's generateSelector)."""
     spec, name, uid = obj["spec"], meta(obj)["name"], meta(obj)["uid"]
     if spec.get("manualSelector"):
@@ -102,36 +102,36 @@ def _job(obj: JSON, _now: datetime) -> None:
         meta(obj)["labels"] = dict(labels)
 
 
-def _service(obj: JSON, _now: datetime) -> None:
+def _default_service(obj: JSON, _now: datetime) -> None:
     spec = obj["spec"]
     if spec.get("type") == "ExternalName":
         return
     if not spec.get("clusterIP"):
-        spec["clusterIP"] = (spec.get("clusterIPs") or [_address(obj)])[0]
+        spec["clusterIP"] = (spec.get("clusterIPs") or [_cluster_ip(obj)])[0]
     for key, value in (("clusterIPs", [spec["clusterIP"]]), ("ipFamilies", ["IPv4"])):
         if not spec.get(key):
             spec[key] = value
     spec.setdefault("ipFamilyPolicy", "SingleStack")
 
 
-def _address(obj: JSON) -> str:
+def _cluster_ip(obj: JSON) -> str:
     # Nothing listens there. The address derives from the name, so that a dry run shows the address of a real run.
     key = f"{meta(obj).get('namespace')}/{meta(obj).get('name')}"
     digest = hashlib.sha256(key.encode()).digest()
     return f"10.96.{digest[0]}.{digest[1] % 254 + 1}"
 
 
-def _claim(obj: JSON, _now: datetime) -> None:
-    _protect(obj, _PVC_PROTECTION)
+def _default_claim(obj: JSON, _now: datetime) -> None:
+    _add_finalizer(obj, _PVC_PROTECTION)
     obj["status"] = {"phase": "Pending"}
 
 
-def _volume(obj: JSON, now: datetime) -> None:
-    _protect(obj, _PV_PROTECTION)
+def _default_volume(obj: JSON, now: datetime) -> None:
+    _add_finalizer(obj, _PV_PROTECTION)
     obj["status"] = {"phase": "Pending", "lastPhaseTransitionTime": rfc3339(now)}
 
 
-def _protect(obj: JSON, finalizer: str) -> None:
+def _add_finalizer(obj: JSON, finalizer: str) -> None:
     finalizers = meta(obj).get("finalizers") or []
     if finalizer not in finalizers:
         meta(obj)["finalizers"] = [*finalizers, finalizer]
@@ -165,12 +165,12 @@ def _changed_service(new: JSON, old: JSON) -> None:
 
 
 _NEW: dict[str, Callable[[JSON, datetime], None]] = {
-    "namespaces": _namespace,
-    "pods": _pod,
-    "services": _service,
-    "persistentvolumeclaims": _claim,
-    "persistentvolumes": _volume,
-    "jobs.batch": _job,
+    "namespaces": _default_namespace,
+    "pods": _default_pod,
+    "services": _default_service,
+    "persistentvolumeclaims": _default_claim,
+    "persistentvolumes": _default_volume,
+    "jobs.batch": _default_job,
 }
 _CHANGED: dict[str, Callable[[JSON, JSON], None]] = {
     "daemonsets.apps": _daemon_set,

@@ -70,7 +70,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
         if word in _SYMBOLS and word != "!":
             raise bad_request(f"found '{word}', expected: !, identifier, or 'end of string'")
         try:
-            requirements.append(_requirement(tokens))
+            requirements.append(_parse_requirement(tokens))
         except _Unparsable as error:
             raise bad_request(f"unable to parse requirement: {error}") from None
         after = tokens.next()
@@ -82,7 +82,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
     return tuple(requirements)
 
 
-def _requirement(tokens: _Tokens) -> Requirement:
+def _parse_requirement(tokens: _Tokens) -> Requirement:
     absent = tokens.peek() == "!"
     if absent:
         tokens.next()
@@ -97,12 +97,12 @@ def _requirement(tokens: _Tokens) -> Requirement:
     if given not in _OPERATORS:
         raise _Unparsable(f"found '{given}', expected: in, notin, =, ==, !=, gt, lt")
     operator = _OPERATORS[given]
-    values = _listed(tokens) if operator in {"in", "notin"} else (_exact(tokens),)
-    _check(key, operator, values)
+    values = _parse_value_list(tokens) if operator in {"in", "notin"} else (_parse_exact_value(tokens),)
+    _check_values(key, operator, values)
     return Requirement(key, operator, values)
 
 
-def _exact(tokens: _Tokens) -> str:
+def _parse_exact_value(tokens: _Tokens) -> str:
     if tokens.peek() in {"", ","}:
         return ""
     value = tokens.next()
@@ -111,7 +111,7 @@ def _exact(tokens: _Tokens) -> str:
     return value
 
 
-def _listed(tokens: _Tokens) -> tuple[str, ...]:
+def _parse_value_list(tokens: _Tokens) -> tuple[str, ...]:
     if (word := tokens.next()) != "(":
         raise _Unparsable(f"found '{word}' expected: '('")
     if tokens.peek() == ")":
@@ -123,7 +123,7 @@ def _listed(tokens: _Tokens) -> tuple[str, ...]:
     while True:
         word = tokens.next()
         if word == ",":
-            _comma(tokens, values)
+            _handle_comma(tokens, values)
         elif word not in _SYMBOLS:
             values.add(word)
             if tokens.peek() not in {",", ")"}:
@@ -135,7 +135,7 @@ def _listed(tokens: _Tokens) -> tuple[str, ...]:
             return tuple(sorted(values))
 
 
-def _comma(tokens: _Tokens, found: set[str]) -> None:
+def _handle_comma(tokens: _Tokens, found: set[str]) -> None:
     """Adds the empty value that a comma with nothing before or after it stands for."""
     if not found or tokens.peek() == ")":
         found.add("")
@@ -144,7 +144,7 @@ def _comma(tokens: _Tokens, found: set[str]) -> None:
         found.add("")
 
 
-def _check(key: str, operator: str, values: tuple[str, ...]) -> None:
+def _check_values(key: str, operator: str, values: tuple[str, ...]) -> None:
     whys = []
     for index, value in enumerate(values):
         if operator in {"gt", "lt"} and not _INTEGER.fullmatch(value):

@@ -17,7 +17,7 @@ from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protob
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
 from kubesandbox.apiserver.http.query_parameters import dry_run_faults, invalid_options, list_options, not_supported
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.metadata import meta, rfc3339, same
+from kubesandbox.apiserver.metadata import is_same_state, meta, rfc3339
 from kubesandbox.apiserver.objects import strategies
 from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.reading import Reading
@@ -89,21 +89,21 @@ class Deleting:
             obj = entry.load()
             _check_preconditions(kind, name, obj, options)
             self._admission.before_delete(kind, obj)
-            self._admitted(kind, namespace, name, obj, options)
-            marked = self._marked(kind, obj, options)
+            self._admit_deletion(kind, namespace, name, obj, options)
+            marked = self._marked_for_deletion(kind, obj, options)
             if options.dry_run:
                 return marked is None, entry
             try:
                 if marked is None:
                     return True, await self._writing.remove(kind, entry, obj)
-                if same(marked, entry.load()):
+                if is_same_state(marked, entry.load()):
                     return False, entry
                 return False, await self._writing.put(kind, namespace, name, marked, entry.rv)
             except Conflict:
                 continue
         raise errors.conflict(kind.plural, kind.group, name)
 
-    def _admitted(self, kind: Kind, namespace: str, name: str, obj: JSON, options: DeleteOptions) -> None:
+    def _admit_deletion(self, kind: Kind, namespace: str, name: str, obj: JSON, options: DeleteOptions) -> None:
         request, policies = options.request, self._writing.policies
         if request is None or request.user is None or policies is None:
             return
@@ -122,19 +122,19 @@ class Deleting:
         )
         policies(write, request.warnings, request.annotations)
 
-    def _marked(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
+    def _marked_for_deletion(self, kind: Kind, obj: JSON, options: DeleteOptions) -> JSON | None:
         """Returns the object marked for deletion, or None if it can be removed at once."""
         finalizers = _with_policy(obj, options.policy)
         grace_s = self._admission.grace_period(kind, obj, options.grace_s)
         content = kind.resource == "namespaces" and (obj.get("spec") or {}).get("finalizers")
         if not finalizers and not grace_s and not content:
             return None
-        self._mark(meta(obj), grace_s)
+        self._set_deletion_time(meta(obj), grace_s)
         if kind.resource == "namespaces":
             obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         return obj
 
-    def _mark(self, metadata: JSON, grace_s: int) -> None:
+    def _set_deletion_time(self, metadata: JSON, grace_s: int) -> None:
         if "deletionTimestamp" in metadata and grace_s >= int(metadata.get("deletionGracePeriodSeconds") or 0):
             return
         # Marking for deletion counts as a change of the desired state (BeforeDelete in registry/rest/delete.go).

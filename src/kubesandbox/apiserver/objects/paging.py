@@ -23,7 +23,7 @@ _VERSION = "meta.k8s.io/v1"
 _BASE64 = re.compile(r"[A-Za-z0-9_-]*")
 
 
-def token(rv: int, key: str) -> str:
+def page_token(rv: int, key: str) -> str:
     """Returns the token of the page after `key`, in a list at revision `rv`."""
     text = orjson.dumps({"v": _VERSION, "rv": rv, "start": f"{key}\u0000"})
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
@@ -36,25 +36,25 @@ def read_token(given: str) -> tuple[int, str]:
         text = base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         at = len(given) - len(_BASE64.sub("", given, count=1))
-        raise _invalid(f"illegal base64 data at input byte {at}") from None
-    value = _parsed(text)
+        raise _invalid_token(f"illegal base64 data at input byte {at}") from None
+    value = _parse_token(text)
     if value.get("v") != _VERSION:
-        raise _invalid(f"server does not recognize this encoded version {value.get('v') or ''}")
+        raise _invalid_token(f"server does not recognize this encoded version {value.get('v') or ''}")
     if not isinstance(value.get("rv"), int) or not value["rv"]:
-        raise _invalid(f"incorrect encoded start resourceVersion (version {_VERSION})")
+        raise _invalid_token(f"incorrect encoded start resourceVersion (version {_VERSION})")
     start = value.get("start")
     if not isinstance(start, str) or not start:
-        raise _invalid(f"encoded start key empty (version {_VERSION})")
+        raise _invalid_token(f"encoded start key empty (version {_VERSION})")
     return value["rv"], start.rstrip("\u0000")
 
 
-def _parsed(text: bytes) -> JSON:
+def _parse_token(text: bytes) -> JSON:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise _invalid(json_error(text) or str(error)) from None
+        raise _invalid_token(json_error(text) or str(error)) from None
     return value if isinstance(value, dict) else {}
 
 
-def _invalid(why: str) -> errors.ApiError:
+def _invalid_token(why: str) -> errors.ApiError:
     return errors.bad_request(f"invalid continue token: continue key is not valid: {why}")

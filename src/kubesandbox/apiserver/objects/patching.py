@@ -14,7 +14,7 @@ import orjson
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, members
+from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, read_members
 from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
@@ -23,7 +23,7 @@ from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import Schemas
-from kubesandbox.apiserver.objects.writing import Change, Writing, revision
+from kubesandbox.apiserver.objects.writing import Change, Writing, parse_revision
 from kubesandbox.apiserver.patch.apply import apply_patch
 from kubesandbox.apiserver.patch.json import apply_json_patch
 from kubesandbox.apiserver.patch.merge import merge
@@ -54,18 +54,18 @@ class Patching:
         if type_ not in accepted:
             raise errors.unsupported_media_type(accepted)
         if type_ == _APPLY:
-            return await self._apply(request, target, kind)
+            return await self._serve_apply(request, target, kind)
         options = write_options(request, "PatchOptions")
-        compute = self._change(request, target, kind, options, _read_patch(request, type_))
+        compute = self._change_for(request, target, kind, options, _read_patch(request, type_))
         entry = await self._writing.change(kind, target, compute, options)
         return self._reading.answer(request, kind, entry)
 
-    def _change(self, request: Request, target: Target, kind: Kind, options: WriteOptions, patch: Any) -> Change:
+    def _change_for(self, request: Request, target: Target, kind: Kind, options: WriteOptions, patch: Any) -> Change:
         type_ = media_type(request)
-        duplicates = _duplicates(request, type_)
+        duplicates = _duplicate_fields(request, type_)
 
-        def compute(old: JSON) -> JSON:
-            new = self._patched(kind, old, type_, patch)
+        def compute_new(old: JSON) -> JSON:
+            new = self._patch_object(kind, old, type_, patch)
             if not isinstance(new, dict):
                 raise errors.bad_request("the patch does not leave an object")
             shown = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
@@ -74,9 +74,9 @@ class Patching:
             check_place(kind, target.namespace, target.name, decoded)
             return decoded
 
-        return compute
+        return compute_new
 
-    def _patched(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
+    def _patch_object(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
         # The revision is a precondition only if the patch itself sets it.
         before = meta(old).pop("resourceVersion", "")
         if type_ == _MERGE:
@@ -91,16 +91,16 @@ class Patching:
 
     # -- apply -----------------------------------------------------------------------------------------------------
 
-    async def _apply(self, request: Request, target: Target, kind: Kind) -> Response:
+    async def _serve_apply(self, request: Request, target: Target, kind: Kind) -> Response:
         options = write_options(request, "PatchOptions", apply=True)
         if target.subresource:
             await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
         config = self._decoding.applied(request, kind, target, options)
         named = bool(meta(config).get("name"))
         check_place(kind, target.namespace, target.name, config)
-        compute = self._applied(target, kind, config, options)
+        compute = self._apply_function(target, kind, config, options)
         if self._writing.exists(kind, target):
-            asked = revision(meta(config).get("resourceVersion"))
+            asked = parse_revision(meta(config).get("resourceVersion"))
             entry = await self._writing.change(kind, target, compute, options, asked=asked, applying=True)
             return self._reading.answer(request, kind, entry)
         _check_new(kind, target, config, named=named)
@@ -110,13 +110,13 @@ class Patching:
         entry = await self._writing.create_applied(kind, target.namespace, compute(None), options)
         return self._reading.answer(request, kind, entry, 201)
 
-    def _applied(
+    def _apply_function(
         self, target: Target, kind: Kind, config: JSON, options: WriteOptions
     ) -> Callable[[JSON | None], JSON]:
         def stored_form(obj: JSON) -> JSON:
             return self._decoding.stored_form(kind, obj)
 
-        def compute(live: JSON | None) -> JSON:
+        def compute_applied(live: JSON | None) -> JSON:
             applied = apply_patch(
                 self._schemas.tree(kind),
                 kind,
@@ -131,7 +131,7 @@ class Patching:
             )
             return stored_form(applied)
 
-        return compute
+        return compute_applied
 
 
 def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None:
@@ -154,7 +154,7 @@ def _read_patch(request: Request, type_: str) -> Any:
     return patch
 
 
-def _duplicates(request: Request, type_: str) -> list[str]:
+def _duplicate_fields(request: Request, type_: str) -> list[str]:
     """Returns the duplicate fields of a patch's text, as errors and warnings name them."""
     prefix = "json patch " if type_ == _JSON_PATCH else ""
-    return [f'{prefix}duplicate field "{path}"' for path in members(request.body).again]
+    return [f'{prefix}duplicate field "{path}"' for path in read_members(request.body).again]

@@ -62,7 +62,7 @@ class Reading:
         """Returns the response with one stored object, in the representation that the client accepts."""
         accepted = negotiate(request.header("accept"))
         raw = self._renderer.one(kind, entry, accepted, request.query.get("includeObject", ""))
-        return _body(raw, status, as_yaml=accepted.as_yaml)
+        return _object_response(raw, status, as_yaml=accepted.as_yaml)
 
     # -- lists -----------------------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ class Reading:
         """Handles GET of a list, or of one page of it."""
         options = list_options(request.query, watch=False)
         selector = parse_selector(kind, options.label_selector, options.field_selector)
-        rv, candidates = self._candidates(kind, target.namespace, options)
+        rv, candidates = self._listed_entries(kind, target.namespace, options)
         rest = 0
         if options.limit and not selector:
             rest, candidates = max(len(candidates) - options.limit, 0), candidates[: options.limit]
@@ -82,7 +82,7 @@ class Reading:
         # Lists of custom resources always have both members, as Go's unstructured lists do.
         metadata: JSON = {"continue": "", "resourceVersion": str(rv)} if kind.custom else {"resourceVersion": str(rv)}
         if rest:
-            metadata["continue"] = paging.token(rv, entries[-1].key)
+            metadata["continue"] = paging.page_token(rv, entries[-1].key)
             # With a selector the real server leaves out the count, since it does not know it.
             if not selector:
                 metadata["remainingItemCount"] = rest
@@ -92,9 +92,9 @@ class Reading:
         """Returns the response with a list of stored objects, in the representation that the client accepts."""
         accepted = negotiate(request.header("accept"))
         raw = self._renderer.many(kind, entries, metadata, accepted, request.query.get("includeObject", ""))
-        return _body(raw, 200, as_yaml=accepted.as_yaml)
+        return _object_response(raw, 200, as_yaml=accepted.as_yaml)
 
-    def _candidates(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, Entries]:
+    def _listed_entries(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, Entries]:
         current = self._store.rv
         try:
             if options.continue_:
@@ -126,7 +126,7 @@ class Reading:
             kind=kind,
             namespace=target.namespace,
             selector=parse_selector(kind, options.label_selector, fields),
-            since=self._since(request, options),
+            since=self._watched_since(request, options),
             bookmarks=options.bookmarks,
             initial_bookmark=options.initial_events and options.bookmarks,
             timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
@@ -138,16 +138,16 @@ class Reading:
             fresh=(options.resource_version or 0) if options.initial_events else 0,
             columns=accepted.form is Form.TABLE,
         )
-        return Response(stream=self._stream(Watcher(self._store, watch, self._clock.monotonic)))
+        return Response(stream=self._run_watcher(Watcher(self._store, watch, self._clock.monotonic)))
 
-    def _since(self, request: Request, options: ListOptions) -> int | None:
+    def _watched_since(self, request: Request, options: ListOptions) -> int | None:
         """Returns the revision that a watch begins after, or None to begin with the existing objects."""
         since = options.resource_version or None
         if "sendInitialEvents" not in request.query:
             return since
         return None if options.initial_events else (since or self._store.rv)
 
-    async def _stream(self, watcher: Watcher) -> AsyncIterator[bytes]:
+    async def _run_watcher(self, watcher: Watcher) -> AsyncIterator[bytes]:
         self._watchers.add(watcher)
         try:
             async for chunk in watcher.run():
@@ -167,7 +167,7 @@ class Reading:
             watcher.stop()
 
 
-def _body(raw: bytes, status: int, *, as_yaml: bool) -> Response:
+def _object_response(raw: bytes, status: int, *, as_yaml: bool) -> Response:
     if as_yaml:
         text = yaml.safe_dump(orjson.loads(raw), sort_keys=True, default_flow_style=False)
         return Response(status, text.encode(), "application/yaml")

@@ -13,7 +13,7 @@ from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.content_negotiation import Accepted, Form
 from kubesandbox.apiserver.http.messages import Response
-from kubesandbox.apiserver.metadata import encoder, list_bytes
+from kubesandbox.apiserver.metadata import encoder_of, list_bytes
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.published.tables.rows import Tables
 from kubesandbox.apiserver.served_kinds import Kind
@@ -32,9 +32,9 @@ class Renderer:
     def one(self, kind: Kind, entry: Entry, accepted: Accepted, include: str) -> bytes:
         """Returns the body for one object."""
         if accepted.form is Form.TABLE:
-            return self._table(kind, [entry], _list_meta(entry), accepted.version, include)
+            return self._render_table(kind, [entry], _list_meta(entry), accepted.version, include)
         if accepted.form is Form.PARTIAL:
-            return orjson.dumps(_partial(entry.load(), accepted.version))
+            return orjson.dumps(_partial_metadata(entry.load(), accepted.version))
         if accepted.form is Form.PARTIAL_LIST:
             raise _no_list(kind)
         return self.raw(kind, entry)
@@ -43,11 +43,11 @@ class Renderer:
         """Returns the body for a list."""
         version = accepted.version
         if accepted.form is Form.TABLE:
-            return self._table(kind, entries, metadata, version, include)
+            return self._render_table(kind, entries, metadata, version, include)
         if accepted.form is Form.PARTIAL:
             raise errors.another_number_accepted(accepted.form.value, f"a list ({_go_type(kind)}List)")
         if accepted.form is Form.PARTIAL_LIST:
-            items = [_partial(entry.load(), version) for entry in entries]
+            items = [_partial_metadata(entry.load(), version) for entry in entries]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
             return orjson.dumps({**head, "items": items})
         if not kind.custom and not kind.stored_as:
@@ -59,7 +59,7 @@ class Renderer:
         if accepted.form is not Form.TABLE:
             return lambda entry, _: self.one(kind, entry, accepted, include)
         _check_included(include)
-        return lambda entry, first: self._table(
+        return lambda entry, first: self._render_table(
             kind, [entry], _list_meta(entry), accepted.version, include, columns=first
         )
 
@@ -72,11 +72,11 @@ class Renderer:
             return entry.raw
         key = ("raw", kind.group, kind.version)
         if key not in entry.cache:
-            entry.cache[key] = encoder(kind)(from_stored(kind, entry.load()))
+            entry.cache[key] = encoder_of(kind)(from_stored(kind, entry.load()))
         cached: bytes = entry.cache[key]
         return cached
 
-    def _table(
+    def _render_table(
         self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str, *, columns: bool = True
     ) -> bytes:
         _check_included(include)
@@ -84,7 +84,7 @@ class Renderer:
         rows = []
         for entry in entries:
             obj = from_stored(kind, entry.load())
-            shown = {"None": None, "Object": obj}.get(include, _partial(obj, version))
+            shown = {"None": None, "Object": obj}.get(include, _partial_metadata(obj, version))
             # By default a row carries metadata only (includeObject=Metadata).
             rows.append({"cells": self._tables.cells(kind, obj, now), "object": shown})
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
@@ -115,14 +115,14 @@ def _go_type(kind: Kind) -> str:
     return f"*{package}.{kind.kind}"
 
 
-def unstored(response: Response, accepted: Accepted) -> Response:
+def render_unstored(response: Response, accepted: Accepted) -> Response:
     """Returns the answer to what is never stored in the accepted form: as it is, or its metadata alone."""
     if accepted.form is not Form.PARTIAL or response.body is None:
         return response
-    return replace(response, body=orjson.dumps(_partial(orjson.loads(response.body), accepted.version)))
+    return replace(response, body=orjson.dumps(_partial_metadata(orjson.loads(response.body), accepted.version)))
 
 
-def _partial(obj: JSON, version: str) -> JSON:
+def _partial_metadata(obj: JSON, version: str) -> JSON:
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": obj["metadata"]}
 
 

@@ -27,7 +27,7 @@ def is_restored(obj: JSON, user: User | None) -> bool:
     return named and user is not None and "system:masters" in user.groups
 
 
-def stamp(kind: Kind, obj: JSON, now: datetime) -> None:
+def stamp_restored(kind: Kind, obj: JSON, now: datetime) -> None:
     """Sets the uid, creation time and generation that a restored object lacks."""
     metadata = meta(obj)
     metadata.setdefault("uid", str(uuid.uuid4()))

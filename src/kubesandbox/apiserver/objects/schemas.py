@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesandbox.apiserver.errors import FieldFault
-from kubesandbox.apiserver.metadata import drop_empty_meta, encoder
+from kubesandbox.apiserver.metadata import drop_empty_meta, encoder_of
 from kubesandbox.apiserver.objects import defaults
 from kubesandbox.apiserver.objects.conversions import Conversions
 from kubesandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
@@ -31,10 +31,10 @@ class Schemas:
         self._others: dict[tuple[Kind, str], Schema | None] = {}
         self.conversions = Conversions(self._stored_default)
 
-    def of(self, kind: Kind) -> Schema | None:
+    def schema_of(self, kind: Kind) -> Schema | None:
         """Returns the compiled schema of a custom kind, or None if it has none."""
         if kind not in self._known:
-            self._known[kind] = _compile(kind.crd, kind.version) if kind.crd else None
+            self._known[kind] = _compile_version(kind.crd, kind.version) if kind.crd else None
         return self._known[kind]
 
     def forget(self, kind: Kind) -> None:
@@ -45,7 +45,7 @@ class Schemas:
 
     def tree(self, kind: Kind) -> Structural | None:
         """Returns the merge tree of the kind's lists and maps for server-side apply and strategic merge, or None."""
-        schema = self.of(kind) if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
+        schema = self.schema_of(kind) if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
         return schema.root if schema else None
 
     def decode(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
@@ -56,7 +56,7 @@ class Schemas:
         return schema.decode(obj) if schema else (obj, [])
 
     def _decode_custom(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
-        schema = self.of(kind)
+        schema = self.schema_of(kind)
         if schema is None:
             return obj, []
         coerced, unknown = schema.coerce(obj)
@@ -66,7 +66,7 @@ class Schemas:
     def default(self, kind: Kind, obj: JSON) -> JSON:
         """Returns `obj` with the defaults of its custom schema or of its built-in type."""
         if kind.custom:
-            schema = self.of(kind)
+            schema = self.schema_of(kind)
             completed = schema.default(obj) if schema else obj
             drop_empty_meta(completed)
             return completed
@@ -74,14 +74,14 @@ class Schemas:
         known = builtin_schema(kind.group, kind.version, kind.kind)
         return known.complete(obj) if known else obj
 
-    def seen(self, kind: Kind, entry: Entry) -> Entry:
+    def as_read(self, kind: Kind, entry: Entry) -> Entry:
         """Returns a stored object as it is read: with defaults that its definition got after it was stored.
 
         Raises Unconverted if a webhook must convert it first.
         """
-        if kind.converts and (other := self.conversions.seen(kind, [entry])[0]) is not entry:
+        if kind.converts and (other := self.conversions.as_read(kind, [entry])[0]) is not entry:
             return other
-        schema = self.of(kind) if kind.custom else None
+        schema = self.schema_of(kind) if kind.custom else None
         if schema is None or not schema.has_defaults:
             return entry
         if schema not in entry.cache:
@@ -92,16 +92,16 @@ class Schemas:
     def all_seen(self, kind: Kind, entries: list[Entry]) -> list[Entry]:
         """Returns `seen` of each entry; all entries that a webhook must convert are in one Unconverted."""
         if kind.converts:
-            self.conversions.seen(kind, entries)
+            self.conversions.as_read(kind, entries)
         if not kind.custom:
             return entries
-        return [self.seen(kind, entry) for entry in entries]
+        return [self.as_read(kind, entry) for entry in entries]
 
     def _stored_default(self, kind: Kind, version: str, obj: JSON) -> JSON:
         key = (kind, version)
         if key not in self._others:
             served = kind.crd is not None and any(v["name"] == version for v in kind.crd["spec"]["versions"])
-            self._others[key] = _compile(kind.crd, version) if kind.crd and served else None
+            self._others[key] = _compile_version(kind.crd, version) if kind.crd and served else None
         schema = self._others[key]
         return schema.default(obj) if schema else obj
 
@@ -110,7 +110,7 @@ class Schemas:
         schema = None if kind.custom else builtin_schema(kind.group, kind.version, kind.kind)
         return schema.empty() if schema else {"metadata": {}}
 
-    def nothing(self, kind: Kind) -> JSON:
+    def empty_internal(self, kind: Kind) -> JSON:
         """Returns the object of a kind in which nothing is set, as a real server's internal type encodes it."""
         obj = self.empty(kind)
         if kind.resource in _REPLICAS_IN_PLACE:
@@ -119,7 +119,7 @@ class Schemas:
 
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """Returns the faults of a custom resource by its schema, with transition rules if there is an old object."""
-        schema = self.of(kind) if kind.custom else None
+        schema = self.schema_of(kind) if kind.custom else None
         return [*schema.validate(obj, old), *custom_scale.faults(kind, obj)] if schema else []
 
 
@@ -128,12 +128,12 @@ def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:
     completed = schema.default(stored)
     if completed == stored:
         return entry
-    completed_entry = Entry(entry.resource, entry.key, entry.rv, encoder(kind)(completed))
+    completed_entry = Entry(entry.resource, entry.key, entry.rv, encoder_of(kind)(completed))
     completed_entry.cache[COMPLETED] = True
     return completed_entry
 
 
-def _compile(crd: JSON, name: str) -> Schema | None:
+def _compile_version(crd: JSON, name: str) -> Schema | None:
     version = next(v for v in crd["spec"]["versions"] if v["name"] == name)
     schema = (version.get("schema") or {}).get("openAPIV3Schema")
     return compile_schema(schema) if schema else None

@@ -68,12 +68,12 @@ def parse_fields(kind: Kind, text: str) -> tuple[FieldTerm, ...]:
         path, _, value = part.partition(operator)
         path = path.strip()
         if path not in _ALWAYS and path not in kind.fields:
-            raise bad_request(_unsupported(kind, path))
-        terms.append(FieldTerm(path, _unescaped(value), equal=operator != "!="))
+            raise bad_request(_unsupported_text(kind, path))
+        terms.append(FieldTerm(path, _unescape(value), equal=operator != "!="))
     return tuple(terms)
 
 
-def _unsupported(kind: Kind, path: str) -> str:
+def _unsupported_text(kind: Kind, path: str) -> str:
     # The real server's message depends on whether the kind has a field label conversion function of its own.
     if kind.custom or kind.fields:
         return f"field label not supported: {path}"
@@ -85,7 +85,7 @@ def _split_unescaped(text: str) -> list[str]:
     return re.split(r"(?<!\\),", text)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\([\\,=])", r"\1", text)
 
 
@@ -98,7 +98,7 @@ def field_value(entry: Entry, path: str) -> str:
     fields: dict[str, str] | None = entry.cache.get("fields")
     if fields is None or path not in fields:
         fields = entry.cache.setdefault("fields", {})
-        fields[path] = _read(entry.load(), path)
+        fields[path] = _field_value(entry.load(), path)
     return fields[path]
 
 
@@ -112,7 +112,7 @@ _SPECIAL: dict[str, Callable[[JSON], Any]] = {
 }
 
 
-def _read(obj: JSON, path: str) -> str:
+def _field_value(obj: JSON, path: str) -> str:
     if special := _SPECIAL.get(path):
         value = special(obj)
     else:

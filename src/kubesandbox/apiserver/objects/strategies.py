@@ -52,7 +52,7 @@ _DEPRECATED = {
 }
 
 
-def deprecation(kind: Kind) -> str:
+def deprecation_warning(kind: Kind) -> str:
     """Returns the deprecation warning of a kind or version, or ""."""
     return kind.deprecation if kind.custom else _DEPRECATED.get(kind.resource, "")
 
@@ -63,14 +63,14 @@ def for_create(kind: Kind, obj: JSON) -> None:
         obj.pop("status", None)
 
 
-def only(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
+def limit_to_part(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
     """Returns `new` limited to what a write through `part` may change: the status only, or all but the status."""
     if not kind.has_status:
         return new
     if part == "status":
         return _status_of(kind, new, old)
     if part == "":
-        _copy("status", old, new)
+        _copy_member("status", old, new)
     return new
 
 
@@ -78,13 +78,13 @@ def _status_of(kind: Kind, new: JSON, old: JSON) -> JSON:
     kept = dict(meta(old))
     metadata = () if kind.custom else ("annotations",) if kind.plural in _LABELS_KEPT else ("annotations", "labels")
     for key in ("managedFields", *metadata):
-        _copy(key, meta(new), kept)
+        _copy_member(key, meta(new), kept)
     changed = {**old, "metadata": kept}
-    _copy("status", new, changed)
+    _copy_member("status", new, changed)
     return changed
 
 
-def _copy(key: str, source: JSON, target: JSON) -> None:
+def _copy_member(key: str, source: JSON, target: JSON) -> None:
     if key in source:
         target[key] = source[key]
     else:

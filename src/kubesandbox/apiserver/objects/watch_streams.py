@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import orjson
 
 from kubesandbox.apiserver.errors import ApiError, expired, too_large_resource_version
-from kubesandbox.apiserver.metadata import encoder
+from kubesandbox.apiserver.metadata import encoder_of
 from kubesandbox.apiserver.objects.conversions import Unconverted
 from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import Kind
@@ -65,18 +65,18 @@ def error_line(error: ApiError) -> bytes:
     return b'{"type":"ERROR","object":%b}\n' % orjson.dumps(error.status())
 
 
-def _bookmark(watch: Watch, rv: int, *, first: bool, initial: bool = False) -> bytes:
+def _bookmark_line(watch: Watch, rv: int, *, first: bool, initial: bool = False) -> bytes:
     """Returns a BOOKMARK in the watch's own representation: a client decodes it as it does the other events."""
     kind = watch.kind
     metadata: JSON = {"resourceVersion": str(rv)}
     if initial:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
     body = {**watch.nothing, "kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-    entry = Entry(kind.resource, "", rv, encoder(kind)(body))
+    entry = Entry(kind.resource, "", rv, encoder_of(kind)(body))
     return b'{"type":"BOOKMARK","object":%b}\n' % watch.render(entry, first)
 
 
-def _line(type_: str, event: Event, entry: Entry, watch: Watch, first: bool) -> bytes:
+def _event_line(type_: str, event: Event, entry: Entry, watch: Watch, first: bool) -> bytes:
     key = (type_, watch.form, watch.kind.version, watch.kind.group, first and watch.columns)
     line = event.lines.get(key)
     if line is None:
@@ -93,25 +93,29 @@ def line_for(event: Event, watch: Watch, *, first: bool) -> bytes | None:
     if watch.namespace and entry.namespace != watch.namespace:
         return None
     if not watch.selector:
-        return _gone(event, watch, first) if event.type == "DELETED" else _line(event.type, event, entry, watch, first)
+        return (
+            _deleted_line(event, watch, first)
+            if event.type == "DELETED"
+            else _event_line(event.type, event, entry, watch, first)
+        )
     before = event.prev is not None and watch.selector.matches(watch.seen(event.prev))
     after = event.type != "DELETED" and watch.selector.matches(entry)
     if not before and not after:
         return None
     if not after:
-        return _gone(event, watch, first)
-    return _line("MODIFIED" if before else "ADDED", event, entry, watch, first)
+        return _deleted_line(event, watch, first)
+    return _event_line("MODIFIED" if before else "ADDED", event, entry, watch, first)
 
 
-def _gone(event: Event, watch: Watch, first: bool) -> bytes:
+def _deleted_line(event: Event, watch: Watch, first: bool) -> bytes:
     """Returns the DELETED event: the last state at the revision of the deletion, as a real server has it from etcd."""
     if event.prev is None:
-        return _line("DELETED", event, watch.seen(event.entry), watch, first)
+        return _event_line("DELETED", event, watch.seen(event.entry), watch, first)
     before = watch.seen(event.prev)
     obj = before.load()
     last = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(event.rv)}}
-    entry = Entry(before.resource, before.key, event.rv, encoder(watch.kind)(last))
-    return _line("DELETED", event, entry, watch, first)
+    entry = Entry(before.resource, before.key, event.rv, encoder_of(watch.kind)(last))
+    return _event_line("DELETED", event, entry, watch, first)
 
 
 class Watcher:
@@ -150,7 +154,7 @@ class Watcher:
         # No await between reading the state and subscribing, so that no change is missed. After a webhook's conversion
         # the state is read again.
         try:
-            first = await self._known(lambda: b"".join(self._first()))
+            first = await self._repeat_converted(lambda: b"".join(self._first_lines()))
         except Expired as error:
             yield error_line(expired(str(error)))
             return
@@ -162,12 +166,12 @@ class Watcher:
         try:
             # An empty chunk sends the headers: the client must learn that the watch is on.
             yield first
-            async for chunk in self._follow(rv, deadline):
+            async for chunk in self._follow_changes(rv, deadline):
                 yield chunk
         finally:
             unsubscribe()
 
-    async def _known(self, attempt: Callable[[], T]) -> T:
+    async def _repeat_converted(self, attempt: Callable[[], T]) -> T:
         while True:
             try:
                 return attempt()
@@ -176,7 +180,7 @@ class Watcher:
                     raise
                 await self._watch.convert(unconverted)
 
-    def _first(self) -> Iterable[bytes]:
+    def _first_lines(self) -> Iterable[bytes]:
         watch, store = self._watch, self._store
         self._at_first = True
         if watch.fresh > store.rv:  # a real server waits three seconds for it
@@ -192,10 +196,10 @@ class Watcher:
                     yield b'{"type":"ADDED","object":%b}\n' % watch.render(entry, self._at_first)
                     self._at_first = False
         if watch.initial_bookmark:
-            yield self._bookmark(store.rv, initial=True)
+            yield self._next_bookmark_line(store.rv, initial=True)
 
-    def _bookmark(self, rv: int, *, initial: bool = False) -> bytes:
-        line = _bookmark(self._watch, rv, first=self._at_first, initial=initial)
+    def _next_bookmark_line(self, rv: int, *, initial: bool = False) -> bytes:
+        line = _bookmark_line(self._watch, rv, first=self._at_first, initial=initial)
         self._at_first = False
         return line
 
@@ -205,7 +209,7 @@ class Watcher:
         due = min(now + BOOKMARK_PERIOD_S, deadline - LAST_BOOKMARK_S)
         return due if self._watch.bookmarks and due > now else deadline
 
-    async def _follow(self, rv: int, deadline: float) -> AsyncIterator[bytes]:
+    async def _follow_changes(self, rv: int, deadline: float) -> AsyncIterator[bytes]:
         next_bookmark = self._next_bookmark(deadline)
         while (self._pending or not self._closed) and not self._overrun:
             now = self._monotonic()
@@ -213,10 +217,10 @@ class Watcher:
                 return
             if now >= next_bookmark and not self._pending:
                 next_bookmark = self._next_bookmark(deadline)
-                yield self._bookmark(max(rv, self._store.rv))
+                yield self._next_bookmark_line(max(rv, self._store.rv))
             if not self._pending:
                 self._wake.clear()
-                await self._sleep(min(deadline, next_bookmark) - now)
+                await self._wait_for_event(min(deadline, next_bookmark) - now)
                 continue
             lines: list[bytes] = []
             while self._pending:
@@ -225,7 +229,7 @@ class Watcher:
                 if self._watch.since is not None and rv <= self._watch.since:
                     continue
                 try:
-                    line = await self._known(partial(line_for, event, self._watch, first=self._at_first))
+                    line = await self._repeat_converted(partial(line_for, event, self._watch, first=self._at_first))
                 except ApiError as error:
                     yield b"".join((*lines, error_line(error)))
                     return
@@ -235,7 +239,7 @@ class Watcher:
             if lines:
                 yield b"".join(lines)
 
-    async def _sleep(self, seconds: float) -> None:
+    async def _wait_for_event(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(max(seconds, 0.001)):
                 await self._wake.wait()

@@ -20,7 +20,7 @@ from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.messages import Request, Response, User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
-from kubesandbox.apiserver.metadata import carry_over, encoder, key_of, meta, same, stamp_new
+from kubesandbox.apiserver.metadata import carry_over, encoder_of, is_same_state, key_of, meta, stamp_new
 from kubesandbox.apiserver.objects import restoring, strategies
 from kubesandbox.apiserver.objects.builtin_admission import Admission
 from kubesandbox.apiserver.objects.conversions import lies_elsewhere
@@ -81,30 +81,30 @@ class Writing:
     async def create_object(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Stores a new object (already decoded). Raises ApiError."""
         check_place(kind, namespace, "", obj)
-        self._guard(kind, namespace, obj, None, options)
+        self._check_escalation(kind, namespace, obj, None, options)
         if meta(obj).get("resourceVersion"):
             raise ApiError(500, "", "resourceVersion should not be set on objects to be created")
         if not meta(obj).get("name") and meta(obj).get("generateName"):
-            meta(obj)["name"] = meta(obj)["generateName"][:_LONGEST_PREFIX] + _suffix()
+            meta(obj)["name"] = meta(obj)["generateName"][:_LONGEST_PREFIX] + _name_suffix()
         if restoring.is_restored(obj, options.user):
-            return await self._restore(kind, namespace, obj, options)
-        obj = self._prepared(kind, obj)
+            return await self._store_restored(kind, namespace, obj, options)
+        obj = self._prepare_new(kind, obj)
         tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
         managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
         return await self._store_new(kind, namespace, obj, options)
 
     async def create_applied(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Stores an object that an apply creates, with the owners that the apply recorded. Raises ApiError."""
-        self._guard(kind, namespace, obj, None, options)
+        self._check_escalation(kind, namespace, obj, None, options)
         fields = meta(obj).get("managedFields")
-        obj = self._prepared(kind, obj)
+        obj = self._prepare_new(kind, obj)
         if fields:
             meta(obj)["managedFields"] = fields
         return await self._store_new(kind, namespace, obj, options)
 
-    async def _restore(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+    async def _store_restored(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         """Stores an object that another server held, unchanged. Raises ApiError."""
-        restoring.stamp(kind, obj, self._clock.now())
+        restoring.stamp_restored(kind, obj, self._clock.now())
         obj = self._schemas.default(kind, obj)
         name = meta(obj)["name"]
         if (there := self._store.get(kind.storage, namespace, name)) is not None:
@@ -116,11 +116,11 @@ class Writing:
         except Conflict:
             raise errors.already_exists(kind.plural, kind.group, name) from None
 
-    def _guard(self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
+    def _check_escalation(self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
         if self.guard is not None:
             self.guard(options.user, kind, namespace, obj, old)
 
-    def _prepared(self, kind: Kind, obj: JSON) -> JSON:
+    def _prepare_new(self, kind: Kind, obj: JSON) -> JSON:
         stamp_new(kind, obj, uid=str(uuid.uuid4()), now=self._clock.now())
         strategies.for_create(kind, obj)
         return self._schemas.default(kind, obj)
@@ -128,14 +128,14 @@ class Writing:
     async def _store_new(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
-        self._validate(kind, obj, None)
+        self._validate_object(kind, obj, None)
         options.warnings.extend(write_warnings.of(kind, obj, None))
-        self._admit(kind, namespace, obj, None, options)
+        self._check_policies(kind, namespace, obj, None, options)
         name = meta(obj)["name"]
         there = self._store.get(kind.storage, namespace, name)
         # A real server also charges for an object that is there already, until its controller counts again.
         asked = options if there is None else replace(options, dry_run=True)
-        await self._charge(kind, namespace, obj, None, asked)
+        await self._charge_quotas(kind, namespace, obj, None, asked)
         if there is not None:
             raise _already_there(kind, name, there)
         obj = to_stored(kind, obj)
@@ -146,22 +146,22 @@ class Writing:
         except Conflict:
             raise errors.already_exists(kind.plural, kind.group, name) from None
 
-    def _admit(
+    def _check_policies(
         self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
     ) -> None:
         # The object of scale and eviction is another one: what policies say of those is not asked.
         if self.policies is None or options.user is None or part not in _ADMITTED:
             return
-        self.policies(_write(kind, namespace, obj, old, options, part), options.warnings, options.annotations)
+        self.policies(_write_of(kind, namespace, obj, old, options, part), options.warnings, options.annotations)
 
-    async def _charge(
+    async def _charge_quotas(
         self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
     ) -> None:
         # What the server itself makes counts for no quota.
         if self.quotas is not None and options.user is not None:
-            await self.quotas(_write(kind, namespace, obj, old, options, part))
+            await self.quotas(_write_of(kind, namespace, obj, old, options, part))
 
-    def _validate(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
+    def _validate_object(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
         faults = [*self._admission.faults(kind, obj, old), *self._schemas.validate(kind, obj, old)]
         if faults:
             raise errors.invalid(kind.kind, kind.group, meta(obj).get("name", ""), faults)
@@ -175,16 +175,16 @@ class Writing:
         check_named(body, target.name)
         check_place(kind, target.namespace, target.name, body)
         if kind.custom and not meta(body).get("resourceVersion"):
-            await self._entry(kind, target)
+            await self._read_entry(kind, target)
             raise errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
         if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
             entry = await self.create_object(kind, target.namespace, body, options)
             return self._reading.answer(request, kind, entry, 201)
-        asked = revision(meta(body).get("resourceVersion"))
+        asked = parse_revision(meta(body).get("resourceVersion"))
         entry = await self.change(kind, target, lambda _: copy.deepcopy(body), options, asked=asked, putting=True)
         return self._reading.answer(request, kind, entry)
 
-    async def _entry(self, kind: Kind, target: Target) -> Entry:
+    async def _read_entry(self, kind: Kind, target: Target) -> Entry:
         return await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
 
     def exists(self, kind: Kind, target: Target) -> bool:
@@ -207,15 +207,15 @@ class Writing:
         `asked` is the revision that the client requires. `compute` gets the object as the client sees it.
         """
         for attempt in range(RETRIES):
-            entry = await self._entry(kind, target)
+            entry = await self._read_entry(kind, target)
             old = from_stored(kind, entry.load())
             new = compute(copy.deepcopy(old))
             if putting:
                 _check_put_uid(kind, entry, old, new)
             _check_revision(kind, target.name, entry, new, asked)
             _check_uid(kind, target.name, old, new)
-            new = self._finished(kind, old, new, options, target.subresource, applying=applying)
-            await self._charge(kind, target.namespace, new, old, options, target.subresource)
+            new = self._finish_update(kind, old, new, options, target.subresource, applying=applying)
+            await self._charge_quotas(kind, target.namespace, new, old, options, target.subresource)
             try:
                 return await self._store_change(kind, entry, old, new, options)
             except Conflict as error:
@@ -225,23 +225,25 @@ class Writing:
             raise errors.not_found(kind.plural, kind.group, target.name)
         raise errors.conflict(kind.plural, kind.group, target.name)
 
-    def _finished(self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool) -> JSON:
+    def _finish_update(
+        self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool
+    ) -> JSON:
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new = self._schemas.default(kind, new)
         carry_over(kind, new, old)
-        new = strategies.only(kind, part, new, old)
-        self._guard(kind, meta(old).get("namespace", ""), new, old, options)
+        new = strategies.limit_to_part(kind, part, new, old)
+        self._check_escalation(kind, meta(old).get("namespace", ""), new, old, options)
         if not applying:
             tree, now = self._schemas.tree(kind), self._clock.now()
             managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         self._admission.before_update(kind, new, old)
-        self._validate(kind, new, old)
+        self._validate_object(kind, new, old)
         options.warnings.extend(write_warnings.of(kind, new, old))
-        self._admit(kind, meta(old).get("namespace", ""), new, old, options, part)
+        self._check_policies(kind, meta(old).get("namespace", ""), new, old, options, part)
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:
-        if same(old, new) and COMPLETED not in entry.cache and not self._lies_elsewhere(kind, entry):
+        if is_same_state(old, new) and COMPLETED not in entry.cache and not self._lies_elsewhere(kind, entry):
             return entry
         stored = to_stored(kind, new)
         if options.dry_run:
@@ -265,17 +267,19 @@ class Writing:
         """
         obj = await self._schemas.conversions.stored(kind, obj)
         try:
-            entry = await self._store.put(kind.storage, namespace, name, obj, expected=expected, encode=encoder(kind))
+            entry = await self._store.put(
+                kind.storage, namespace, name, obj, expected=expected, encode=encoder_of(kind)
+            )
         except StoreError as error:
             raise errors.internal(f"storage: {error}") from error
-        return await self._seen(kind, entry)
+        return await self._as_read(kind, entry)
 
     async def _as_stored(self, kind: Kind, obj: JSON, rv: int) -> Entry:
         """Returns the entry that a dry run would have stored."""
         stored = await self._schemas.conversions.stored(kind, obj)
-        return await self._seen(kind, Entry(kind.storage, key_of(obj), rv, encoder(kind)(stored)))
+        return await self._as_read(kind, Entry(kind.storage, key_of(obj), rv, encoder_of(kind)(stored)))
 
-    async def _seen(self, kind: Kind, entry: Entry) -> Entry:
+    async def _as_read(self, kind: Kind, entry: Entry) -> Entry:
         if not kind.converts:
             return entry
         return await self._reading.known(lambda: self._schemas.conversions.seen(kind, [entry])[0])
@@ -285,14 +289,14 @@ class Writing:
         obj = await self._schemas.conversions.stored(kind, obj)
         try:
             gone = await self._store.delete(
-                kind.storage, entry.namespace, entry.name, obj, expected=entry.rv, encode=encoder(kind)
+                kind.storage, entry.namespace, entry.name, obj, expected=entry.rv, encode=encoder_of(kind)
             )
         except StoreError as error:
             raise errors.internal(f"storage: {error}") from error
-        return await self._seen(kind, gone)
+        return await self._as_read(kind, gone)
 
 
-def _write(kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = "") -> Write:
+def _write_of(kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = "") -> Write:
     operation, name = "CREATE" if old is None else "UPDATE", meta(obj).get("name", "")
     given: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
     given |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
@@ -303,7 +307,7 @@ def _write(kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: Wri
 _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
 
 
-def revision(value: Any) -> int:
+def parse_revision(value: Any) -> int:
     """Returns a resourceVersion as a number, 0 for none. Raises ApiError 500 if it is not a number."""
     text = str(value or "0")
     if not text.isdigit():
@@ -320,7 +324,7 @@ def _already_there(kind: Kind, name: str, there: Entry) -> ApiError:
 
 def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, asked: int) -> None:
     """Raises ApiError 409 if a change is for another revision."""
-    asked = asked or revision(meta(new).get("resourceVersion"))
+    asked = asked or parse_revision(meta(new).get("resourceVersion"))
     if asked and asked != entry.rv:
         raise errors.conflict(kind.plural, kind.group, name)
 
@@ -351,5 +355,5 @@ def _may_go(kind: Kind, obj: JSON) -> bool:
     return not meta(obj).get("deletionGracePeriodSeconds")
 
 
-def _suffix() -> str:
+def _name_suffix() -> str:
     return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))

@@ -14,7 +14,7 @@ from typing import Any
 from kubesandbox.apiserver import errors
 from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.policies.evaluation import Decision, Evaluation
-from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches, selects
+from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches_criteria, selects_labels
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
 from kubesandbox.apiserver.store import Store
 
@@ -55,16 +55,16 @@ class PolicyAdmission:
         policies = self._store.items(POLICIES, "")
         if not policies or is_exempt(write.kind):
             return
-        namespace = self._namespace(write)
+        namespace = self._namespace_of(write)
         labels = None if namespace is None else (namespace["metadata"].get("labels") or {})
         denials: list[_Denial] = []
         for policy in (entry.load() for entry in policies):
-            if matches(policy["spec"].get("matchConstraints") or {}, write, labels):
+            if matches_criteria(policy["spec"].get("matchConstraints") or {}, write, labels):
                 denials += self._by_policy(policy, write, namespace, labels, warnings, annotations)
         if denials:
-            raise _refused(write, denials[0])
+            raise _denied_error(write, denials[0])
 
-    def _namespace(self, write: Write) -> JSON | None:
+    def _namespace_of(self, write: Write) -> JSON | None:
         if not write.namespace or write.kind.resource == "namespaces":
             return None
         entry = self._store.get("namespaces", "", write.namespace)
@@ -80,23 +80,23 @@ class PolicyAdmission:
         annotations: dict[str, str],
     ) -> Iterator[_Denial]:
         name, values = policy["metadata"]["name"], dict[str, list[str]]()
-        bindings = [each for each in self._bindings() if each["spec"].get("policyName") == name]
+        bindings = [each for each in self._all_bindings() if each["spec"].get("policyName") == name]
         try:
             kind = self._param_kind(policy) if bindings else None
         except _Unusable as error:
-            yield from _misconfigured(policy, "", f"failed to configure policy: {error}")
+            yield from _misconfiguration_denial(policy, "", f"failed to configure policy: {error}")
             return
         for binding in bindings:
-            if not matches(binding["spec"].get("matchResources") or {}, write, labels):
+            if not matches_criteria(binding["spec"].get("matchResources") or {}, write, labels):
                 continue
             try:
-                params = self._params(kind, binding["spec"].get("paramRef"), write.namespace)
+                params = self._read_params(kind, binding["spec"].get("paramRef"), write.namespace)
             except _Unusable as error:
                 why = f"failed to configure binding: {error}"
-                yield from _misconfigured(policy, binding["metadata"]["name"], why)
+                yield from _misconfiguration_denial(policy, binding["metadata"]["name"], why)
                 continue
             for param in params:
-                outcome = Evaluation(policy, write, param, _shown(namespace)).outcome()
+                outcome = Evaluation(policy, write, param, _namespace_view(namespace)).outcome()
                 for decision in outcome.decisions:
                     if decision.denied:
                         yield from _acted_on(policy, binding, decision, warnings, annotations)
@@ -105,7 +105,7 @@ class PolicyAdmission:
                         values[key].append(value)
         annotations.update({f"{name}/{key}": ", ".join(each) for key, each in values.items()})
 
-    def _bindings(self) -> Iterator[JSON]:
+    def _all_bindings(self) -> Iterator[JSON]:
         return (entry.load() for entry in self._store.items(_BINDINGS, ""))
 
     def _param_kind(self, policy: JSON) -> Kind | None:
@@ -118,7 +118,7 @@ class PolicyAdmission:
         named = f"{wanted.get('apiVersion')}, Kind={wanted.get('kind')}"
         raise _Unusable(f"failed to find resource referenced by paramKind: '{named}'")
 
-    def _params(self, kind: Kind | None, ref: JSON | None, namespace: str) -> list[JSON | None]:
+    def _read_params(self, kind: Kind | None, ref: JSON | None, namespace: str) -> list[JSON | None]:
         """Returns the parameters that a binding refers to. Raises _Unusable. Without any reference it is None once."""
         if kind is None or not ref:
             return [None]
@@ -133,18 +133,18 @@ class PolicyAdmission:
         found = [
             obj
             for obj in self._read(kind, within)
-            if (obj["metadata"]["name"] == ref["name"] if ref.get("name") else _selected(ref, obj))
+            if (obj["metadata"]["name"] == ref["name"] if ref.get("name") else _is_selected(ref, obj))
         ]
         if not found and ref.get("parameterNotFoundAction") == "Deny":
             raise _Unusable("no params found for policy binding with `Deny` parameterNotFoundAction")
         return list(found)
 
 
-def _selected(ref: JSON, obj: JSON) -> bool:
-    return selects(ref.get("selector"), obj["metadata"].get("labels") or {})
+def _is_selected(ref: JSON, obj: JSON) -> bool:
+    return selects_labels(ref.get("selector"), obj["metadata"].get("labels") or {})
 
 
-def _shown(namespace: JSON | None) -> JSON | None:
+def _namespace_view(namespace: JSON | None) -> JSON | None:
     """Returns a namespace as expressions see it (CreateNamespaceObject): without what others own of it."""
     if namespace is None:
         return None
@@ -153,7 +153,7 @@ def _shown(namespace: JSON | None) -> JSON | None:
     return {**namespace, "metadata": metadata}
 
 
-def _misconfigured(policy: JSON, binding: str, why: str) -> Iterator[_Denial]:
+def _misconfiguration_denial(policy: JSON, binding: str, why: str) -> Iterator[_Denial]:
     if policy["spec"].get("failurePolicy") != "Ignore":
         yield _Denial(policy["metadata"]["name"], binding, Decision(True, why))
 
@@ -179,7 +179,7 @@ def _acted_on(
             annotations.setdefault(_AUDIT, json.dumps([failure], separators=(",", ":")))
 
 
-def _refused(write: Write, denial: _Denial) -> ApiError:
+def _denied_error(write: Write, denial: _Denial) -> ApiError:
     error = errors.forbidden(write.kind.plural, write.kind.group, write.name or "Unknown", str(denial))
     error.reason = denial.decision.reason
     error.code = _CODES.get(error.reason, 422)

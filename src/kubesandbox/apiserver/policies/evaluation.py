@@ -69,34 +69,36 @@ class Evaluation:
     def outcome(self) -> Outcome:
         """Returns what the policy says."""
         try:
-            if not self._applies():
+            if not self._conditions_hold():
                 return Outcome()
         except _Failed as error:
-            return Outcome(tuple(self._error(str(error), 0)))
+            return Outcome(tuple(self._error_decision(str(error), 0)))
         decisions = [
-            each for index, one in enumerate(self._spec.get("validations") or ()) for each in self._of(one, index)
+            each
+            for index, one in enumerate(self._spec.get("validations") or ())
+            for each in self._validate_one(one, index)
         ]
         annotations: list[tuple[str, str]] = []
         for one in self._spec.get("auditAnnotations") or ():
             try:
-                value = self._annotation(one["valueExpression"])
+                value = self._annotation_value(one["valueExpression"])
             except _Failed as error:
-                decisions += self._error(str(error), len(decisions))
+                decisions += self._error_decision(str(error), len(decisions))
                 continue
             if value:
                 annotations.append((one["key"], value.encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")))
         return Outcome(tuple(decisions), tuple(annotations))
 
-    def _error(self, message: str, index: int) -> Iterator[Decision]:
+    def _error_decision(self, message: str, index: int) -> Iterator[Decision]:
         if self._fails:
             yield Decision(True, message, index=index)
 
-    def _applies(self) -> bool:
+    def _conditions_hold(self) -> bool:
         """Returns whether all match conditions hold. A false one decides, also where another has no value."""
         failures = []
         for condition in self._spec.get("matchConditions") or ():
             try:
-                if self._value(condition["expression"]) is False:
+                if self._evaluate(condition["expression"]) is False:
                     return False
             except _Failed as error:
                 failures.append(str(error))
@@ -106,22 +108,22 @@ class Evaluation:
             raise _Failed(failures[0] if len(failures) == 1 else f"[{', '.join(dict.fromkeys(failures))}]")
         return True
 
-    def _of(self, validation: JSON, index: int) -> Iterator[Decision]:
+    def _validate_one(self, validation: JSON, index: int) -> Iterator[Decision]:
         try:
-            holds = self._value(validation["expression"])
+            holds = self._evaluate(validation["expression"])
         except _Failed as error:
-            yield from self._error(str(error), index)
+            yield from self._error_decision(str(error), index)
             return
         if holds is True:
             yield Decision(index=index)
         else:
-            yield Decision(True, self._message(validation), validation.get("reason") or "Invalid", index)
+            yield Decision(True, self._denial_message(validation), validation.get("reason") or "Invalid", index)
 
-    def _message(self, validation: JSON) -> str:
+    def _denial_message(self, validation: JSON) -> str:
         text = ""
         if expression := validation.get("messageExpression"):
             try:
-                value = self._value(expression)
+                value = self._evaluate(expression)
                 text = value.strip() if isinstance(value, str) else ""
             except _Failed:
                 text = ""
@@ -130,8 +132,8 @@ class Evaluation:
         said = (validation.get("message") or "").strip()
         return text or said or f"failed expression: {validation['expression'].strip()}"
 
-    def _annotation(self, expression: str) -> str:
-        value = self._value(expression)
+    def _annotation_value(self, expression: str) -> str:
+        value = self._evaluate(expression)
         if value is not None and not isinstance(value, str):
             raise _Failed(
                 f"valueExpression '{expression}' resulted in unsupported return type: {type(value).__name__}. "
@@ -139,16 +141,16 @@ class Evaluation:
             )
         return (value or "").strip()
 
-    def _value(self, expression: str) -> Any:
+    def _evaluate(self, expression: str) -> Any:
         if AUTHORIZER.search(expression):
             raise _Failed(f"expression '{expression}' resulted in error: {_NO_AUTHORIZER}")
         try:
-            program = _program(expression)
+            program = _compile_program(expression)
         except CelError as error:
             raise _Failed(f"compilation error: {error}") from error
         used = set(_VARIABLE.findall(expression))
         for name in used & self._variables.keys():
-            self._compute(name)
+            self._compute_variable(name)
         try:
             return program.evaluate({**self._values, "variables": self._computed})
         except CelEvaluationError as error:
@@ -159,18 +161,18 @@ class Evaluation:
                 why = f'composited variable "{name}" fails to evaluate: {self._broken[name]}'
             raise _Failed(f"expression '{expression}' resulted in error: {why}") from error
 
-    def _compute(self, name: str) -> None:
+    def _compute_variable(self, name: str) -> None:
         """Evaluates a variable once, and first those that it uses."""
         if name in self._computed or name in self._broken:
             return
         self._broken[name] = "it refers to itself"
         expression = self._variables[name]
         for other in set(_VARIABLE.findall(expression)) & self._variables.keys():
-            self._compute(other)
+            self._compute_variable(other)
         try:
             if AUTHORIZER.search(expression):
                 raise CelEvaluationError(_NO_AUTHORIZER)
-            self._computed[name] = _program(expression).evaluate({**self._values, "variables": self._computed})
+            self._computed[name] = _compile_program(expression).evaluate({**self._values, "variables": self._computed})
         except CelError as error:
             self._broken[name] = str(error)
         else:
@@ -198,5 +200,5 @@ def request_of(write: Write) -> JSON:
 
 
 @lru_cache(512)
-def _program(expression: str) -> Program:
+def _compile_program(expression: str) -> Program:
     return compile_cel(expression, _HINTS)

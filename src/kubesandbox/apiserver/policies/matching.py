@@ -46,32 +46,32 @@ def is_exempt(kind: Kind) -> bool:
     return kind.resource in _EXEMPT
 
 
-def matches(criteria: JSON, write: Write, namespace_labels: Mapping[str, str] | None) -> bool:
+def matches_criteria(criteria: JSON, write: Write, namespace_labels: Mapping[str, str] | None) -> bool:
     """Returns whether match criteria select a write; `namespace_labels` are those of its namespace, None without one.
 
     Without rules of resources everything matches, as in a binding's `matchResources`.
     """
-    if not _namespace(criteria.get("namespaceSelector"), write, namespace_labels):
+    if not _matches_namespace(criteria.get("namespaceSelector"), write, namespace_labels):
         return False
-    if not _object(criteria.get("objectSelector"), write):
+    if not _matches_object(criteria.get("objectSelector"), write):
         return False
     equivalent = criteria.get("matchPolicy") != "Exact"
-    if any(_rule(rule, write, equivalent=equivalent) for rule in criteria.get("excludeResourceRules") or ()):
+    if any(_matches_rule(rule, write, equivalent=equivalent) for rule in criteria.get("excludeResourceRules") or ()):
         return False
     rules = criteria.get("resourceRules") or ()
-    return not rules or any(_rule(rule, write, equivalent=equivalent) for rule in rules)
+    return not rules or any(_matches_rule(rule, write, equivalent=equivalent) for rule in rules)
 
 
-def selects(selector: JSON | None, labels: Mapping[str, str]) -> bool:
+def selects_labels(selector: JSON | None, labels: Mapping[str, str]) -> bool:
     """Returns whether a label selector, as objects have it, selects labels; an empty one selects everything."""
     if not selector:
         return True
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
-    return all(_expression(each, labels) for each in selector.get("matchExpressions") or ())
+    return all(_matches_expression(each, labels) for each in selector.get("matchExpressions") or ())
 
 
-def _expression(expression: JSON, labels: Mapping[str, str]) -> bool:
+def _matches_expression(expression: JSON, labels: Mapping[str, str]) -> bool:
     key, values = expression.get("key", ""), expression.get("values") or ()
     match expression.get("operator"):
         case "In":
@@ -84,27 +84,27 @@ def _expression(expression: JSON, labels: Mapping[str, str]) -> bool:
             return key not in labels
 
 
-def _labels(obj: JSON | None) -> Mapping[str, str]:
+def _labels_of(obj: JSON | None) -> Mapping[str, str]:
     labels: Mapping[str, str] = ((obj or {}).get("metadata") or {}).get("labels") or {}
     return labels
 
 
-def _namespace(selector: JSON | None, write: Write, labels: Mapping[str, str] | None) -> bool:
+def _matches_namespace(selector: JSON | None, write: Write, labels: Mapping[str, str] | None) -> bool:
     if not selector:
         return True
     if write.kind.resource == "namespaces":
-        return selects(selector, _labels(write.obj if write.obj is not None else write.old))
+        return selects_labels(selector, _labels_of(write.obj if write.obj is not None else write.old))
     # What is in no namespace is not selected by one, and never left out by one.
-    return labels is None or selects(selector, labels)
+    return labels is None or selects_labels(selector, labels)
 
 
-def _object(selector: JSON | None, write: Write) -> bool:
+def _matches_object(selector: JSON | None, write: Write) -> bool:
     if not selector:
         return True
-    return any(each is not None and selects(selector, _labels(each)) for each in (write.obj, write.old))
+    return any(each is not None and selects_labels(selector, _labels_of(each)) for each in (write.obj, write.old))
 
 
-def _rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
+def _matches_rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
     kind = write.kind
     names = rule.get("resourceNames") or ()
     if names and write.name not in names:
@@ -117,7 +117,7 @@ def _rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
         and _one_of(rule.get("apiGroups"), kind.group)
         # Another version of the same resource is the same object, unless the policy says Exact.
         and (equivalent or _one_of(rule.get("apiVersions"), kind.version))
-        and any(_resource(pattern, kind.plural, write.subresource) for pattern in rule.get("resources") or ())
+        and any(_matches_resource(pattern, kind.plural, write.subresource) for pattern in rule.get("resources") or ())
     )
 
 
@@ -125,7 +125,7 @@ def _one_of(values: Any, value: str) -> bool:
     return "*" in (values or ()) or value in (values or ())
 
 
-def _resource(pattern: str, plural: str, subresource: str) -> bool:
+def _matches_resource(pattern: str, plural: str, subresource: str) -> bool:
     wanted, _, part = pattern.partition("/")
     if pattern == "*/*":
         return True

@@ -24,16 +24,16 @@ SchemaOf = Callable[[Kind], Structural | None]
 _MOST_TYPES = 10  # maxTypesToCheck
 
 
-def status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> JSON:
+def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> JSON:
     """Returns the status of a policy: what was looked at, and its warnings."""
     checked: JSON = {"observedGeneration": policy["metadata"].get("generation", 1), "typeChecking": {}}
-    if warnings := _warnings(policy["spec"], tuple(kinds), schema_of):
+    if warnings := _type_warnings(policy["spec"], tuple(kinds), schema_of):
         checked["typeChecking"] = {"expressionWarnings": warnings}
     return checked
 
 
-def _warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> list[JSON]:
-    types = {kind: served(schema) for kind in _matched(spec, kinds) if (schema := schema_of(kind)) is not None}
+def _type_warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> list[JSON]:
+    types = {kind: served(schema) for kind in _matched_kinds(spec, kinds) if (schema := schema_of(kind)) is not None}
     wanted = spec.get("paramKind") or {}
     params = next((k for k in kinds if (k.api_version, k.kind) == (wanted.get("apiVersion"), wanted.get("kind"))), None)
     schema = schema_of(params) if params is not None else None
@@ -56,27 +56,27 @@ def _of_kind(kind: Kind, type_: CelType, expression: str, spec: JSON, known: Map
     types = {**known, "object": type_, "oldObject": type_}
     variables: dict[str, CelType] = {}
     for each in spec.get("variables") or ():
-        variables[each["name"]] = _type(each["expression"], types | _composed(variables))
+        variables[each["name"]] = _type_or_dyn(each["expression"], types | _variables_type(variables))
     try:
-        why = type_faults(expression, types | _composed(variables))
+        why = type_faults(expression, types | _variables_type(variables))
     except CelError as error:
         why = str(error)
     named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
     return f"{named}: {why}\n" if why else ""
 
 
-def _composed(variables: Mapping[str, CelType]) -> dict[str, CelType]:
+def _variables_type(variables: Mapping[str, CelType]) -> dict[str, CelType]:
     return {"variables": object_of("kubernetes.variables", variables.get)} if variables else {}
 
 
-def _type(expression: str, known: Mapping[str, CelType]) -> CelType:
+def _type_or_dyn(expression: str, known: Mapping[str, CelType]) -> CelType:
     try:
         return result_type(expression, known)
     except CelError:
         return DYN
 
 
-def _matched(spec: JSON, kinds: tuple[Kind, ...]) -> list[Kind]:
+def _matched_kinds(spec: JSON, kinds: tuple[Kind, ...]) -> list[Kind]:
     """Returns the kinds that the policy's rules name; a rule with a wildcard names none."""
     found: list[Kind] = []
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():

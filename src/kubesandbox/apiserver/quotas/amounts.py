@@ -9,12 +9,12 @@ from kubekit.lang.quantity import add_quantities, parse_quantity
 Amounts = Mapping[str, str]
 
 
-def plus(one: Amounts, other: Amounts) -> dict[str, str]:
+def add_amounts(one: Amounts, other: Amounts) -> dict[str, str]:
     """Returns the sums, each in the format of its first operand that is not zero."""
     return {name: add_quantities(one.get(name, "0"), other.get(name, "0")) for name in (*one, *(set(other) - set(one)))}
 
 
-def grown(new: Amounts, old: Amounts) -> dict[str, str]:
+def growth_of(new: Amounts, old: Amounts) -> dict[str, str]:
     """Returns by how much `new` exceeds `old`, where it does."""
     return {
         name: add_quantities(amount, f"-{old.get(name, '0')}")
@@ -23,7 +23,7 @@ def grown(new: Amounts, old: Amounts) -> dict[str, str]:
     }
 
 
-def largest(one: Amounts, other: Amounts) -> dict[str, str]:
+def larger_of_both(one: Amounts, other: Amounts) -> dict[str, str]:
     """Returns the larger of both, by name."""
     both = {**one}
     for name, amount in other.items():
@@ -37,12 +37,12 @@ def is_more(amount: str) -> bool:
     return parse_quantity(amount) > 0
 
 
-def only(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
+def select_names(amounts: Amounts, names: Collection[str]) -> dict[str, str]:
     """Returns the amounts of these names."""
     return {name: amount for name, amount in amounts.items() if name in names}
 
 
-def exceeding(amounts: Amounts, limits: Amounts) -> list[str]:
+def names_exceeding(amounts: Amounts, limits: Amounts) -> list[str]:
     """Returns the names, sorted, whose amounts exceed their limits."""
     return sorted(
         name
@@ -51,6 +51,6 @@ def exceeding(amounts: Amounts, limits: Amounts) -> list[str]:
     )
 
 
-def text(amounts: Amounts) -> str:
+def amounts_text(amounts: Amounts) -> str:
     """Returns amounts as they are in messages: `cpu=1,pods=2`."""
     return ",".join(f"{name}={amounts[name]}" for name in sorted(amounts))

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from kubesandbox.apiserver.objects.defaults import qos
-from kubesandbox.apiserver.quotas.amounts import Amounts, largest, plus
+from kubesandbox.apiserver.objects.defaults import quality_of_service
+from kubesandbox.apiserver.quotas.amounts import Amounts, add_amounts, larger_of_both
 
 JSON = dict[str, Any]
 
@@ -24,7 +24,7 @@ _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _HUGE_PAGES = "hugepages-"
 
 
-def counts(name: str) -> bool:
+def is_pod_resource(name: str) -> bool:
     """Returns whether a quota's resource of this name is one of pods."""
     if name in NAMES or name.startswith((_HUGE_PAGES, f"requests.{_HUGE_PAGES}")):
         return True
@@ -34,23 +34,25 @@ def counts(name: str) -> bool:
     )
 
 
-def usage(pod: JSON, now: datetime) -> dict[str, str]:
+def usage_of_pod(pod: JSON, now: datetime) -> dict[str, str]:
     """Returns what a pod uses; one that has ended, or that is long past its deletion, only itself as an object."""
     used = {"count/pods": "1"}
     if not _is_counted(pod, now):
         return used
     spec = pod.get("spec") or {}
-    return {**used, **_computed(_total(spec, "requests"), _total(spec, "limits"))}
+    return {**used, **_compute_resources(_total_of_containers(spec, "requests"), _total_of_containers(spec, "limits"))}
 
 
-def missing(pod: JSON, names: Iterable[str]) -> str:
+def missing_resources(pod: JSON, names: Iterable[str]) -> str:
     """Returns which of `names` a pod must state and which containers do not, empty if none: `cpu for: a,b`."""
     spec = pod.get("spec") or {}
-    if _stated(spec):
+    if _has_pod_resources(spec):
         return ""
     required, lacking = _REQUIRED.intersection(names), dict[str, set[str]]()
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
-        stated = _computed(_side(container, "requests"), _side(container, "limits"))
+        stated = _compute_resources(
+            _requests_or_limits(container, "requests"), _requests_or_limits(container, "limits")
+        )
         for name in required - stated.keys():
             lacking.setdefault(name, set()).add(container["name"])
     return "; ".join(f"{name} for: {','.join(sorted(lacking[name]))}" for name in sorted(lacking))
@@ -62,9 +64,9 @@ def in_scope(pod: JSON, scope: str, operator: str, values: Iterable[str]) -> boo
     if scope in {"Terminating", "NotTerminating"}:
         return is_terminating(pod) == (scope == "Terminating")
     if scope in {"BestEffort", "NotBestEffort"}:
-        return (qos(spec) == "BestEffort") == (scope == "BestEffort")
+        return (quality_of_service(spec) == "BestEffort") == (scope == "BestEffort")
     if scope == "CrossNamespacePodAffinity":
-        return any(_crosses(term) for term in _affinity_terms(spec.get("affinity") or {}))
+        return any(_crosses_namespaces(term) for term in _affinity_terms(spec.get("affinity") or {}))
     if scope != "PriorityClass":
         return False
     name = spec.get("priorityClassName") or ""
@@ -89,7 +91,7 @@ def _is_counted(pod: JSON, now: datetime) -> bool:
     return now <= datetime.fromisoformat(deleted) + timedelta(seconds=grace_s)
 
 
-def _computed(requests: Amounts, limits: Amounts) -> dict[str, str]:
+def _compute_resources(requests: Amounts, limits: Amounts) -> dict[str, str]:
     result = {"pods": "1"}
     for name, amount in requests.items():
         if name in _NATIVE or name.startswith(_HUGE_PAGES):
@@ -99,43 +101,43 @@ def _computed(requests: Amounts, limits: Amounts) -> dict[str, str]:
     return result | {f"limits.{name}": amount for name, amount in limits.items() if name in _NATIVE}
 
 
-def _side(holder: Mapping[str, Any], side: str) -> dict[str, str]:
+def _requests_or_limits(holder: Mapping[str, Any], side: str) -> dict[str, str]:
     found = (holder.get("resources") or {}).get(side) or {}
     return {name: str(amount) for name, amount in found.items()}
 
 
-def _stated(spec: JSON) -> bool:
+def _has_pod_resources(spec: JSON) -> bool:
     """Returns whether the pod has resources of its own, besides those of its containers."""
     return any(
         name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
         for side in ("requests", "limits")
-        for name in _side(spec, side)
+        for name in _requests_or_limits(spec, side)
     )
 
 
-def _total(spec: JSON, side: str) -> dict[str, str]:
+def _total_of_containers(spec: JSON, side: str) -> dict[str, str]:
     """Returns the requests or limits of a pod: of its containers together, or of the init container that needs most."""
     total: dict[str, str] = {}
     for container in spec.get("containers") or ():
-        total = plus(total, _side(container, side))
+        total = add_amounts(total, _requests_or_limits(container, side))
     sidecars: dict[str, str] = {}
     most: dict[str, str] = {}
     for container in spec.get("initContainers") or ():
-        own = _side(container, side)
+        own = _requests_or_limits(container, side)
         if container.get("restartPolicy") == "Always":
-            total, sidecars = plus(total, own), plus(sidecars, own)
-            most = largest(most, sidecars)
+            total, sidecars = add_amounts(total, own), add_amounts(sidecars, own)
+            most = larger_of_both(most, sidecars)
         else:
-            most = largest(most, plus(own, sidecars))
-    total = largest(total, most)
+            most = larger_of_both(most, add_amounts(own, sidecars))
+    total = larger_of_both(total, most)
     total |= {
         name: each
-        for name, each in _side(spec, side).items()
+        for name, each in _requests_or_limits(spec, side).items()
         if name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
     }
     overhead = {name: str(each) for name, each in (spec.get("overhead") or {}).items()}
     # A limit that nobody set stays without one.
-    return plus(total, overhead if side == "requests" else {k: v for k, v in overhead.items() if k in total})
+    return add_amounts(total, overhead if side == "requests" else {k: v for k, v in overhead.items() if k in total})
 
 
 def _affinity_terms(affinity: JSON) -> Iterator[JSON]:
@@ -146,5 +148,5 @@ def _affinity_terms(affinity: JSON) -> Iterator[JSON]:
             yield weighted.get("podAffinityTerm") or {}
 
 
-def _crosses(term: JSON) -> bool:
+def _crosses_namespaces(term: JSON) -> bool:
     return bool(term.get("namespaces")) or term.get("namespaceSelector") is not None

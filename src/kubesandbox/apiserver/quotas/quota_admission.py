@@ -16,7 +16,7 @@ from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.objects.writing import Change
 from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.quotas import amounts, pod_usage
-from kubesandbox.apiserver.quotas.usage import CLAIMS, PODS, SERVICES, is_about, matching, usage
+from kubesandbox.apiserver.quotas.usage import CLAIMS, PODS, SERVICES, is_about, resources_counting, usage_of_object
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry, Store
 
@@ -45,49 +45,51 @@ class QuotaAdmission:
             return
         quotas = [entry.load() for entry in self._store.items(QUOTAS, write.namespace)]
         # All of them are asked before the first is charged.
-        charged = [each for each in quotas if self._charge(each, write) is not None]
+        charged = [each for each in quotas if self._used_after(each, write) is not None]
         if write.dry_run:
             return
         for quota in charged:
             name = quota["metadata"]["name"]
             target = Target("update", "", "", "v1", write.namespace, QUOTAS, "status", name)
-            await self._change(self._kind, target, lambda old: self._charged(old, write), _OWN)
+            await self._change(self._kind, target, lambda old: self._charge_quota(old, write), _OWN)
 
-    def _charged(self, quota: JSON, write: Write) -> JSON:
-        used = self._charge(quota, write)
+    def _charge_quota(self, quota: JSON, write: Write) -> JSON:
+        used = self._used_after(quota, write)
         return quota if used is None else {**quota, "status": {**quota["status"], "used": used}}
 
-    def _charge(self, quota: JSON, write: Write) -> dict[str, str] | None:
+    def _used_after(self, quota: JSON, write: Write) -> dict[str, str] | None:
         """Returns what is used of a quota after a write, None if that is as before. Raises ApiError 403."""
         obj, resource = write.obj, write.kind.resource
         assert obj is not None
         status = quota.get("status") or {}
         hard, used = status.get("hard") or {}, status.get("used") or {}
-        names = matching(resource, hard)
+        names = resources_counting(resource, hard)
         if not names or not is_about(quota, resource, obj):
             return None
         name = quota["metadata"]["name"]
-        if resource == PODS and (lacking := pod_usage.missing(obj, names)):
-            raise _refused(write, f"failed quota: {name}: must specify {lacking}")
+        if resource == PODS and (lacking := pod_usage.missing_resources(obj, names)):
+            raise _forbidden_error(write, f"failed quota: {name}: must specify {lacking}")
         if not used.keys() >= set(names):
-            raise _refused(write, f"status unknown for quota: {name}, resources: {','.join(sorted(names))}")
-        return self._added(quota, write, names)
+            raise _forbidden_error(write, f"status unknown for quota: {name}, resources: {','.join(sorted(names))}")
+        return self._add_usage(quota, write, names)
 
-    def _added(self, quota: JSON, write: Write, names: list[str]) -> dict[str, str] | None:
+    def _add_usage(self, quota: JSON, write: Write, names: list[str]) -> dict[str, str] | None:
         obj, resource, now = write.obj, write.kind.resource, self._clock.now()
         assert obj is not None
         hard, used = quota["status"]["hard"], quota["status"]["used"]
-        needs = usage(resource, obj, now)
+        needs = usage_of_object(resource, obj, now)
         if write.old is not None and is_about(quota, resource, write.old):
-            needs = amounts.grown(needs, usage(resource, write.old, now))
-        requested = {key: each for key, each in amounts.only(needs, names).items() if amounts.is_more(each)}
+            needs = amounts.growth_of(needs, usage_of_object(resource, write.old, now))
+        requested = {key: each for key, each in amounts.select_names(needs, names).items() if amounts.is_more(each)}
         if not requested:
             return None
-        after = amounts.plus(used, requested)
-        if exceeded := amounts.exceeding(amounts.only(after, requested), hard):
+        after = amounts.add_amounts(used, requested)
+        if exceeded := amounts.names_exceeding(amounts.select_names(after, requested), hard):
             parts = (("requested", requested), ("used", used), ("limited", hard))
-            shown = ", ".join(f"{word}: {amounts.text(amounts.only(each, exceeded))}" for word, each in parts)
-            raise _refused(write, f"exceeded quota: {quota['metadata']['name']}, {shown}")
+            shown = ", ".join(
+                f"{word}: {amounts.amounts_text(amounts.select_names(each, exceeded))}" for word, each in parts
+            )
+            raise _forbidden_error(write, f"exceeded quota: {quota['metadata']['name']}, {shown}")
         return after
 
 
@@ -102,5 +104,5 @@ def _is_counted(write: Write) -> bool:
     return resource in (SERVICES, CLAIMS) and not write.subresource
 
 
-def _refused(write: Write, why: str) -> ApiError:
+def _forbidden_error(write: Write, why: str) -> ApiError:
     return errors.forbidden(write.kind.plural, write.kind.group, write.name, why)

@@ -12,7 +12,7 @@ from typing import Any
 
 from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver.quotas import pod_usage
-from kubesandbox.apiserver.quotas.amounts import Amounts, only, plus
+from kubesandbox.apiserver.quotas.amounts import Amounts, add_amounts, select_names
 
 JSON = dict[str, Any]
 PODS, SERVICES, CLAIMS = "pods", "services", "persistentvolumeclaims"
@@ -26,15 +26,15 @@ _CLAIM_NAMES = (CLAIMS, "requests.storage")
 _ALIASES = frozenset({"configmaps", "resourcequotas", "replicationcontrollers", "secrets"})
 
 
-def matching(resource: str, names: Iterable[str]) -> list[str]:
+def resources_counting(resource: str, names: Iterable[str]) -> list[str]:
     """Returns which of a quota's resources count objects of a kind (`plural.group`)."""
-    return [name for name in names if _counts(resource, name)]
+    return [name for name in names if _counts_kind(resource, name)]
 
 
-def usage(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
+def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
     """Returns what an object uses."""
     if resource == PODS:
-        return pod_usage.usage(obj, now)
+        return pod_usage.usage_of_pod(obj, now)
     used = {f"count/{resource}": "1"}
     if resource == SERVICES:
         return {**used, **_of_service(obj.get("spec") or {})}
@@ -45,29 +45,29 @@ def usage(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
 
 def is_about(quota: JSON, resource: str, obj: JSON) -> bool:
     """Returns whether a quota is about an object: each of its scopes is one of the object."""
-    return all(_in_scope(resource, obj, each) for each in _scopes(quota["spec"]))
+    return all(_in_scope(resource, obj, each) for each in _scope_expressions(quota["spec"]))
 
 
-def counted(quota: JSON, objects: Iterable[tuple[str, JSON]], now: datetime) -> dict[str, str]:
+def used_of_quota(quota: JSON, objects: Iterable[tuple[str, JSON]], now: datetime) -> dict[str, str]:
     """Returns `status.used` of a quota: what `objects` (with their kinds) use of its limits together."""
     hard = quota["spec"].get("hard") or {}
     used: dict[str, str] = {}
     for resource, obj in objects:
-        names = matching(resource, hard)
+        names = resources_counting(resource, hard)
         if names and is_about(quota, resource, obj):
-            used = plus(used, only(usage(resource, obj, now), names))
+            used = add_amounts(used, select_names(usage_of_object(resource, obj, now), names))
     return {name: used.get(name, "0") for name in hard}
 
 
 def counted_kinds(hard: Amounts) -> set[str]:
     """Returns the kinds of which a quota's limits count objects, as far as their names say."""
     kinds = {name.removeprefix("count/") for name in hard if name.startswith("count/")}
-    return kinds | {kind for kind in (*DETAILED, *_ALIASES) if matching(kind, hard)}
+    return kinds | {kind for kind in (*DETAILED, *_ALIASES) if resources_counting(kind, hard)}
 
 
-def _counts(resource: str, name: str) -> bool:
+def _counts_kind(resource: str, name: str) -> bool:
     if resource == PODS:
-        return pod_usage.counts(name)
+        return pod_usage.is_pod_resource(name)
     if resource == SERVICES:
         return name in _SERVICE_NAMES
     if resource == CLAIMS and (name in _CLAIM_NAMES or name.endswith(tuple(_BY_CLASS + each for each in _CLAIM_NAMES))):
@@ -90,19 +90,19 @@ def _of_claim(claim: JSON) -> dict[str, str]:
     storage_class = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""
     used = {CLAIMS: "1"}
     if storage := ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
-        used["requests.storage"] = _whole(str(storage))
+        used["requests.storage"] = _whole_bytes(str(storage))
     if storage_class:
         used |= {f"{storage_class}{_BY_CLASS}{name}": amount for name, amount in used.items()}
     return used
 
 
-def _whole(amount: str) -> str:
+def _whole_bytes(amount: str) -> str:
     """Returns an amount in whole bytes, which is all that a quota takes."""
     value = parse_quantity(amount)
     return amount if value == value.to_integral_value() else f"{value.to_integral_value(ROUND_CEILING):f}"
 
 
-def _scopes(spec: JSON) -> list[JSON]:
+def _scope_expressions(spec: JSON) -> list[JSON]:
     expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
     return [*({"scopeName": each, "operator": "Exists"} for each in spec.get("scopes") or ()), *expressions]
 

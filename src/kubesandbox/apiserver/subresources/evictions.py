@@ -47,17 +47,17 @@ class Evictions:
         options = options_of(body.get("deleteOptions") or {}, request.query)
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         if not _is_over(pod):
-            options = await self._allowed(target, pod, options)
+            options = await self._allowed_deletion(target, pod, options)
         if not options.dry_run:
-            await self._mark(target, kind)
+            await self._mark_disrupted(target, kind)
         await self._rest.deleting.delete_one(kind, target.namespace, target.name, options)
         return json_response(
             {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
         )
 
-    async def _allowed(self, target: Target, pod: JSON, options: DeleteOptions) -> DeleteOptions:
+    async def _allowed_deletion(self, target: Target, pod: JSON, options: DeleteOptions) -> DeleteOptions:
         """Returns the options for the deletion if the pod's budget allows it. Raises ApiError if not."""
-        budgets = self._budgets(target.namespace, pod)
+        budgets = self._budgets_of(target.namespace, pod)
         # Kubernetes refuses this with a 500, since no single budget could be charged.
         if len(budgets) > 1:
             raise ApiError(500, "", _SEVERAL)
@@ -66,12 +66,12 @@ class Evictions:
         (budget,) = budgets
         if _may_go_unready(pod, budget):
             return options
-        _check(budget)
+        _check_budget(budget)
         if not options.dry_run:
-            await self._count(target, budget)
+            await self._count_disruption(target, budget)
         return options
 
-    def _budgets(self, namespace: str, pod: JSON) -> list[JSON]:
+    def _budgets_of(self, namespace: str, pod: JSON) -> list[JSON]:
         labels = meta(pod).get("labels") or {}
         budgets = []
         for entry in self._rest.store.items("poddisruptionbudgets.policy", namespace):
@@ -81,13 +81,13 @@ class Evictions:
                 budgets.append(budget)
         return budgets
 
-    async def _count(self, target: Target, budget: JSON) -> None:
+    async def _count_disruption(self, target: Target, budget: JSON) -> None:
         """Decrements the allowed disruptions and records the disrupted pod. Raises ApiError if none is left."""
         kind = self._rest.kinds.of_plural("policy", "poddisruptionbudgets")
         assert kind is not None
 
         def compute(current: JSON) -> JSON:
-            _check(current)
+            _check_budget(current)
             status = current["status"]
             status["disruptionsAllowed"] -= 1
             status["disruptedPods"] = {**(status.get("disruptedPods") or {}), target.name: rfc3339(self._clock.now())}
@@ -96,7 +96,7 @@ class Evictions:
         place = replace(target, group="policy", resource=kind.plural, subresource="status", name=meta(budget)["name"])
         await self._rest.change(kind, place, compute, WriteOptions(manager="kube-apiserver", validation="Ignore"))
 
-    async def _mark(self, target: Target, kind: Kind) -> None:
+    async def _mark_disrupted(self, target: Target, kind: Kind) -> None:
         condition = {
             "type": "DisruptionTarget",
             "status": "True",
@@ -131,7 +131,7 @@ def _may_go_unready(pod: JSON, budget: JSON) -> bool:
     return bool(status.get("currentHealthy", 0) >= status.get("desiredHealthy", 0) > 0)
 
 
-def _check(budget: JSON) -> None:
+def _check_budget(budget: JSON) -> None:
     """Raises ApiError 403 or 429 if the budget allows no disruption."""
     status, name = budget.get("status") or {}, meta(budget)["name"]
     # The controller has not computed the counts for the present spec yet.

@@ -34,27 +34,29 @@ class PodLogs:
         """Returns the whole log, its tail, or a stream that follows it. Raises ApiError 400 or 404."""
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         query = request.query
-        container = _chosen(pod, query.get("container", ""))
+        container = _choose_container(pod, query.get("container", ""))
         follow = is_true(query.get("follow", ""))
         if is_true(query.get("previous", "")):
             raise errors.bad_request(f'previous terminated container "{container}" in pod "{target.name}" not found')
         file = self._folder / f"{meta(pod)['namespace']}_{target.name}_{meta(pod)['uid']}" / f"{container}.log"
         if not file.exists() and (reason := _waits_for(pod, container)):
             raise errors.bad_request(f'container "{container}" in pod "{target.name}" is waiting to start: {reason}')
-        data, end = await asyncio.to_thread(_read, file, 0)
-        data = _tail(data, query.get("tailLines", ""))
+        data, end = await asyncio.to_thread(_read_from, file, 0)
+        data = _last_lines(data, query.get("tailLines", ""))
         if follow:
-            return Response(content_type="text/plain", stream=self._follow(file, data, end, target, kind, container))
+            return Response(
+                content_type="text/plain", stream=self._follow_log(file, data, end, target, kind, container)
+            )
         limit = query.get("limitBytes", "")
         return Response(body=data[: int(limit)] if limit.isdigit() else data, content_type="text/plain")
 
-    async def _follow(
+    async def _follow_log(
         self, file: Path, data: bytes, at: int, target: Target, kind: Kind, container: str
     ) -> AsyncIterator[bytes]:
         while True:
             # Checked before reading, so that the last read includes everything written until the end.
             over = self._is_over(target, kind, container)
-            more, at = await asyncio.to_thread(_read, file, at)
+            more, at = await asyncio.to_thread(_read_from, file, at)
             if data or more:
                 yield data + more
                 data = b""
@@ -67,11 +69,11 @@ class PodLogs:
         if entry is None:
             return True
         pod = entry.load()
-        ended = "terminated" in (_status(pod, container).get("state") or {})
+        ended = "terminated" in (_container_status(pod, container).get("state") or {})
         return ended or (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}
 
 
-def _chosen(pod: JSON, container: str) -> str:
+def _choose_container(pod: JSON, container: str) -> str:
     name, spec = meta(pod)["name"], pod.get("spec") or {}
     names = {field: [each["name"] for each in spec.get(field) or ()] for field, _ in _LISTS}
     if container:
@@ -88,7 +90,7 @@ def _chosen(pod: JSON, container: str) -> str:
     raise errors.bad_request(f"a container name must be specified for pod {name}, {choice}")
 
 
-def _status(pod: JSON, container: str) -> JSON:
+def _container_status(pod: JSON, container: str) -> JSON:
     status = pod.get("status") or {}
     statuses = (each for _, field in _LISTS for each in status.get(field) or () if each.get("name") == container)
     status_of: JSON = next(statuses, {})
@@ -96,19 +98,19 @@ def _status(pod: JSON, container: str) -> JSON:
 
 
 def _waits_for(pod: JSON, container: str) -> str:
-    waiting = (_status(pod, container).get("state") or {}).get("waiting")
+    waiting = (_container_status(pod, container).get("state") or {}).get("waiting")
     reason: str = waiting.get("reason", "ContainerCreating") if waiting else ""
     return reason
 
 
-def _tail(data: bytes, count: str) -> bytes:
+def _last_lines(data: bytes, count: str) -> bytes:
     if not count.isdigit():
         return data
     lines = data.splitlines(keepends=True)
     return b"".join(lines[max(0, len(lines) - int(count)) :])
 
 
-def _read(file: Path, start: int) -> tuple[bytes, int]:
+def _read_from(file: Path, start: int) -> tuple[bytes, int]:
     """Returns the file's contents from `start` and their end; a file that became shorter is read from its beginning."""
     try:
         with file.open("rb") as log:

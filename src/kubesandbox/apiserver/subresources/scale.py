@@ -43,13 +43,13 @@ class Scale:
         """Reads, replaces or patches the Scale of one object. Raises ApiError."""
         paths = kind.scale_paths or _PATHS
         if target.verb == "get":
-            return json_response(_scale(self._rest.entry(kind, target.namespace, target.name), kind, paths))
+            return json_response(_scale_of_entry(self._rest.entry(kind, target.namespace, target.name), kind, paths))
         options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
 
         given = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
 
         def compute(obj: JSON) -> JSON:
-            wanted = given if given is not None else _patched(request, _of(obj, paths))
+            wanted = given if given is not None else _patch_scale(request, _scale_of(obj, paths))
             replicas = (wanted.get("spec") or {}).get("replicas", 0)
             # Replicas of a custom resource are validated with the whole object.
             if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
@@ -59,55 +59,55 @@ class Scale:
             asked = meta(wanted).get("resourceVersion") if target.verb == "update" else None
             if asked and asked != meta(obj).get("resourceVersion"):
                 raise errors.conflict(kind.plural, kind.group, target.name)
-            return _with(obj, paths["specReplicasPath"], replicas)
+            return _set_value_at(obj, paths["specReplicasPath"], replicas)
 
-        return json_response(_scale(await self._rest.change(kind, target, compute, options), kind, paths))
+        return json_response(_scale_of_entry(await self._rest.change(kind, target, compute, options), kind, paths))
 
 
-def _patched(request: Request, shown: JSON) -> JSON:
+def _patch_scale(request: Request, shown: JSON) -> JSON:
     type_ = media_type(request)
     if type_ == "application/json-patch+json":
         result: JSON = apply_json_patch(shown, orjson.loads(request.body))
         return result
     if type_ not in {"application/merge-patch+json", "application/strategic-merge-patch+json"}:
-        raise _unsupported()
+        raise _unsupported_type()
     patched: JSON = merge(shown, orjson.loads(request.body))
     return patched
 
 
-def _unsupported() -> ApiError:
+def _unsupported_type() -> ApiError:
     return errors.unsupported_media_type(
         ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json")
     )
 
 
-def _scale(entry: Entry, kind: Kind, paths: Any) -> JSON:
-    return _of(from_stored(kind, entry.load()), paths)
+def _scale_of_entry(entry: Entry, kind: Kind, paths: Any) -> JSON:
+    return _scale_of(from_stored(kind, entry.load()), paths)
 
 
-def _of(obj: JSON, paths: Any) -> JSON:
+def _scale_of(obj: JSON, paths: Any) -> JSON:
     metadata = meta(obj)
-    selector = _at(obj, paths.get("labelSelectorPath") or "")
-    status: JSON = {"replicas": _at(obj, paths["statusReplicasPath"]) or 0}
+    selector = _value_at(obj, paths.get("labelSelectorPath") or "")
+    status: JSON = {"replicas": _value_at(obj, paths["statusReplicasPath"]) or 0}
     if text := selector if isinstance(selector, str) else _selector_text(selector or {}):
         status["selector"] = text
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {key: metadata[key] for key in _META if key in metadata},
-        "spec": {"replicas": _at(obj, paths["specReplicasPath"]) or 0},
+        "spec": {"replicas": _value_at(obj, paths["specReplicasPath"]) or 0},
         "status": status,
     }
 
 
-def _at(obj: JSON, path: str) -> Any:
+def _value_at(obj: JSON, path: str) -> Any:
     value: Any = obj
     for part in filter(None, path.split(".")):
         value = value.get(part) if isinstance(value, dict) else None
     return value if path else None
 
 
-def _with(obj: JSON, path: str, value: Any) -> JSON:
+def _set_value_at(obj: JSON, path: str, value: Any) -> JSON:
     *parents, last = filter(None, path.split("."))
     here = obj
     for part in parents:

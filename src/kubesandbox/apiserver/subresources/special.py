@@ -49,7 +49,7 @@ class Special:
     async def token(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a TokenRequest: issues a token for a ServiceAccount."""
         account = self._rest.entry(kind, target.namespace, target.name).load()
-        spec = self._body(request, TOKEN_KIND).get("spec") or {}
+        spec = self._read_body(request, TOKEN_KIND).get("spec") or {}
         seconds = spec.get("expirationSeconds")
         seconds = _USUAL_S if seconds is None else seconds
         _check_life(seconds)
@@ -87,7 +87,7 @@ class Special:
 
     async def binding(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles a Binding: assigns a pod to a node, once."""
-        node = (self._body(request, BINDING_KIND).get("target") or {}).get("name", "")
+        node = (self._read_body(request, BINDING_KIND).get("target") or {}).get("name", "")
         if not node:
             raise errors.bad_request("Binding: target.name: Required value")
 
@@ -97,26 +97,26 @@ class Special:
                 text = f'pod {meta(pod)["name"]} is already assigned to node "{spec["nodeName"]}"'
                 raise errors.conflict(kind.plural + "/binding", kind.group, target.name, text)
             spec["nodeName"] = node
-            return _scheduled(pod, rfc3339(self._clock.now()))
+            return _mark_scheduled(pod, rfc3339(self._clock.now()))
 
-        await self._write(request, kind, target, compute)
-        return json_response(_success(), 201)
+        await self._write_change(request, kind, target, compute)
+        return json_response(_success_status(), 201)
 
     async def finalize(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles finalize: sets a namespace's own finalizers, which only its controller removes."""
-        finalizers = (self._body(request, kind).get("spec") or {}).get("finalizers") or []
+        finalizers = (self._read_body(request, kind).get("spec") or {}).get("finalizers") or []
 
         def compute(namespace: JSON) -> JSON:
             namespace["spec"] = {**(namespace.get("spec") or {}), "finalizers": finalizers}
             return namespace
 
-        entry = await self._write(request, kind, target, compute)
+        entry = await self._write_change(request, kind, target, compute)
         return self._rest.reading.answer(request, kind, entry)
 
-    def _body(self, request: Request, kind: Kind) -> JSON:
+    def _read_body(self, request: Request, kind: Kind) -> JSON:
         return self._rest.decoding.body(request, kind, write_options(request, "CreateOptions"))
 
-    async def _write(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
+    async def _write_change(self, request: Request, kind: Kind, target: Target, compute: Any) -> Any:
         options: WriteOptions = write_options(request, "UpdateOptions")
         return await self._rest.change(kind, target, compute, options)
 
@@ -131,7 +131,7 @@ def _check_life(seconds: int) -> None:
     raise errors.invalid("TokenRequest", "authentication.k8s.io", "", [fault])
 
 
-def _scheduled(pod: JSON, now: str) -> JSON:
+def _mark_scheduled(pod: JSON, now: str) -> JSON:
     status = pod.setdefault("status", {})
     others = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
@@ -139,5 +139,5 @@ def _scheduled(pod: JSON, now: str) -> JSON:
     return pod
 
 
-def _success() -> JSON:
+def _success_status() -> JSON:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}

@@ -21,7 +21,7 @@ from kubekit.kube.config import load as load_kubeconfig
 from kubekit.lang.removal import remove_tree
 from kubesandbox.apiserver.custom import custom_kinds
 from kubesandbox.apiserver.errors import ApiError
-from kubesandbox.apiserver.metadata import encoder
+from kubesandbox.apiserver.metadata import encoder_of
 from kubesandbox.apiserver.objects import restoring
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
 from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
@@ -207,13 +207,13 @@ class ClusterCopy:
         obj["metadata"] = dict(obj["metadata"])
         try:
             obj = self._read(kind, obj)
-            restoring.stamp(kind, obj, server.clock.now())
+            restoring.stamp_restored(kind, obj, server.clock.now())
             obj = obj if kind.custom else server.schemas.default(kind, obj)
             stored = to_stored(kind, obj)
             name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
             there = server.store.get(kind.storage, namespace, name)
             await server.store.put(
-                kind.storage, namespace, name, stored, expected=there.rv if there else 0, encode=encoder(kind)
+                kind.storage, namespace, name, stored, expected=there.rv if there else 0, encode=encoder_of(kind)
             )
         except (Conflict, ApiError, DecodeError, ValueError, TypeError, KeyError, AttributeError) as error:
             # Somebody else's object may be of any form; what cannot be stored is told, and nothing is concluded of it.
@@ -282,7 +282,7 @@ def _established(definition: JSON, clock: Clock) -> JSON:
     definition = copy.deepcopy(definition)
     conditions = (definition.get("status") or {}).get("conditions")
     if not conditions and isinstance(definition.get("spec"), dict):
-        custom_kinds.complete(definition, clock.now())
+        custom_kinds.complete_definition(definition, clock.now())
     return definition
 
 

@@ -68,7 +68,7 @@ def try_all(
     """
     completed = copy.deepcopy(target)
     names = completed["spec"]["names"]
-    custom_kinds.complete(completed, _NEVER)
+    custom_kinds.complete_definition(completed, _NEVER)
     new = Definition(completed)
     gone = tuple(sorted(set(before.served) - set(new.served))) if before is not None else ()
     group = str(new.spec["group"])

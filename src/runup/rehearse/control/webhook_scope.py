@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubesandbox.apiserver.http.messages import User
-from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches
+from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches_criteria
 from runup.rehearse.control.cluster_copy import ClusterCopy
 from runup.rehearse.decide.outcome import Action, ObjectChange, Webhook
 from runup.release.decide.manifest import Identity
@@ -58,4 +58,4 @@ def _reaches(webhook: JSON, write: Write, labels: dict[str, dict[str, str]]) -> 
         return False
     named = ("namespaceSelector", "objectSelector", "matchPolicy")
     criteria = {"resourceRules": rules, **{key: webhook[key] for key in named if key in webhook}}
-    return matches(criteria, write, labels.get(write.namespace, {}) if write.namespace else None)
+    return matches_criteria(criteria, write, labels.get(write.namespace, {}) if write.namespace else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesandbox.apiserver.http.protobuf import MAGIC, ProtobufError, decode
+from kubesandbox.apiserver.http.protobuf import MAGIC, ProtobufError, decode_protobuf
 
 
 def text(number: int, value: bytes | str) -> bytes:
@@ -82,7 +82,7 @@ EMPTY_META = text(2, "") + text(3, "") + text(4, "") + text(5, "") + text(6, "")
 )
 def test_an_object_is_the_same_as_in_json(api_version: str, kind: str, raw: bytes, expected: dict[str, object]) -> None:
     """Type, field names and values are those of the JSON encoding."""
-    assert decode(body(api_version, kind, raw)) == {"apiVersion": api_version, "kind": kind} | expected
+    assert decode_protobuf(body(api_version, kind, raw)) == {"apiVersion": api_version, "kind": kind} | expected
 
 
 @pytest.mark.parametrize(
@@ -98,5 +98,5 @@ def test_an_object_is_the_same_as_in_json(api_version: str, kind: str, raw: byte
 def test_what_cannot_be_read_says_so(data: bytes, named: str) -> None:
     """A damaged body is a clear error, never half an object."""
     with pytest.raises(ProtobufError) as caught:
-        decode(data)
+        decode_protobuf(data)
     assert named in str(caught.value)

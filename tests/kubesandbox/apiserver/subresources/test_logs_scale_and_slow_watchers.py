@@ -14,7 +14,7 @@ from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.http.messages import Request, Response
-from kubesandbox.apiserver.http.routing import parse
+from kubesandbox.apiserver.http.routing import parse_target
 from kubesandbox.apiserver.objects import watch_streams as watches
 from kubesandbox.apiserver.objects.selectors import Selector
 from kubesandbox.apiserver.served_kinds import KindTable
@@ -56,7 +56,7 @@ async def read_log(server: ApiServer, **query: str) -> Response:
     kind = server.kinds.find("", "v1", "pods")
     assert kind is not None
     logs = PodLogs(server.rest, server.clock, server.data / "pods")
-    return await logs.serve(Request("GET", LOG, query, {}), parse("GET", LOG, query), kind)
+    return await logs.serve(Request("GET", LOG, query, {}), parse_target("GET", LOG, query), kind)
 
 
 async def next_chunk(stream: AsyncIterator[bytes]) -> bytes:
