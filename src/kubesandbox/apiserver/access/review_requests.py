@@ -13,7 +13,7 @@ from kubesandbox.apiserver.http.body import read_object
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
-from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -124,7 +124,7 @@ def _raise_faults(faults: list[FieldError]) -> None:
 def _attribute_faults(spec: JSON) -> Iterator[FieldError]:
     about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if about is not None and path is not None:
-        shown = Verbatim(text({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}))
+        shown = Verbatim(go_json({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}))
         why = "cannot be specified in combination with resourceAttributes"
         yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", shown, why)
     if about is None and path is None:

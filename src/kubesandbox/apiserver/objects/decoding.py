@@ -27,7 +27,7 @@ from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.schemas import Schemas
-from kubesandbox.apiserver.patch.typed_config import refusal
+from kubesandbox.apiserver.patch.typed_config import why_invalid
 from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
@@ -72,7 +72,7 @@ class Decoding:
                 raise errors.bad_request(why)
             request.warnings.append(f"error converting YAML to JSON: {text}")
         _check_applied(kind, config, target.name)
-        if why := refusal(self._schemas.tree(kind), kind, config):
+        if why := why_invalid(self._schemas.tree(kind), kind, config):
             raise ApiError(500, "", why)
         return config
 

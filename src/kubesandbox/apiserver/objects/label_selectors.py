@@ -150,7 +150,7 @@ def _check_values(key: str, operator: str, values: tuple[str, ...]) -> None:
         if operator in {"gt", "lt"} and not _INTEGER.fullmatch(value):
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             whys.append(f'values[{index}]: Invalid value: "{value}": {why}')
-        faults = object_meta.labels({"k": value}, "")
+        faults = object_meta.label_faults({"k": value}, "")
         whys += [f'values[{index}][{key}]: Invalid value: "{value}": {fault.detail}' for fault in faults]
     if whys:
         raise _Unparsable(whys[0] if len(whys) == 1 else f"[{', '.join(whys)}]")

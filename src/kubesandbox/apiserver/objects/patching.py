@@ -26,7 +26,7 @@ from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.objects.writing import Change, Writing, parse_revision
 from kubesandbox.apiserver.patch.apply import apply_patch
 from kubesandbox.apiserver.patch.json import apply_json_patch
-from kubesandbox.apiserver.patch.merge import merge
+from kubesandbox.apiserver.patch.merge import merge_patch
 from kubesandbox.apiserver.patch.strategic import strategic_merge
 from kubesandbox.apiserver.patch.typed_config import go_plain
 from kubesandbox.apiserver.served_kinds import Kind
@@ -80,7 +80,7 @@ class Patching:
         # The revision is a precondition only if the patch itself sets it.
         before = meta(old).pop("resourceVersion", "")
         if type_ == _MERGE:
-            return merge(old, patch)
+            return merge_patch(old, patch)
         if type_ == _STRATEGIC:
             return strategic_merge(self._schemas.tree(kind), old, patch)
         meta(old)["resourceVersion"] = before

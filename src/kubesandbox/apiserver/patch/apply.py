@@ -15,8 +15,16 @@ from typing import Any
 from kubesandbox.apiserver.errors import ApiError, Cause, apply_conflict
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.patch import managed
-from kubesandbox.apiserver.patch.field_sets import child, compare, field_set, is_declared, merged, typed_root, without
-from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, show
+from kubesandbox.apiserver.patch.field_sets import (
+    child_node,
+    compare_objects,
+    field_set,
+    is_declared,
+    merge_config,
+    typed_root,
+    without_paths,
+)
+from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, show_path
 from kubesandbox.apiserver.patch.managed import Manager, Managers, Ownership
 from kubesandbox.apiserver.schema import Structural
 from kubesandbox.apiserver.served_kinds import Kind
@@ -48,35 +56,35 @@ def apply_patch(
     config = copy.deepcopy(config)
     for name in ("managedFields", "resourceVersion", "uid"):
         meta(config).pop(name, None)
-    managers = managed.read(live)
+    managers = managed.read_managers(live)
     if live is not None and not managers:
-        managers = managed.everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
-    me = _applier(managers, manager, kind, subresource)
+        managers = managed.owner_of_everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
+    me = _applying_manager(managers, manager, kind, subresource)
     before = managers.pop(me, None)
-    mine = managed.tracked(kind, field_set(root, config), subresource)
-    new: JSON = copy.deepcopy(merged(root, live or {}, config))
+    mine = managed.ownable_paths(kind, field_set(root, config), subresource)
+    new: JSON = copy.deepcopy(merge_config(root, live or {}, config))
     if before is not None:
-        new = _pruned(root, new, before.paths, mine, managers)
-    changes = compare(root, live or {}, new)
-    taken = _conflicts(managers, changes.changed)
+        new = _prune_abandoned(root, new, before.paths, mine, managers)
+    changes = compare_objects(root, live or {}, new)
+    taken = _find_conflicts(managers, changes.changed)
     if taken and not force:
-        raise _refusal(taken)
-    managers = managed.released(managers, changes.changed | changes.removed)
+        raise _conflict_error(taken)
+    managers = managed.release_paths(managers, changes.changed | changes.removed)
     managers[Manager(manager, "Apply", kind.api_version, subresource)] = Ownership(
-        mine, _time(before, mine, live, new, default, now)
+        mine, _time_of_apply(before, mine, live, new, default, now)
     )
-    managed.write(new, managers)
+    managed.write_managers(new, managers)
     return new
 
 
-def _applier(managers: Managers, manager: str, kind: Kind, subresource: str) -> Manager:
+def _applying_manager(managers: Managers, manager: str, kind: Kind, subresource: str) -> Manager:
     for known in managers:
         if known.applies and known.name == manager and known.subresource == subresource:
             return known
     return Manager(manager, "Apply", kind.api_version, subresource)
 
 
-def _time(
+def _time_of_apply(
     before: Ownership | None,
     mine: FieldSet,
     live: JSON | None,
@@ -88,16 +96,16 @@ def _time(
     if before is not None and before.paths == mine and live is not None:
         applied = {key: value for key, value in default(copy.deepcopy(new)).items() if key != "metadata"}
         current = {key: value for key, value in live.items() if key != "metadata"}
-        if applied == current and _plain(new) == _plain(live):
+        if applied == current and _without_managed_fields(new) == _without_managed_fields(live):
             return before.time
     return rfc3339(now)
 
 
-def _plain(obj: JSON) -> JSON:
+def _without_managed_fields(obj: JSON) -> JSON:
     return {key: value for key, value in meta(obj).items() if key != "managedFields"}
 
 
-def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, others: Managers) -> JSON:
+def _prune_abandoned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, others: Managers) -> JSON:
     """Returns `new` without fields that this applier no longer sets, unless others own them or their children.
 
     A struct without any field set is removed as a whole, with the fields in it that nobody owns.
@@ -109,17 +117,21 @@ def _pruned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, other
     surplus = {path for path in _with_structs(root, before) if path not in within}
     if not surplus:
         return new
-    result = without(root, new, surplus)
+    result = without_paths(root, new, surplus)
     return result if isinstance(result, dict) else {}
 
 
-def _conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manager, list[Path]]]:
+def _find_conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manager, list[Path]]]:
     overlaps = [(manager, _in_order(owned.paths & changed)) for manager, owned in managers.items()]
     return [(manager, paths) for manager, paths in overlaps if paths]
 
 
-def _refusal(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:
-    pairs = [(_show_manager(manager), show(path)) for manager, paths in sorted(conflicts, key=_name) for path in paths]
+def _conflict_error(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:
+    pairs = [
+        (_show_manager(manager), show_path(path))
+        for manager, paths in sorted(conflicts, key=_manager_text)
+        for path in paths
+    ]
     causes = [Cause("FieldManagerConflict", f"conflict with {manager}", path) for manager, path in pairs]
     if len(pairs) == 1:
         return apply_conflict(f"Apply failed with 1 conflict: conflict with {pairs[0][0]}: {pairs[0][1]}", causes)
@@ -130,7 +142,7 @@ def _refusal(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:
     return apply_conflict(f"Apply failed with {len(pairs)} conflicts: " + "\n".join(lines), causes)
 
 
-def _name(conflict: tuple[Manager, list[Path]]) -> str:
+def _manager_text(conflict: tuple[Manager, list[Path]]) -> str:
     return _show_manager(conflict[0])
 
 
@@ -150,7 +162,7 @@ def _with_structs(root: Structural, paths: FieldSet) -> set[Path]:
             name = part.removeprefix("f:")
             if name != part and is_declared(node, name):
                 result.add(path[:length])
-            below = child(node, name) if name != part else node.items if node else None
+            below = child_node(node, name) if name != part else node.items if node else None
             node = below
     return result
 

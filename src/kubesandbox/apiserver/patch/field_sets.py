@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, trie
+from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, paths_to_trie
 from kubesandbox.apiserver.schema import Structural
 from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
 
@@ -58,7 +58,7 @@ def typed_root(tree: Structural | None) -> Structural:
     return Structural(type="object", properties=properties, additional=additional, preserve_unknown=open_)
 
 
-def child(node: Structural | None, name: str) -> Structural | None:
+def child_node(node: Structural | None, name: str) -> Structural | None:
     """Returns the node of a member, or None if the schema does not describe it."""
     if node is None:
         return None
@@ -82,7 +82,7 @@ def is_atomic(node: Structural | None, value: Any) -> bool:
     return True
 
 
-def element(node: Structural, item: Any) -> str:
+def path_element(node: Structural, item: Any) -> str:
     """Returns the path element of a list item: its keys, or its value in a set."""
     if node.list_type == "map" and isinstance(item, dict):
         keys = {key: item.get(key, _key_default(node, key)) for key in node.list_keys}
@@ -93,13 +93,13 @@ def element(node: Structural, item: Any) -> str:
 
 
 def _key_default(node: Structural, key: str) -> Any:
-    key_node = child(node.items, key)
+    key_node = child_node(node.items, key)
     return key_node.default if key_node and key_node.has_default else None
 
 
-def elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+def path_elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Yields every item with its path element."""
-    return ((element(node, item), item) for item in items)
+    return ((path_element(node, item), item) for item in items)
 
 
 # -- what fields there are ---------------------------------------------------------------------------------------------
@@ -108,22 +108,22 @@ def elements(node: Structural, items: Iterable[Any]) -> Iterator[tuple[str, Any]
 def field_set(root: Structural, obj: JSON) -> FieldSet:
     """Returns the fields that an applied configuration sets."""
     paths: set[Path] = set()
-    _collect(root, obj, (), paths)
+    _collect_paths(root, obj, (), paths)
     return frozenset(paths)
 
 
-def _collect(node: Structural | None, value: Any, path: Path, found: set[Path]) -> None:
+def _collect_paths(node: Structural | None, value: Any, path: Path, found: set[Path]) -> None:
     if is_atomic(node, value):
         found.add(path)
     elif isinstance(value, dict):
         for name, member in value.items():
             here = (*path, f"f:{name}")
-            _collect(child(node, name), member, here, found)
+            _collect_paths(child_node(node, name), member, here, found)
             if member is None or member == {} or not is_declared(node, name):
                 found.add(here)
     elif node is not None:
-        for key, item in elements(node, value):
-            _collect(node.items, item, (*path, key), found)
+        for key, item in path_elements(node, value):
+            _collect_paths(node.items, item, (*path, key), found)
             found.add((*path, key))
 
 
@@ -147,21 +147,21 @@ class Comparison:
 _ABSENT: Any = object()
 
 
-def compare(root: Structural, old: JSON, new: JSON) -> Comparison:
+def compare_objects(root: Structural, old: JSON, new: JSON) -> Comparison:
     """Returns the differences from `old` to `new`."""
     result = Comparison()
-    _compare(root, old, new, (), result)
+    _compare_values(root, old, new, (), result)
     return result
 
 
-def _compare(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+def _compare_values(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
     if old is _ABSENT or new is _ABSENT:
         (result.added if old is _ABSENT else result.removed).add(path)
         present = new if old is _ABSENT else old
         if not present or is_atomic(node, present):
             return
         old, new = (_ABSENT, new) if old is _ABSENT else (old, _ABSENT)
-        _descend(node, old, new, path, result)
+        _compare_members(node, old, new, path, result)
         return
     if old is None or new is None:
         old, new = _nothing_like(new, old), _nothing_like(old, new)
@@ -170,7 +170,7 @@ def _compare(node: Structural | None, old: Any, new: Any, path: Path, result: Co
             result.modified.add(path)
         return
     if old != new:
-        _descend(node, old, new, path, result)
+        _compare_members(node, old, new, path, result)
 
 
 def _nothing_like(other: Any, value: Any) -> Any:
@@ -178,23 +178,23 @@ def _nothing_like(other: Any, value: Any) -> Any:
     return type(other)() if value is None and isinstance(other, dict | list) and other else value
 
 
-def _descend(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+def _compare_members(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
     sample = old if new is _ABSENT else new
     if isinstance(sample, dict):
         before = {} if old is _ABSENT else old
         after = {} if new is _ABSENT else new
         for name in (*before, *(name for name in after if name not in before)):
             pair = before.get(name, _ABSENT), after.get(name, _ABSENT)
-            _compare(child(node, name), *pair, (*path, f"f:{name}"), result)
+            _compare_values(child_node(node, name), *pair, (*path, f"f:{name}"), result)
     elif node is not None:
-        before, after = _grouped(node, old), _grouped(node, new)
+        before, after = _items_by_element(node, old), _items_by_element(node, new)
         for key in (*before, *(key for key in after if key not in before)):
             _compare_items(node, before.get(key, []), after.get(key, []), (*path, key), result)
 
 
-def _grouped(node: Structural, items: Any) -> dict[str, list[Any]]:
+def _items_by_element(node: Structural, items: Any) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
-    for key, item in () if items is _ABSENT else elements(node, items):
+    for key, item in () if items is _ABSENT else path_elements(node, items):
         groups.setdefault(key, []).append(item)
     return groups
 
@@ -203,7 +203,7 @@ def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path,
     """Compares the items of one key. Several items with the same key are indistinguishable and count as one field."""
     if len(old) < 2 and len(new) < 2:
         pair = old[0] if old else _ABSENT, new[0] if new else _ABSENT
-        _compare(node.items, *pair, path, result)
+        _compare_values(node.items, *pair, path, result)
     elif not old or not new:
         (result.removed if old else result.added).add(path)
     elif old != new:
@@ -213,16 +213,16 @@ def _compare_items(node: Structural, old: list[Any], new: list[Any], path: Path,
 # -- merging and removing ----------------------------------------------------------------------------------------------
 
 
-def merged(node: Structural | None, live: Any, config: Any) -> Any:
+def merge_config(node: Structural | None, live: Any, config: Any) -> Any:
     """Returns `live` with the applied `config` merged into it."""
     if isinstance(live, dict | None) and isinstance(config, dict) and not is_atomic(node, config):
         result = dict(live or {})
         for name, value in config.items():
-            below = child(node, name)
+            below = child_node(node, name)
             if value is None and name not in result and below is not None and below.preserve_unknown and not below.type:
                 # In a field without a type, null means absent.
                 continue
-            result[name] = merged(below, result.get(name), value)
+            result[name] = merge_config(below, result.get(name), value)
         return result
     if isinstance(live, list) and isinstance(config, list) and node is not None and not is_atomic(node, config):
         return _merged_list(node, live, config)
@@ -232,7 +232,7 @@ def merged(node: Structural | None, live: Any, config: Any) -> Any:
 
 def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[Any]:
     """Returns the items of both lists: the configuration's in its order, the live-only ones at their places."""
-    live_items, config_items = list(elements(node, live)), list(elements(node, config))
+    live_items, config_items = list(path_elements(node, live)), list(path_elements(node, config))
     in_live, in_config = dict(live_items), dict(config_items)
     shared = [key for key, _ in config_items if key in in_live]
     result: list[Any] = []
@@ -252,7 +252,7 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
             at_left += 1
         elif key_right is not None:
             value = config_items[at_right][1]
-            result.append(merged(node.items, in_live[key_right], value) if key_right in in_live else value)
+            result.append(merge_config(node.items, in_live[key_right], value) if key_right in in_live else value)
             done.add(key_right)
             at_shared += key_right in in_live
             at_right += 1
@@ -262,25 +262,31 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
     return result
 
 
-def without(node: Structural | None, value: Any, paths: FieldSet | set[Path]) -> Any:
+def without_paths(node: Structural | None, value: Any, paths: FieldSet | set[Path]) -> Any:
     """Returns `value` without the fields and items of `paths`, and without maps and lists that become empty."""
-    return _without(node, value, trie(paths))
+    return _without_trie(node, value, paths_to_trie(paths))
 
 
-def _without(node: Structural | None, value: Any, gone: JSON) -> Any:
+def _without_trie(node: Structural | None, value: Any, gone: JSON) -> Any:
     if isinstance(value, dict):
         result = {}
         for name, member in value.items():
             below = gone.get(f"f:{name}")
-            kept = member if below is None else _ABSENT if "." in below else _without(child(node, name), member, below)
+            kept = (
+                member
+                if below is None
+                else _ABSENT
+                if "." in below
+                else _without_trie(child_node(node, name), member, below)
+            )
             if kept is not _ABSENT:
                 result[name] = kept
         return result or _ABSENT
     if isinstance(value, list) and node is not None:
         kept_items = []
-        for key, item in elements(node, value):
+        for key, item in path_elements(node, value):
             below = gone.get(key)
-            kept = item if below is None else _ABSENT if "." in below else _without(node.items, item, below)
+            kept = item if below is None else _ABSENT if "." in below else _without_trie(node.items, item, below)
             if isinstance(kept, dict) and isinstance(item, dict):
                 # An item that stays needs its keys, whoever owns them.
                 kept = {name: item[name] for name in node.list_keys if name in item} | kept

@@ -15,7 +15,7 @@ Path = tuple[str, ...]
 FieldSet = frozenset[Path]
 
 
-def trie(paths: Iterable[Path]) -> JSON:
+def paths_to_trie(paths: Iterable[Path]) -> JSON:
     """Returns the paths as a tree; a member `.` marks that the path itself is one of them."""
     root: JSON = {}
     for path in paths:
@@ -28,41 +28,41 @@ def trie(paths: Iterable[Path]) -> JSON:
 
 def to_fields_v1(paths: Iterable[Path]) -> JSON:
     """Returns the nested form of paths for managedFields."""
-    return _ordered(trie(paths))
+    return _order_members(paths_to_trie(paths))
 
 
-def _ordered(trie: JSON) -> JSON:
+def _order_members(trie: JSON) -> JSON:
     # A leaf is written as {}; "." is needed only beside children.
     children = sorted((key for key in trie if key != "."), key=lambda key: ("fkvi".find(key[0]), key))
     if not children:
         return {}
     head: JSON = {".": {}} if "." in trie else {}
-    return head | {key: _ordered(trie[key]) for key in children}
+    return head | {key: _order_members(trie[key]) for key in children}
 
 
 def from_fields_v1(fields: JSON) -> FieldSet:
     """Returns the paths of a `fieldsV1`."""
     paths: set[Path] = set()
-    _read(fields, (), paths)
+    _collect_paths(fields, (), paths)
     return frozenset(paths)
 
 
-def _read(fields: JSON, path: Path, found: set[Path]) -> None:
+def _collect_paths(fields: JSON, path: Path, found: set[Path]) -> None:
     for key, below in fields.items():
         if key == ".":
             found.add(path)
         elif below:
-            _read(below, (*path, key), found)
+            _collect_paths(below, (*path, key), found)
         else:
             found.add((*path, key))
 
 
-def show(path: Path) -> str:
+def show_path(path: Path) -> str:
     """Returns a path as conflict messages print it: `.spec.containers[name="a"].image`."""
-    return "".join(_show(part) for part in path)
+    return "".join(_show_element(part) for part in path)
 
 
-def _show(part: str) -> str:
+def _show_element(part: str) -> str:
     """Returns an element of a path as messages print it.
 
     Its prefix tells what it is: `f:` a field, `v:` a value of a set, `i:` an index, `k:` the keys of an item as JSON

@@ -34,28 +34,31 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
 
 def _apply_one(obj: Any, operation: Any) -> Any:
     if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-        raise _refused()
+        raise _rejected_error()
     if operation.get("op") in _NEEDS_VALUE and "value" not in operation:
         # The server's library reads an absent value as null.
         operation = {**operation, "value": None}
     try:
         return jsonpatch.JsonPatch([_as_rfc(obj, operation)]).apply(obj, in_place=True)
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, KeyError, IndexError, TypeError):
-        raise _refused() from None
+        raise _rejected_error() from None
 
 
 def _as_rfc(obj: Any, operation: dict[str, Any]) -> dict[str, Any]:
     """Translates what the server's library accepts beyond RFC 6902: indices from the end, and a replace that adds."""
-    translated = {**operation, "path": _counted(obj, operation["path"], adding=operation.get("op") in _ADDING)}
+    translated = {
+        **operation,
+        "path": _resolve_negative_index(obj, operation["path"], adding=operation.get("op") in _ADDING),
+    }
     if isinstance(operation.get("from"), str):
-        translated["from"] = _counted(obj, operation["from"], adding=False)
+        translated["from"] = _resolve_negative_index(obj, operation["from"], adding=False)
     parent, _, _ = translated["path"].rpartition("/")
     if operation.get("op") == "replace" and isinstance(jsonpatch.JsonPointer(parent).resolve(obj, None), dict):
         translated["op"] = "add"
     return translated
 
 
-def _counted(obj: Any, path: str, *, adding: bool) -> str:
+def _resolve_negative_index(obj: Any, path: str, *, adding: bool) -> str:
     """Replaces indices from the end by real ones: `/words/-1` by `/words/2`."""
     parts = path.split("/")
     here = obj
@@ -70,6 +73,6 @@ def _counted(obj: Any, path: str, *, adding: bool) -> str:
     return "/".join(parts)
 
 
-def _refused() -> ApiError:
+def _rejected_error() -> ApiError:
     # The real server does not name the failed operation either.
     return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details={})

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.metadata import meta, rfc3339
-from kubesandbox.apiserver.patch.field_sets import compare, typed_root
+from kubesandbox.apiserver.patch.field_sets import compare_objects, typed_root
 from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, from_fields_v1, to_fields_v1
 from kubesandbox.apiserver.schema import Structural
 from kubesandbox.apiserver.served_kinds import Kind
@@ -61,7 +61,7 @@ class Ownership:
 Managers = dict[Manager, Ownership]
 
 
-def read(obj: JSON | None) -> Managers:
+def read_managers(obj: JSON | None) -> Managers:
     """Returns the managers of an object and what they own. Entries without manager and operation are skipped."""
     managers: Managers = {}
     for entry in (meta(obj).get("managedFields") or ()) if obj else ():
@@ -77,9 +77,9 @@ def read(obj: JSON | None) -> Managers:
     return managers
 
 
-def write(obj: JSON, managers: Managers) -> None:
+def write_managers(obj: JSON, managers: Managers) -> None:
     """Writes the entries to the object's metadata."""
-    entries = [_entry(manager, owned) for manager, owned in managers.items() if owned.paths]
+    entries = [_managed_fields_entry(manager, owned) for manager, owned in managers.items() if owned.paths]
     entries.sort(
         key=lambda e: (e["operation"], e.get("time") or "", e["manager"], e["apiVersion"], e.get("subresource", ""))
     )
@@ -89,7 +89,7 @@ def write(obj: JSON, managers: Managers) -> None:
         meta(obj).pop("managedFields", None)
 
 
-def _entry(manager: Manager, owned: Ownership) -> JSON:
+def _managed_fields_entry(manager: Manager, owned: Ownership) -> JSON:
     entry: JSON = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.version}
     if owned.time:
         entry["time"] = owned.time
@@ -99,7 +99,7 @@ def _entry(manager: Manager, owned: Ownership) -> JSON:
     return entry
 
 
-def tracked(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldSet:
+def ownable_paths(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldSet:
     """Returns those of `paths` that a write through `subresource` can own."""
     kept = (path for path in paths if path and path not in _SERVER_FIELDS)
     if not kind.has_status:
@@ -133,28 +133,28 @@ def on_update(
     if given == [{}]:
         meta(new).pop("managedFields")
         return
-    managers = (read(new) if given and old is not None else {}) or read(old)
+    managers = (read_managers(new) if given and old is not None else {}) or read_managers(old)
     if old is not None and not managers:
         meta(new).pop("managedFields", None)
         return
     root = typed_root(tree)
-    changes = compare(root, old or empty or {"metadata": {}}, new)
-    managers = released(managers, changes.changed | changes.removed)
-    mine = tracked(kind, changes.changed, subresource)
+    changes = compare_objects(root, old or empty or {"metadata": {}}, new)
+    managers = release_paths(managers, changes.changed | changes.removed)
+    mine = ownable_paths(kind, changes.changed, subresource)
     if mine:
         me = Manager(manager, "Update", kind.api_version, subresource)
         before = managers.get(me)
         managers[me] = Ownership(mine | before.paths if before else mine, rfc3339(now))
-    write(new, _capped(managers))
+    write_managers(new, _merge_oldest_updaters(managers))
 
 
-def released(managers: Managers, paths: set[Path]) -> Managers:
+def release_paths(managers: Managers, paths: set[Path]) -> Managers:
     """Returns `managers` without `paths`, and without managers that own nothing any more."""
     remaining = {manager: replace(owned, paths=owned.paths - paths) for manager, owned in managers.items()}
     return {manager: owned for manager, owned in remaining.items() if owned.paths}
 
 
-def _capped(managers: Managers) -> Managers:
+def _merge_oldest_updaters(managers: Managers) -> Managers:
     updaters = sorted((m for m in managers if not m.applies), key=lambda m: managers[m].time)
     surplus = updaters[: max(0, len(updaters) - _MAX_UPDATERS)]
     if not surplus:
@@ -168,13 +168,13 @@ def _capped(managers: Managers) -> Managers:
     return kept
 
 
-def everything(
+def owner_of_everything(
     tree: Structural | None, kind: Kind, live: JSON, empty: JSON, now: datetime, subresource: str
 ) -> Managers:
     """Returns the owner of all fields of an untracked object, for its first apply, with the present time.
 
     For an apply through a subresource only that subresource's fields get an owner.
     """
-    paths = tracked(kind, compare(typed_root(tree), empty, live).changed, subresource)
+    paths = ownable_paths(kind, compare_objects(typed_root(tree), empty, live).changed, subresource)
     owner = Manager(BEFORE_FIRST_APPLY, "Update", kind.api_version, subresource)
     return {owner: Ownership(paths, rfc3339(now))} if paths else {}

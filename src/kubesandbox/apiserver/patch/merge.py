@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def merge(target: Any, patch: Any) -> Any:
+def merge_patch(target: Any, patch: Any) -> Any:
     """Returns `target` with `patch` merged into it; null removes. Neither argument is changed."""
     if not isinstance(target, dict):
         # RFC 7386: a patch over a non-object replaces it, without the patch's nulls.
@@ -17,7 +17,7 @@ def merge(target: Any, patch: Any) -> Any:
         if value is None:
             result.pop(key, None)
         else:
-            result[key] = merge(result.get(key), value)
+            result[key] = merge_patch(result.get(key), value)
     return result
 
 

@@ -10,7 +10,7 @@ import copy
 from typing import Any
 
 from kubesandbox.apiserver.errors import ApiError, bad_request
-from kubesandbox.apiserver.patch.field_sets import child, typed_root
+from kubesandbox.apiserver.patch.field_sets import child_node, typed_root
 from kubesandbox.apiserver.patch.typed_config import go_plain
 from kubesandbox.apiserver.schema import Structural
 
@@ -26,20 +26,20 @@ def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
     """Returns `obj` with `patch` merged into it, neither changed. Raises ApiError for an invalid patch."""
     if not isinstance(patch, dict):
         raise bad_request("cannot unmarshal array into Go value of type map[string]interface {}")
-    return _map(typed_root(tree), copy.deepcopy(obj), patch)
+    return _merge_map(typed_root(tree), copy.deepcopy(obj), patch)
 
 
-def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
+def _merge_map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
     match patch.get("$patch"):
         case "replace":
-            replaced: JSON = _clean({key: value for key, value in patch.items() if key != "$patch"})
+            replaced: JSON = _without_directives({key: value for key, value in patch.items() if key != "$patch"})
             return replaced
         case "delete":
             return {}
         case None | "merge":
             pass
         case other:
-            raise _senseless(f"unknown patch type: {other} in map: {go_plain(patch)}")
+            raise _invalid_patch(f"unknown patch type: {other} in map: {go_plain(patch)}")
     result = original
     if "$retainKeys" in patch:
         result = {key: value for key, value in result.items() if key in patch["$retainKeys"]}
@@ -49,33 +49,33 @@ def _map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
             if isinstance(result.get(name), list):
                 result[name] = [item for item in result[name] if item not in value]
         elif not key.startswith("$"):
-            _member(node, result, key, value, patch.get(f"{_ORDER_PREFIX}{key}"))
+            _merge_member(node, result, key, value, patch.get(f"{_ORDER_PREFIX}{key}"))
     for key, order in patch.items():
         name = key.removeprefix(_ORDER_PREFIX)
         if name != key and name not in patch and isinstance(result.get(name), list):
-            merge_key = _merge_key(name, child(node, name)) or ""
-            result[name] = _ordered(result[name], order, result[name], merge_key)
+            merge_key = _merge_key(name, child_node(node, name)) or ""
+            result[name] = _order_items(result[name], order, result[name], merge_key)
     return result
 
 
-def _member(node: Structural | None, result: JSON, key: str, value: Any, order: Any) -> None:
-    below = child(node, key)
+def _merge_member(node: Structural | None, result: JSON, key: str, value: Any, order: Any) -> None:
+    below = child_node(node, key)
     current = result.get(key)
     if value is None:
         result.pop(key, None)
     elif isinstance(value, dict):
         if current is None and value.get("$patch") == "delete":
             return
-        result[key] = _map(below, current if isinstance(current, dict) else {}, value)
+        result[key] = _merge_map(below, current if isinstance(current, dict) else {}, value)
         if value.get("$patch") == "delete":
             result.pop(key, None)
     elif isinstance(value, list):
         before = current if isinstance(current, list) else []
-        result[key] = _list(key, below, before, value)
+        result[key] = _merge_list(key, below, before, value)
         if isinstance(order, list):
             merge_key = _merge_key(key, below) or ""
             _check_order(value, order, merge_key)
-            result[key] = _ordered(result[key], order, before, merge_key)
+            result[key] = _order_items(result[key], order, before, merge_key)
     else:
         result[key] = value
 
@@ -89,57 +89,60 @@ def _merge_key(key: str, node: Structural | None) -> str | None:
     return node.patch_merge_key
 
 
-def _list(key: str, node: Structural | None, original: list[Any], patch: list[Any]) -> list[Any]:
+def _merge_list(key: str, node: Structural | None, original: list[Any], patch: list[Any]) -> list[Any]:
     merge_key = _merge_key(key, node)
     if merge_key is None:
         return _clean_list(patch)
     if merge_key == "":
         # A list of scalars with the merge strategy is a set.
         both = original + [item for item in patch if item not in original]
-        return _ordered(list(dict.fromkeys(both)), patch, original, "")
+        return _order_items(list(dict.fromkeys(both)), patch, original, "")
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return _clean_list([item for item in patch if item.get("$patch") != "replace"])
     result = list(original)
     for item in patch:
         if not isinstance(item, dict) or merge_key not in item:
-            raise _senseless(f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
+            raise _invalid_patch(f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
         _merge_item(node, result, item, merge_key)
     kept = [item for item in patch if item.get("$patch") != "delete"]
-    return _ordered(result, kept, original, merge_key)
+    return _order_items(result, kept, original, merge_key)
 
 
 def _merge_item(node: Structural | None, result: list[Any], item: JSON, merge_key: str) -> None:
-    at = next((index for index, old in enumerate(result) if _place(old, merge_key) == item[merge_key]), None)
+    at = next((index for index, old in enumerate(result) if _item_identity(old, merge_key) == item[merge_key]), None)
     if item.get("$patch") == "delete":
         if at is not None:
             del result[at]
     elif at is None:
-        result.append(_map(node.items if node else None, {}, item))
+        result.append(_merge_map(node.items if node else None, {}, item))
     else:
-        result[at] = _map(node.items if node else None, result[at], item)
+        result[at] = _merge_map(node.items if node else None, result[at], item)
 
 
-def _senseless(why: str) -> ApiError:
+def _invalid_patch(why: str) -> ApiError:
     return ApiError(500, "", why)
 
 
 # -- the order of lists ------------------------------------------------------------------------------------------------
 
 
-def _place(item: Any, merge_key: str) -> Any:
+def _item_identity(item: Any, merge_key: str) -> Any:
     """Returns the identity of a list item: its merge key's value, or the item itself."""
     return item.get(merge_key) if merge_key and isinstance(item, dict) else item
 
 
-def _ordered(items: list[Any], wanted: list[Any], before: list[Any], merge_key: str) -> list[Any]:
+def _order_items(items: list[Any], wanted: list[Any], before: list[Any], merge_key: str) -> list[Any]:
     """Returns `items`, those of `wanted` in its order; others come before those that they preceded in `before`."""
-    order = [_place(item, merge_key) for item in wanted]
-    known = [_place(item, merge_key) for item in before]
-    mine = sorted((i for i in items if _place(i, merge_key) in order), key=lambda i: order.index(_place(i, merge_key)))
-    others = [item for item in items if _place(item, merge_key) not in order]
+    order = [_item_identity(item, merge_key) for item in wanted]
+    known = [_item_identity(item, merge_key) for item in before]
+    mine = sorted(
+        (i for i in items if _item_identity(i, merge_key) in order),
+        key=lambda i: order.index(_item_identity(i, merge_key)),
+    )
+    others = [item for item in items if _item_identity(item, merge_key) not in order]
     result: list[Any] = []
     while others and mine:
-        other_place, wanted_place = _place(others[0], merge_key), _place(mine[0], merge_key)
+        other_place, wanted_place = _item_identity(others[0], merge_key), _item_identity(mine[0], merge_key)
         first = other_place in known and wanted_place in known and known.index(other_place) < known.index(wanted_place)
         result.append((others if first else mine).pop(0))
     return [*result, *others, *mine]
@@ -148,17 +151,21 @@ def _ordered(items: list[Any], wanted: list[Any], before: list[Any], merge_key: 
 def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     """Raises ApiError 500 if the items of a patch are not in its `$setElementOrder`, in that order."""
     kept = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
-    rest = iter([_place(item, merge_key) for item in order])
-    if not all(_place(item, merge_key) in rest for item in kept):
+    rest = iter([_item_identity(item, merge_key) for item in order])
+    if not all(_item_identity(item, merge_key) in rest for item in kept):
         why = f"The order in patch list:\n{go_plain(patch)}\n doesn't match $setElementOrder list:\n{go_plain(order)}\n"
-        raise _senseless(why)
+        raise _invalid_patch(why)
 
 
-def _clean(value: Any) -> Any:
+def _without_directives(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _clean(member) for key, member in value.items() if member is not None and not key.startswith("$")}
+        return {
+            key: _without_directives(member)
+            for key, member in value.items()
+            if member is not None and not key.startswith("$")
+        }
     return value
 
 
 def _clean_list(items: list[Any]) -> list[Any]:
-    return [_clean(item) for item in items]
+    return [_without_directives(item) for item in items]

@@ -11,8 +11,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kubesandbox.apiserver.patch.field_sets import element, is_atomic, typed_root
-from kubesandbox.apiserver.patch.fields_v1 import Path, show
+from kubesandbox.apiserver.patch.field_sets import is_atomic, path_element, typed_root
+from kubesandbox.apiserver.patch.fields_v1 import Path, show_path
 from kubesandbox.apiserver.schema import Structural
 from kubesandbox.apiserver.schema.pruning import RESOURCE_FIELDS
 from kubesandbox.apiserver.served_kinds import Kind
@@ -21,7 +21,7 @@ JSON = dict[str, Any]
 Faults = Iterator[str]
 
 
-def refusal(tree: Structural | None, kind: Kind, config: JSON) -> str:
+def why_invalid(tree: Structural | None, kind: Kind, config: JSON) -> str:
     """Returns why the configuration is invalid, or ""."""
     faults = list(_value_faults(typed_root(tree), config, ()))
     if not faults:
@@ -42,24 +42,24 @@ def _value_faults(node: Structural | None, value: Any, path: Path) -> Faults:
         yield from _list_faults(node, value, path)
     elif node.type == "string":
         if not isinstance(value, str):
-            yield f"{show(path)}: expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
+            yield f"{show_path(path)}: expected string, got &value.valueUnstructured{{Value:{go_syntax(value)}}}"
     elif node.type == "boolean":
         if not isinstance(value, bool):
-            yield f"{show(path)}: expected boolean, got &{{{go_plain(value)}}}"
+            yield f"{show_path(path)}: expected boolean, got &{{{go_plain(value)}}}"
     elif node.type and (isinstance(value, bool) or not isinstance(value, int | float)):
-        yield f"{show(path)}: expected numeric (int or float), got {_go_name(value)}"
+        yield f"{show_path(path)}: expected numeric (int or float), got {_go_name(value)}"
 
 
 def _map_faults(node: Structural, value: Any, path: Path) -> Faults:
     """Yields what is wrong with a value that the schema calls a map: its type, an undeclared field, or a field."""
     if not isinstance(value, dict):
-        yield f"{show(path)}: expected map, got &{{{go_plain(value)}}}"
+        yield f"{show_path(path)}: expected map, got &{{{go_plain(value)}}}"
         return
     for name, member in value.items():
         here = (*path, f"f:{name}")
         child = node.field(name)
         if child is None and _is_closed(node) and not (node.embedded and name in RESOURCE_FIELDS):
-            yield f"{show(here)}: field not declared in schema"
+            yield f"{show_path(here)}: field not declared in schema"
         else:
             yield from _value_faults(child, member, here)
 
@@ -71,23 +71,23 @@ def _is_closed(node: Structural) -> bool:
 def _list_faults(node: Structural, value: Any, path: Path) -> Faults:
     """Yields what is wrong with a value that the schema calls a list: its type, its items' keys, or an item."""
     if not isinstance(value, list):
-        yield f"{show(path)}: expected list, got &{{{go_plain(value)}}}"
+        yield f"{show_path(path)}: expected list, got &{{{go_plain(value)}}}"
         return
     keys: set[str] = set()
     for index, item in enumerate(value):
         key = f"i:{index}"
         if not is_atomic(node, value):
-            if why := _unplaceable(node, item):
-                yield f"{show(path)}: element {index}: {why}"
+            if why := _why_no_identity(node, item):
+                yield f"{show_path(path)}: element {index}: {why}"
                 return
-            key = element(node, item)
+            key = path_element(node, item)
             if key in keys:
-                yield f"{show(path)}: duplicate entries for key {show((key,))}"
+                yield f"{show_path(path)}: duplicate entries for key {show_path((key,))}"
             keys.add(key)
         yield from _value_faults(node.items, item, (*path, key))
 
 
-def _unplaceable(node: Structural, item: Any) -> str:
+def _why_no_identity(node: Structural, item: Any) -> str:
     """Returns why an item has no identity in a set or a list-map, or ""."""
     if node.list_type == "set":
         if isinstance(item, list):

@@ -14,7 +14,7 @@ from kubekit.lang.cel_types import DYN, CelType, object_of, result_type, type_fa
 from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
 from kubesandbox.apiserver.schema import Structural
 from kubesandbox.apiserver.schema.admission_types import NAMESPACE, REQUEST
-from kubesandbox.apiserver.schema.cel_declarations import served
+from kubesandbox.apiserver.schema.cel_declarations import served_type
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -33,13 +33,15 @@ def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> J
 
 
 def _type_warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> list[JSON]:
-    types = {kind: served(schema) for kind in _matched_kinds(spec, kinds) if (schema := schema_of(kind)) is not None}
+    types = {
+        kind: served_type(schema) for kind in _matched_kinds(spec, kinds) if (schema := schema_of(kind)) is not None
+    }
     wanted = spec.get("paramKind") or {}
     params = next((k for k in kinds if (k.api_version, k.kind) == (wanted.get("apiVersion"), wanted.get("kind"))), None)
     schema = schema_of(params) if params is not None else None
     known: dict[str, CelType] = {"request": REQUEST, "namespaceObject": NAMESPACE}
     if wanted:
-        known["params"] = served(schema) if schema is not None else DYN
+        known["params"] = served_type(schema) if schema is not None else DYN
     warnings = []
     for index, validation in enumerate(spec.get("validations") or ()):
         for key in ("expression", "messageExpression"):

@@ -48,53 +48,61 @@ class Discovery:
             # Drops the documents of old generations of kinds.
             if len(self._cache) > 500:
                 self._cache.clear()
-            document = self._make(path.strip("/").split("/"), form)
+            document = self._make_document(path.strip("/").split("/"), form)
             if document is None:
                 return None
             self._cache[key] = document
         return self._cache[key]
 
-    def _make(self, parts: list[str], form: Form) -> Response | None:
+    def _make_document(self, parts: list[str], form: Form) -> Response | None:
         match parts:
             case ["api"]:
-                return _aggregated(self._group_items(core=True)) if form is Form.DISCOVERY else self._versions()
+                return (
+                    _aggregated_response(self._group_items(core=True))
+                    if form is Form.DISCOVERY
+                    else self._core_versions()
+                )
             case ["apis"]:
-                return _aggregated(self._group_items(core=False)) if form is Form.DISCOVERY else self._group_list()
+                return (
+                    _aggregated_response(self._group_items(core=False))
+                    if form is Form.DISCOVERY
+                    else self._group_list()
+                )
             case ["api", "v1"]:
-                return self._resources("", "v1")
+                return self._resource_list("", "v1")
             case ["apis", group]:
                 return (
-                    json_response({"kind": "APIGroup", "apiVersion": "v1", **self._group(group)})
-                    if self._has(group)
+                    json_response({"kind": "APIGroup", "apiVersion": "v1", **self._group_document(group)})
+                    if self._has_group(group)
                     else None
                 )
             case ["apis", group, version]:
-                return self._resources(group, version)
+                return self._resource_list(group, version)
         return None
 
-    def _has(self, group: str) -> bool:
+    def _has_group(self, group: str) -> bool:
         return bool(group) and group in self._kinds.groups()
 
-    def _versions(self) -> Response:
+    def _core_versions(self) -> Response:
         addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": self.address}]
         return json_response({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses})
 
-    def _group(self, group: str) -> JSON:
+    def _group_document(self, group: str) -> JSON:
         versions = [
             {"groupVersion": f"{group}/{version}", "version": version} for version in self._kinds.groups()[group]
         ]
         return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
     def _group_list(self) -> Response:
-        groups = [self._group(group) for group in self._kinds.groups() if group]
+        groups = [self._group_document(group) for group in self._kinds.groups() if group]
         return json_response({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
 
-    def _of(self, group: str, version: str) -> list[Kind]:
+    def _kinds_of(self, group: str, version: str) -> list[Kind]:
         kinds = [kind for kind in self._kinds if (kind.group, kind.version) == (group, version)]
         return sorted(kinds, key=lambda kind: kind.plural)
 
-    def _resources(self, group: str, version: str) -> Response | None:
-        kinds = self._of(group, version)
+    def _resource_list(self, group: str, version: str) -> Response | None:
+        kinds = self._kinds_of(group, version)
         if not kinds:
             return None
         rows = [row for kind in kinds for row in _legacy_rows(kind)]
@@ -111,7 +119,7 @@ class Discovery:
             listed = [
                 {
                     "version": version,
-                    "resources": [_aggregated_row(kind) for kind in self._of(group, version)],
+                    "resources": [_aggregated_row(kind) for kind in self._kinds_of(group, version)],
                     "freshness": "Current",
                 }
                 for version in versions
@@ -120,7 +128,7 @@ class Discovery:
         return items
 
 
-def _aggregated(items: list[JSON]) -> Response:
+def _aggregated_response(items: list[JSON]) -> Response:
     body = {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",

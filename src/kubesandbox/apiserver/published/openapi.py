@@ -32,7 +32,7 @@ _VERBS = {
 }
 
 
-def prefix(kind: Kind) -> str:
+def path_prefix(kind: Kind) -> str:
     """Returns the path below which a kind is served, the key of its v3 document: `api/v1` or `apis/group/version`."""
     return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
 
@@ -56,29 +56,29 @@ def by_group(kinds: Iterable[Kind]) -> dict[str, tuple[Kind, ...]]:
     """Groups kinds by group-version, sorted by name."""
     groups: dict[str, list[Kind]] = {}
     for kind in kinds:
-        groups.setdefault(prefix(kind), []).append(kind)
+        groups.setdefault(path_prefix(kind), []).append(kind)
     return {key: tuple(members) for key, members in sorted(groups.items())}
 
 
 def build_group(kinds: Iterable[Kind]) -> JSON:
     """Returns the v3 document of one group-version's kinds."""
     listed = list(kinds)
-    schemas = _with_references({name: schema for kind in listed for name, schema in _schemas(kind)})
-    paths = {path: item for kind in listed for path, item in _paths(kind)}
+    schemas = _with_references({name: schema for kind in listed for name, schema in _schemas_of(kind)})
+    paths = {path: item for kind in listed for path, item in _paths_of(kind)}
     return {"openapi": "3.0.0", "info": _INFO, "paths": paths, "components": {"schemas": schemas}}
 
 
 def build_v2(kinds: Iterable[Kind]) -> JSON:
     """Returns the v2 document of all kinds."""
     listed = list(kinds)
-    schemas = {name: schema for kind in listed for name, schema in _schemas(kind)}
+    schemas = {name: schema for kind in listed for name, schema in _schemas_of(kind)}
     for kind in listed:
         # kubectl takes a property that such a schema does not name for an unknown field, so none is named.
         if kind.custom and schemas[schema_name(kind)].get(_PRESERVE):
             keywords = ("type", "x-kubernetes-group-version-kind")
             schemas[schema_name(kind)] = {key: schemas[schema_name(kind)][key] for key in keywords}
     schemas = _with_references(schemas)
-    paths = {path: item for kind in listed for path, item in _paths(kind)}
+    paths = {path: item for kind in listed for path, item in _paths_of(kind)}
     return {
         "swagger": "2.0",
         "info": _INFO,
@@ -87,10 +87,10 @@ def build_v2(kinds: Iterable[Kind]) -> JSON:
     }
 
 
-def _schemas(kind: Kind) -> Iterator[tuple[str, JSON]]:
+def _schemas_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
     name = schema_name(kind)
     gvk = [{"group": kind.group, "kind": kind.kind, "version": kind.version}]
-    yield name, {**_schema(kind), "x-kubernetes-group-version-kind": gvk}
+    yield name, {**_schema_of(kind), "x-kubernetes-group-version-kind": gvk}
     list_gvk = [{"group": kind.group, "kind": kind.list_name, "version": kind.version}]
     items = {"type": "array", "items": {"allOf": [{"$ref": _V3 + name}]}}
     properties = {
@@ -117,7 +117,7 @@ def schema_name(kind: Kind) -> str:
     return known or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
 
 
-def _schema(kind: Kind) -> JSON:
+def _schema_of(kind: Kind) -> JSON:
     """Returns a kind's schema for the v3 document."""
     if kind.crd is None:
         known = definitions().get(definition_name(kind.group, kind.version, kind.kind))
@@ -169,18 +169,20 @@ def references_in(value: Any) -> Iterator[str]:
             yield from references_in(child)
 
 
-def _paths(kind: Kind) -> Iterator[tuple[str, JSON]]:
+def _paths_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
     space = "namespaces/{namespace}/" if kind.namespaced else ""
-    collection = f"/{prefix(kind)}/{space}{kind.plural}"
+    collection = f"/{path_prefix(kind)}/{space}{kind.plural}"
     for path, role in ((collection, "collection"), (f"{collection}/{{name}}", "item")):
         operations = {
-            method: _operation(kind, method, action) for method, action in _VERBS[role].items() if action in kind.verbs
+            method: _operation_of(kind, method, action)
+            for method, action in _VERBS[role].items()
+            if action in kind.verbs
         }
         if operations:
             yield path, operations
 
 
-def _operation(kind: Kind, method: str, action: str) -> JSON:
+def _operation_of(kind: Kind, method: str, action: str) -> JSON:
     parameters = {"parameters": _PARAMETERS} if method in ("post", "put", "patch") else {}
     return {
         "operationId": f"{action}{kind.group.replace('.', '').title()}{kind.version.title()}{kind.kind}",

@@ -37,7 +37,7 @@ class Document:
         return f'"{self.hash}"'
 
 
-def _document(content: openapi.JSON) -> Document:
+def _encode_document(content: openapi.JSON) -> Document:
     body = orjson.dumps(content)
     return Document(body, openapi.content_hash(body))
 
@@ -56,55 +56,55 @@ class OpenApiDocuments:
         """Returns the response for an OpenAPI path (404 for an unknown group-version), or None for any other path."""
         path = request.path
         if path == "/openapi/v2" and openapi_protobuf.is_wanted(request.header("accept")):
-            return _answer(request, self._v2_protobuf())
+            return _document_response(request, self._v2_protobuf())
         if path == "/openapi/v2":
-            return _answer(request, self._at_once(path, lambda: openapi.build_v2(self._kinds)))
+            return _document_response(request, self._at_once(path, lambda: openapi.build_v2(self._kinds)))
         if path == "/openapi/v3":
-            return _answer(request, self._at_once(path, self._index))
+            return _document_response(request, self._at_once(path, self._index_content))
         if not path.startswith("/openapi/v3/"):
             return None
         key = path.removeprefix("/openapi/v3/")
         kinds = openapi.by_group(self._kinds).get(key)
-        return self._group_answer(request, key, self._group(key, kinds)) if kinds else Response(404)
+        return self._group_answer(request, key, self._group_document(key, kinds)) if kinds else Response(404)
 
     def _group_answer(self, request: Request, key: str, document: Document) -> Response:
         asked = request.query.get("hash", "")
         if not asked:
-            return _answer(request, document)
+            return _document_response(request, document)
         if asked != document.hash:
             headers = (("Location", openapi.v3_address(key, document.hash)), ("Etag", document.etag))
             return Response(301, headers=headers)
         until = format_datetime(self._clock.now() + _KEEP, usegmt=True)
-        return _answer(request, document, (("Cache-Control", "public, immutable"), ("Expires", until)))
+        return _document_response(request, document, (("Cache-Control", "public, immutable"), ("Expires", until)))
 
     def _at_once(self, path: str, build: Callable[[], openapi.JSON]) -> Document:
         generation = self._kinds.generation
         known = self._whole.get(path)
         if known is None or known[0] != generation:
-            known = self._whole[path] = (generation, _document(build()))
+            known = self._whole[path] = (generation, _encode_document(build()))
         return known[1]
 
     def _v2_protobuf(self) -> Document:
         key, generation = openapi_protobuf.MEDIA_TYPE, self._kinds.generation
         known = self._whole.get(key)
         if known is None or known[0] != generation:
-            body = openapi_protobuf.encode(openapi.build_v2(self._kinds))
+            body = openapi_protobuf.encode_openapi(openapi.build_v2(self._kinds))
             known = self._whole[key] = (generation, Document(body, openapi.content_hash(body), key))
         return known[1]
 
-    def _index(self) -> openapi.JSON:
+    def _index_content(self) -> openapi.JSON:
         groups = openapi.by_group(self._kinds)
         self._groups = {key: kept for key, kept in self._groups.items() if key in groups}
-        return openapi.v3_index({key: self._group(key, kinds).hash for key, kinds in groups.items()})
+        return openapi.v3_index({key: self._group_document(key, kinds).hash for key, kinds in groups.items()})
 
-    def _group(self, key: str, kinds: tuple[Kind, ...]) -> Document:
+    def _group_document(self, key: str, kinds: tuple[Kind, ...]) -> Document:
         known = self._groups.get(key)
         if known is None or known[0] != kinds:
-            known = self._groups[key] = (kinds, _document(openapi.build_group(kinds)))
+            known = self._groups[key] = (kinds, _encode_document(openapi.build_group(kinds)))
         return known[1]
 
 
-def _answer(request: Request, document: Document, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+def _document_response(request: Request, document: Document, headers: tuple[tuple[str, str], ...] = ()) -> Response:
     headers = (("Etag", document.etag), ("Vary", "Accept"), *headers)
     if document.etag in request.header("if-none-match"):
         return Response(304, headers=headers)

@@ -10,13 +10,13 @@ from kubekit.lang.cel_types import BOOL, DYN, INT, STRING, TIMESTAMP, CelType, l
 _STRINGS = list_of(STRING)
 
 
-def _object(type_: str, /, **fields: CelType) -> CelType:
+def _object_type(type_: str, /, **fields: CelType) -> CelType:
     return object_of(f"kubernetes.{type_}", fields.get)
 
 
-_KIND = _object("GroupVersionKind", group=STRING, version=STRING, kind=STRING)
-_RESOURCE = _object("GroupVersionResource", group=STRING, version=STRING, resource=STRING)
-REQUEST = _object(
+_KIND = _object_type("GroupVersionKind", group=STRING, version=STRING, kind=STRING)
+_RESOURCE = _object_type("GroupVersionResource", group=STRING, version=STRING, resource=STRING)
+REQUEST = _object_type(
     "AdmissionRequest",
     kind=_KIND,
     resource=_RESOURCE,
@@ -27,13 +27,13 @@ REQUEST = _object(
     name=STRING,
     namespace=STRING,
     operation=STRING,
-    userInfo=_object("UserInfo", username=STRING, uid=STRING, groups=_STRINGS, extra=map_of(_STRINGS)),
+    userInfo=_object_type("UserInfo", username=STRING, uid=STRING, groups=_STRINGS, extra=map_of(_STRINGS)),
     dryRun=BOOL,
     options=DYN,
 )
-NAMESPACE = _object(
+NAMESPACE = _object_type(
     "Namespace",
-    metadata=_object(
+    metadata=_object_type(
         "NamespaceMetadata",
         name=STRING,
         generateName=STRING,
@@ -48,11 +48,11 @@ NAMESPACE = _object(
         resourceVersion=STRING,
         finalizers=_STRINGS,
     ),
-    spec=_object("NamespaceSpec", finalizers=_STRINGS),
-    status=_object(
+    spec=_object_type("NamespaceSpec", finalizers=_STRINGS),
+    status=_object_type(
         "NamespaceStatus",
         conditions=list_of(
-            _object(
+            _object_type(
                 "NamespaceCondition",
                 status=STRING,
                 type=STRING,

@@ -59,11 +59,11 @@ class BuiltinSchema:
     @cached_property
     def root(self) -> Structural:
         """The merge tree."""
-        return _compiler().node({"$ref": self._name})
+        return _shared_compiler().node({"$ref": self._name})
 
     def decode(self, obj: JSON) -> tuple[JSON, list[str]]:
         """Returns `obj` as the server stores it, and the paths of its unknown fields. Raises DecodeError."""
-        return typed.decode(self._shape, obj)
+        return typed.decode_object(self._shape, obj)
 
     def complete(self, obj: JSON) -> JSON:
         """Returns `obj` with its defaults and every zero value that the server writes, without those that it omits."""
@@ -93,13 +93,13 @@ class Definitions(Mapping[str, JSON]):
     """All built-in types by their full names, as OpenAPI v3 schemas that are built on first use."""
 
     def __getitem__(self, name: str) -> JSON:
-        return _definition(name)
+        return _build_definition(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*builtin_table.names(), *_SPECIAL))
+        return iter((*builtin_table.type_names(), *_SPECIAL))
 
     def __len__(self) -> int:
-        return len(builtin_table.names()) + len(_SPECIAL)
+        return len(builtin_table.type_names()) + len(_SPECIAL)
 
 
 def definitions() -> Mapping[str, JSON]:
@@ -108,15 +108,15 @@ def definitions() -> Mapping[str, JSON]:
 
 
 @cache
-def _definition(name: str) -> JSON:
+def _build_definition(name: str) -> JSON:
     if name in _SPECIAL:
         return _SPECIAL[name]
-    struct = builtin_table.find(name)
+    struct = builtin_table.find_type(name)
     if struct is None:
         raise KeyError(name)
     short = name.rpartition(".")[2]
     result: JSON = {"description": DESCRIPTIONS[short]} if short in DESCRIPTIONS else {}
-    result |= {"type": "object", "properties": {field.name: _property(field) for field in struct.fields}}
+    result |= {"type": "object", "properties": {field.name: _property_schema(field) for field in struct.fields}}
     if required := [field.name for field in struct.fields if field.required]:
         result["required"] = required
     if struct.atomic:
@@ -124,8 +124,8 @@ def _definition(name: str) -> JSON:
     return result
 
 
-def _property(field: Field) -> JSON:
-    result = _typed(field.type)
+def _property_schema(field: Field) -> JSON:
+    result = _type_schema(field.type)
     if field.default is not None:
         result["default"] = field.default
     elif field.written and not field.pointer and (zero := _document_zero(field.type)) is not None:
@@ -149,14 +149,14 @@ def _document_zero(word: str) -> Any:
     bare = word.partition("/")[0]
     if bare in _ZEROS:
         return _ZEROS[bare]
-    return {} if builtin_table.find(word) is not None else None
+    return {} if builtin_table.find_type(word) is not None else None
 
 
-def _typed(word: str) -> JSON:
+def _type_schema(word: str) -> JSON:
     if word.startswith("[]"):
-        return {"type": "array", "items": _typed(word[2:])}
+        return {"type": "array", "items": _type_schema(word[2:])}
     if word.startswith("{}"):
-        return {"type": "object", "additionalProperties": _typed(word[2:])}
+        return {"type": "object", "additionalProperties": _type_schema(word[2:])}
     bare = word.partition("/")[0]
     if bare in _WORDS:
         return dict(_WORDS[bare])
@@ -165,5 +165,5 @@ def _typed(word: str) -> JSON:
 
 
 @cache
-def _compiler() -> Compiler:
-    return Compiler(lambda reference: _definition(reference.removeprefix(_REFERENCE)))
+def _shared_compiler() -> Compiler:
+    return Compiler(lambda reference: _build_definition(reference.removeprefix(_REFERENCE)))

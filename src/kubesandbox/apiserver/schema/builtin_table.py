@@ -58,7 +58,7 @@ class Type:
 
 
 @cache
-def _lines() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
+def _table_lines() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
     """Returns the table's lines by full type name, and the packages by (group, version)."""
     lines: dict[str, str] = {}
     packages: dict[tuple[str, str], str] = {}
@@ -73,36 +73,36 @@ def _lines() -> tuple[dict[str, str], dict[tuple[str, str], str]]:
     return lines, packages
 
 
-def names() -> list[str]:
+def type_names() -> list[str]:
     """Returns the full names of all types."""
-    return list(_lines()[0])
+    return list(_table_lines()[0])
 
 
 def full_name(group: str, version: str, kind: str) -> str:
     """Returns the full name of a kind's type, or "" if the table has none."""
-    lines, packages = _lines()
+    lines, packages = _table_lines()
     name = f"{packages.get((group, version), '')}.{kind}"
     return name if name in lines else ""
 
 
 @cache
-def find(name: str) -> Type | None:
+def find_type(name: str) -> Type | None:
     """Returns a type by its full name, or None for one that is not a struct (a quantity, a time, any JSON)."""
-    line = _lines()[0].get(name)
+    line = _table_lines()[0].get(name)
     if line is None:
         return None
     head, *words = line.split(" ")
     package = name.rpartition(".")[0]
-    return Type(name, head.endswith("^"), tuple(_field(package, word) for word in words))
+    return Type(name, head.endswith("^"), tuple(_parse_field(package, word) for word in words))
 
 
-def _field(package: str, word: str) -> Field:
+def _parse_field(package: str, word: str) -> Field:
     match = _FIELD.fullmatch(word)
     assert match is not None, word
     absent = match["absent"]
     return Field(
         name=match["name"],
-        type=_qualified(package, match["type"]),
+        type=_qualify_type(package, match["type"]),
         required=bool(match["required"]),
         pointer=absent.startswith("*"),
         written=absent in {"", "*null"},
@@ -117,8 +117,8 @@ def _field(package: str, word: str) -> Field:
 _SCALARS = frozenset({"s", "i32", "i64", "n", "b", "bytes"})
 
 
-def _qualified(package: str, word: str) -> str:
+def _qualify_type(package: str, word: str) -> str:
     if word[:2] in {"[]", "{}"}:
-        return word[:2] + _qualified(package, word[2:])
+        return word[:2] + _qualify_type(package, word[2:])
     bare = word.partition("/")[0]
     return word if bare in _SCALARS or word.startswith("io.k8s.") else f"{package}.{word}"

@@ -23,7 +23,7 @@ from kubekit.lang.cel_types import (
     object_of,
 )
 from kubesandbox.apiserver.schema.builtin import builtin_schema
-from kubesandbox.apiserver.schema.rules import escape
+from kubesandbox.apiserver.schema.rules import escape_property
 from kubesandbox.apiserver.schema.structural import Structural
 
 # What a request may have at most; without limits of its own a value is as large as that (apiserver/pkg/cel/limits.go).
@@ -37,16 +37,16 @@ _METADATA = object_of("objectMeta", {"name": STRING, "generateName": STRING}.get
 _OBJECT: dict[str, CelType] = {"kind": STRING, "apiVersion": STRING, "metadata": _METADATA}
 
 
-def declared(node: Structural, name: str = "selfType", *, root: bool = False) -> CelType | None:
+def declared_type(node: Structural, name: str = "selfType", *, root: bool = False) -> CelType | None:
     """Returns the type of a node's values; `root` is an object with a kind and metadata of its own."""
     if node.raw.get("x-kubernetes-int-or-string"):
-        return replace(DYN, most=_length(node), least=1)
+        return replace(DYN, most=_text_bytes(node), least=1)
     if node.type == "string":
         form = node.raw.get("format", "")
         known = _FORMATS.get(form, STRING)
-        return replace(known, most=_longest(node, form), least=_SHORTEST.get(form, 2))
+        return replace(known, most=_longest_text(node, form), least=_SHORTEST.get(form, 2))
     if node.type == "array":
-        items = _child(node.items, f"{name}.@idx")
+        items = _child_type(node.items, f"{name}.@idx")
         if items is None:
             return None
         limit = node.raw.get("maxItems")
@@ -54,82 +54,84 @@ def declared(node: Structural, name: str = "selfType", *, root: bool = False) ->
             list_of(items), most=(REQUEST_BYTES - 2) // (items.least + 1) if limit is None else limit, least=2
         )
     if node.type == "object":
-        return _object(node, name, root=root)
+        return _object_type(node, name, root=root)
     return _SCALARS.get(node.type)
 
 
-def _child(node: Structural | None, name: str) -> CelType | None:
-    return None if node is None else declared(node, name, root=bool(node.raw.get("x-kubernetes-embedded-resource")))
+def _child_type(node: Structural | None, name: str) -> CelType | None:
+    return (
+        None if node is None else declared_type(node, name, root=bool(node.raw.get("x-kubernetes-embedded-resource")))
+    )
 
 
-def _object(node: Structural, name: str, *, root: bool) -> CelType | None:
+def _object_type(node: Structural, name: str, *, root: bool) -> CelType | None:
     # The type that `additional` allows counts, not that there are others.
     if isinstance(node.raw.get("additionalProperties"), dict):
-        values = _child(node.additional, f"{name}.@prop")
+        values = _child_type(node.additional, f"{name}.@prop")
         if values is None:
             return None
         limit = node.raw.get("maxProperties")
         return replace(
             map_of(values), most=(REQUEST_BYTES - 2) // (values.least + 6) if limit is None else limit, least=2
         )
-    members = {escape(key): child for key, child in node.properties.items()}
+    members = {escape_property(key): child for key, child in node.properties.items()}
     known: dict[str, CelType | None] = {}
 
     def field(key: str) -> CelType | None:
         if root and key in _OBJECT:
             return _OBJECT[key]
         if key not in known:
-            known[key] = _child(members.get(key), f"{name}.{key}")
+            known[key] = _child_type(members.get(key), f"{name}.{key}")
         return known[key]
 
     needed = [key for key in node.required if key in node.properties and not node.properties[key].has_default]
-    types = ((key, _child(node.properties[key], key)) for key in needed)
+    types = ((key, _child_type(node.properties[key], key)) for key in needed)
     return replace(object_of(name, field), least=2 + sum(len(key) + each.least + 4 for key, each in types if each))
 
 
-def _longest(node: Structural, form: str) -> int:
+def _longest_text(node: Structural, form: str) -> int:
     """Returns the greatest length of a text in bytes, by its format, its enumeration, its limit or a request's."""
     if form in _LONGEST:
         return _LONGEST[form]
     if node.raw.get("maxLength") is None and node.raw.get("enum") and form != "byte":
         return max(len(str(each).encode()) for each in node.raw["enum"])
-    return _length(node, 1 if form == "byte" else 4)
+    return _text_bytes(node, 1 if form == "byte" else 4)
 
 
-def _length(node: Structural, bytes_each: int = 4) -> int:
+def _text_bytes(node: Structural, bytes_each: int = 4) -> int:
     limit = node.raw.get("maxLength")
     return REQUEST_BYTES - 2 if limit is None else max(limit, 0) * bytes_each
 
 
-def served(node: Structural) -> CelType:
+def served_type(node: Structural) -> CelType:
     """Returns the type of a kind's whole objects, as OpenAPI documents have it; what has no type there is dyn."""
-    members = {escape(key): child for key, child in node.properties.items()}
+    members = {escape_property(key): child for key, child in node.properties.items()}
 
     def field(key: str) -> CelType | None:
         if key in ("kind", "apiVersion"):
             return STRING
         if key == "metadata":
-            return _loosely(_metadata())
-        return _loosely(members[key]) if key in members else None
+            return _loose_type(_metadata_node())
+        return _loose_type(members[key]) if key in members else None
 
     return object_of("object", field)
 
 
-def _loosely(node: Structural) -> CelType:
+def _loose_type(node: Structural) -> CelType:
     if node.raw.get("x-kubernetes-preserve-unknown-fields") and not node.properties:
         return DYN
     if node.type == "array" and node.items is not None:
-        return list_of(_loosely(node.items))
+        return list_of(_loose_type(node.items))
     if node.type != "object":
-        return declared(node) or DYN
+        return declared_type(node) or DYN
     if node.properties:
-        members = {escape(key): child for key, child in node.properties.items()}
-        return object_of("object", lambda key: _loosely(members[key]) if key in members else None)
-    return map_of(_loosely(node.additional)) if node.additional is not None else DYN
+        members = {escape_property(key): child for key, child in node.properties.items()}
+        return object_of("object", lambda key: _loose_type(members[key]) if key in members else None)
+    return map_of(_loose_type(node.additional)) if node.additional is not None else DYN
 
 
 @cache
-def _metadata() -> Structural:
+def _metadata_node() -> Structural:
     pod = builtin_schema("", "v1", "Pod")
     assert pod is not None
     return pod.root.properties["metadata"]

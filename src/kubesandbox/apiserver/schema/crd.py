@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kubesandbox.apiserver.schema.crd_versions import versions
+from kubesandbox.apiserver.schema.crd_versions import version_faults
 from kubesandbox.apiserver.schema.errors import Fault, FieldError, not_supported
 from kubesandbox.apiserver.schema.name_rules import dns1035_label, dns1123_subdomain
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
@@ -23,10 +23,10 @@ _PRESERVE_ALL: JSON = {"type": "object", "x-kubernetes-preserve-unknown-fields":
 def compile_crd(crd: JSON) -> tuple[list[FieldError], dict[str, Schema]]:
     """Returns the faults of `crd`, and the Schema of each version by its name; no schemas if there are faults."""
     errors = validate_crd(crd)
-    return errors, ({} if errors else schemas(crd))
+    return errors, ({} if errors else schemas_by_version(crd))
 
 
-def schemas(crd: JSON) -> dict[str, Schema]:
+def schemas_by_version(crd: JSON) -> dict[str, Schema]:
     """Returns the Schema of each version by its name. A version without a schema preserves all fields."""
     return {version["name"]: compile_schema(version_schema(version)) for version in crd["spec"]["versions"]}
 
@@ -40,12 +40,12 @@ def version_schema(version: JSON) -> JSON:
 def validate_crd(crd: JSON) -> list[FieldError]:
     """Returns the faults of a new CustomResourceDefinition."""
     spec = crd.get("spec") or {}
-    return [*_name(crd, spec), *_rest(crd, None)]
+    return [*_name_faults(crd, spec), *_remaining_faults(crd, None)]
 
 
 def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
     """Returns the faults of updating `old` to `crd`. Scope, group, plural and kind are immutable."""
-    errors = _rest(crd, old)
+    errors = _remaining_faults(crd, old)
     spec, former = crd.get("spec") or {}, old.get("spec") or {}
     names, old_names = spec.get("names") or {}, former.get("names") or {}
     for path, new_value, old_value in (
@@ -59,28 +59,28 @@ def validate_crd_update(crd: JSON, old: JSON) -> list[FieldError]:
     return errors
 
 
-def _rest(crd: JSON, old: JSON | None) -> list[FieldError]:
+def _remaining_faults(crd: JSON, old: JSON | None) -> list[FieldError]:
     spec = crd.get("spec") or {}
-    return [*_spec(spec), *versions(spec), *_stored(crd), *_approval(crd, old)]
+    return [*_spec_faults(spec), *version_faults(spec), *_stored_version_faults(crd), *_approval_faults(crd, old)]
 
 
-def _name(crd: JSON, spec: JSON) -> Errors:
+def _name_faults(crd: JSON, spec: JSON) -> Errors:
     name = (crd.get("metadata") or {}).get("name", "")
     expected = f"{(spec.get('names') or {}).get('plural', '')}.{spec.get('group', '')}"
     if name != expected:
         yield FieldError(Fault.INVALID, "metadata.name", name, 'must be spec.names.plural+"."+spec.group')
 
 
-def _approval(crd: JSON, old: JSON | None) -> Errors:
+def _approval_faults(crd: JSON, old: JSON | None) -> Errors:
     """Yields a fault if a CRD in one of Kubernetes' own groups lacks the annotation of its API review."""
     group = (crd.get("spec") or {}).get("group", "")
     if not f".{group}".endswith((".k8s.io", ".kubernetes.io")):
         return
-    approval = _approved(crd)
+    approval = _approval_annotation(crd)
     why = f'protected groups must have approval annotation "{_APPROVAL}"'
     where = f"metadata.annotations[{_APPROVAL}]"
     # An unchanged annotation passes, so that old definitions can still be updated.
-    if old is not None and _approved(old) == approval:
+    if old is not None and _approval_annotation(old) == approval:
         return
     if not approval:
         yield FieldError(Fault.REQUIRED, where, detail=f"{why}, see {_APPROVAL_RULES}")
@@ -89,7 +89,7 @@ def _approval(crd: JSON, old: JSON | None) -> Errors:
         yield FieldError(Fault.INVALID, where, approval, detail)
 
 
-def _approved(crd: JSON) -> str:
+def _approval_annotation(crd: JSON) -> str:
     return str(((crd.get("metadata") or {}).get("annotations") or {}).get(_APPROVAL, ""))
 
 
@@ -97,7 +97,7 @@ _APPROVAL = "api-approved.kubernetes.io"
 _APPROVAL_RULES = "https://github.com/kubernetes/enhancements/pull/1111"
 
 
-def _spec(spec: JSON) -> Errors:
+def _spec_faults(spec: JSON) -> Errors:
     group, scope = spec.get("group", ""), spec.get("scope", "")
     if not group:
         yield FieldError(Fault.REQUIRED, "spec.group")
@@ -109,8 +109,8 @@ def _spec(spec: JSON) -> Errors:
         yield FieldError(Fault.REQUIRED, "spec.scope")
     elif scope not in ("Cluster", "Namespaced"):
         yield not_supported("spec.scope", scope, ("Cluster", "Namespaced"))
-    yield from _names(spec.get("names") or {})
-    yield from _conversion(spec.get("conversion") or {})
+    yield from _names_faults(spec.get("names") or {})
+    yield from _conversion_faults(spec.get("conversion") or {})
     if spec.get("preserveUnknownFields"):
         yield FieldError(
             Fault.INVALID,
@@ -120,9 +120,9 @@ def _spec(spec: JSON) -> Errors:
         )
 
 
-def _names(names: JSON) -> Errors:
+def _names_faults(names: JSON) -> Errors:
     for key in ("plural", "singular", "kind", "listKind"):
-        value = names.get(key) or (_derived(names, key) if key in ("singular", "listKind") else "")
+        value = names.get(key) or (_default_name(names, key) if key in ("singular", "listKind") else "")
         if not value:
             yield FieldError(Fault.REQUIRED, f"spec.names.{key}")
         elif faults := dns1035_label(value.lower() if key in ("kind", "listKind") else value):
@@ -137,13 +137,13 @@ def _names(names: JSON) -> Errors:
         yield FieldError(Fault.INVALID, "spec.names.listKind", names["listKind"], detail)
 
 
-def _derived(names: JSON, key: str) -> str:
+def _default_name(names: JSON, key: str) -> str:
     """Returns the value that the server fills in by default."""
     kind = str(names.get("kind") or "")
     return kind.lower() if key == "singular" else (f"{kind}List" if kind else "")
 
 
-def _conversion(conversion: JSON) -> Errors:
+def _conversion_faults(conversion: JSON) -> Errors:
     strategy, webhook = conversion.get("strategy") or "None", conversion.get("webhook") or {}
     reviews, client = webhook.get("conversionReviewVersions"), webhook.get("clientConfig")
     if strategy not in ("None", "Webhook"):
@@ -167,7 +167,7 @@ def _conversion(conversion: JSON) -> Errors:
             yield FieldError(Fault.FORBIDDEN, f"spec.conversion.{name}", detail=detail)
 
 
-def _stored(crd: JSON) -> Errors:
+def _stored_version_faults(crd: JSON) -> Errors:
     # A new definition may come without status; the server sets storedVersions.
     if "status" not in crd:
         return

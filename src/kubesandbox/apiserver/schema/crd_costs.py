@@ -13,7 +13,7 @@ from typing import Any
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_estimate import MOST, most_cost
 from kubekit.lang.cel_types import DYN, CelType
-from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared
+from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared_type
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import SchemaError, Structural, compile_node
 
@@ -34,9 +34,9 @@ def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
         return
     expensive: list[tuple[int, str]] = []
     total = 0
-    for where, label, cost in _costs(root, path, 1, root=True):
+    for where, label, cost in _expression_costs(root, path, 1, root=True):
         if cost > _OF_A_RULE:
-            yield FieldError(Fault.FORBIDDEN, where, detail=_exceeds(f"estimated {label} cost", cost, _OF_A_RULE))
+            yield FieldError(Fault.FORBIDDEN, where, detail=_exceeds_text(f"estimated {label} cost", cost, _OF_A_RULE))
         total = min(total + cost, MOST)
         if cost >= _OF_A_SCHEMA // 100:
             expensive.append((cost, where))
@@ -45,42 +45,44 @@ def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
             why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
             yield FieldError(Fault.FORBIDDEN, where, detail=why)
         named = f"{_KEY} estimated rule cost total for entire OpenAPIv3 schema"
-        yield FieldError(Fault.FORBIDDEN, path, detail=_exceeds(named, total, _OF_A_SCHEMA))
+        yield FieldError(Fault.FORBIDDEN, path, detail=_exceeds_text(named, total, _OF_A_SCHEMA))
 
 
-def _costs(node: Structural, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:
+def _expression_costs(node: Structural, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:
     """Yields path, label and cost of each expression; `times` is how often the node occurs, None without a limit."""
     if node.rules:
-        known = declared(node, root=root or node.embedded) or DYN
+        known = declared_type(node, root=root or node.embedded) or DYN
         often = times if times is not None else REQUEST_BYTES // (known.least + 1)
         for index, rule in enumerate(node.rules):
             old = CelType("optional", known) if rule.optional_old_self else known
             variables = {"self": known, "oldSelf": old}
             at = f"{path}.{_KEY}[{index}]"
-            yield f"{at}.rule", "rule", min(_cost(rule.rule, variables) * often, MOST)
+            yield f"{at}.rule", "rule", min(_cost_or_zero(rule.rule, variables) * often, MOST)
             if rule.message_expression:
-                yield f"{at}.messageExpression", "messageExpression", _cost(rule.message_expression, variables)
+                yield f"{at}.messageExpression", "messageExpression", _cost_or_zero(rule.message_expression, variables)
     for name, child in node.properties.items():
-        yield from _costs(child, f"{path}.properties[{name}]", times, root=False)
+        yield from _expression_costs(child, f"{path}.properties[{name}]", times, root=False)
     if node.items is not None:
-        yield from _costs(node.items, f"{path}.items", _multiplied(times, node.raw.get("maxItems")), root=False)
+        yield from _expression_costs(
+            node.items, f"{path}.items", _multiply_occurrences(times, node.raw.get("maxItems")), root=False
+        )
     if node.additional is not None:
-        often_each = _multiplied(times, node.raw.get("maxProperties"))
-        yield from _costs(node.additional, f"{path}.additionalProperties", often_each, root=False)
+        often_each = _multiply_occurrences(times, node.raw.get("maxProperties"))
+        yield from _expression_costs(node.additional, f"{path}.additionalProperties", often_each, root=False)
 
 
-def _multiplied(times: int | None, limit: Any) -> int | None:
+def _multiply_occurrences(times: int | None, limit: Any) -> int | None:
     return times * limit if times is not None and isinstance(limit, int) else None
 
 
-def _cost(expression: str, variables: dict[str, CelType]) -> int:
+def _cost_or_zero(expression: str, variables: dict[str, CelType]) -> int:
     try:
         return most_cost(expression, variables)
     except CelError:  # told elsewhere
         return 0
 
 
-def _exceeds(what: str, cost: int, limit: int) -> str:
+def _exceeds_text(what: str, cost: int, limit: int) -> str:
     factor = cost / limit
     shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
     return f"{what} exceeds budget by factor of {shown} {_ADVICE}"

@@ -23,9 +23,9 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _KEY_NEEDED = "this property is in x-kubernetes-list-map-keys, so it must"
 
 
-def openapi(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Errors:
+def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Errors:
     """Yields the faults of `schema` and of all schemas below it; `rules` yields those of a node's CEL rules."""
-    yield from _forbidden(schema, path)
+    yield from _forbidden_faults(schema, path)
     if schema.get("uniqueItems"):
         detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
         yield FieldError(Fault.FORBIDDEN, f"{path}.uniqueItems", detail=detail)
@@ -33,8 +33,8 @@ def openapi(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Er
     if schema.get("properties") and additional is not None and additional is not True:
         detail = "additionalProperties and properties are mutual exclusive"
         yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
-    for where, child in children(schema, path):
-        yield from openapi(child, where, rules, uncorrelated or _uncorrelated(schema, path, where))
+    for where, child in child_schemas(schema, path):
+        yield from openapi_faults(child, where, rules, uncorrelated or _uncorrelated_path(schema, path, where))
     if schema.get(_PRESERVE) is False:
         yield FieldError(Fault.INVALID, f"{path}.{_PRESERVE}", False, "must be true or undefined")
     yield from _map_type(schema, path)
@@ -43,14 +43,14 @@ def openapi(schema: JSON, path: str, rules: Rules, uncorrelated: str = "") -> Er
     yield from rules(schema, path, uncorrelated)
 
 
-def _uncorrelated(schema: JSON, path: str, where: str) -> str:
+def _uncorrelated_path(schema: JSON, path: str, where: str) -> str:
     """Returns `path` if the value at `where` cannot be correlated with its value in the old object, else ""."""
     within_list = where == f"{path}.items" and schema.get(_LIST_TYPE) != "map"
     within_map = where.startswith(f"{path}.properties[") and schema.get(_MAP_TYPE) == "atomic"
     return path if within_list or within_map else ""
 
 
-def children(schema: JSON, path: str) -> Iterator[tuple[str, JSON]]:
+def child_schemas(schema: JSON, path: str) -> Iterator[tuple[str, JSON]]:
     """Yields every direct subschema of a schema, with its path."""
     for key in ("additionalProperties", "not", "items"):
         if isinstance(schema.get(key), dict):
@@ -66,10 +66,10 @@ def can_be_structural(schema: JSON) -> bool:
     """Returns whether a schema uses no keyword that a structural schema forbids."""
     if any(schema.get(key) for key in _FORBIDDEN) or isinstance(schema.get("items"), list):
         return False
-    return all(can_be_structural(child) for _, child in children(schema, ""))
+    return all(can_be_structural(child) for _, child in child_schemas(schema, ""))
 
 
-def _forbidden(schema: JSON, path: str) -> Errors:
+def _forbidden_faults(schema: JSON, path: str) -> Errors:
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         yield not_supported(f"{path}.type", kind, _TYPES)

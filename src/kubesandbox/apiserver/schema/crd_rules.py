@@ -10,9 +10,9 @@ from typing import Any
 
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import BOOL, DYN, STRING, CelType, result_type, type_faults
-from kubesandbox.apiserver.schema.cel_declarations import declared
+from kubesandbox.apiserver.schema.cel_declarations import declared_type
 from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim, not_supported
-from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.rules import CompiledRule
 from kubesandbox.apiserver.schema.structural import Rule, SchemaError, Structural, compile_node
 
@@ -24,16 +24,18 @@ _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf", "not")
 
 
-def rules(schema: JSON, path: str, uncorrelated: str) -> Errors:
+def rule_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
     """Yields the faults of one node's rules. `uncorrelated` is the path of the list whose old items are unknown."""
     raws = schema.get("x-kubernetes-validations") or ()
-    entry_faults = [fault for index, raw in enumerate(raws) for fault in _said(schema, raw, f"{path}.{_KEY}[{index}]")]
+    entry_faults = [
+        fault for index, raw in enumerate(raws) for fault in _message_faults(schema, raw, f"{path}.{_KEY}[{index}]")
+    ]
     yield from entry_faults
     if not entry_faults:
-        yield from _compiled(schema, path, uncorrelated)
+        yield from _compilation_faults(schema, path, uncorrelated)
 
 
-def _said(schema: JSON, raw: JSON, where: str) -> Errors:
+def _message_faults(schema: JSON, raw: JSON, where: str) -> Errors:
     rule, message = raw.get("rule") or "", raw.get("message") or ""
     if not rule.strip():
         yield FieldError(Fault.REQUIRED, f"{where}.rule", detail="rule is not specified")
@@ -67,14 +69,14 @@ def _field_path(schema: JSON, given: str, where: str) -> Errors:
 def _is_path(schema: JSON, given: str) -> bool:
     """Returns whether a path such as `.spec.size` or `['a-b']` leads to a field of the schema."""
     here: Any = schema
-    for name in _steps(given):
+    for name in _path_steps(given):
         here = (here.get("properties") or {}).get(name) or here.get("additionalProperties")
         if not isinstance(here, dict):
             return False
     return given[0] in ".["
 
 
-def _steps(given: str) -> Iterator[str]:
+def _path_steps(given: str) -> Iterator[str]:
     rest = given
     while rest:
         if rest.startswith("['"):
@@ -86,7 +88,7 @@ def _steps(given: str) -> Iterator[str]:
         yield name
 
 
-def _compiled(schema: JSON, path: str, uncorrelated: str) -> Errors:
+def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
     raws = schema.get(_KEY) or ()
     if not raws:
         return
@@ -97,14 +99,14 @@ def _compiled(schema: JSON, path: str, uncorrelated: str) -> Errors:
         return
     for index, (raw, rule) in enumerate(zip(raws, node.rules, strict=True)):
         where = f"{path}.{_KEY}[{index}]"
-        variables = _variables(node, path, rule)
+        variables = _rule_variables(node, path, rule)
         try:
             why = type_faults(rule.rule, variables)
             compiled = None if why else CompiledRule(node, rule)
         except CelError as error:
             compiled, why = None, str(error)
         if compiled is None:
-            yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), f"compilation failed: {why}")
+            yield FieldError(Fault.INVALID, f"{where}.rule", _rule_as_go(raw), f"compilation failed: {why}")
             continue
         yield from _result_types(compiled, raw, variables, where)
         # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
@@ -113,10 +115,10 @@ def _compiled(schema: JSON, path: str, uncorrelated: str) -> Errors:
             yield FieldError(Fault.INVALID, f"{where}.rule", rule.rule, detail)
 
 
-def _variables(node: Structural, path: str, rule: Rule) -> dict[str, CelType]:
+def _rule_variables(node: Structural, path: str, rule: Rule) -> dict[str, CelType]:
     # A rule of the whole object, or of one within it, sees its kind and metadata.
     root = path.endswith(".openAPIV3Schema") or bool(node.raw.get("x-kubernetes-embedded-resource"))
-    known = declared(node, root=root) or DYN
+    known = declared_type(node, root=root) or DYN
     return {"self": known, "oldSelf": CelType("optional", known) if rule.optional_old_self else known}
 
 
@@ -127,25 +129,25 @@ def _result_types(
         "bool",
         "dyn",
     ):
-        yield FieldError(Fault.INVALID, f"{where}.rule", _shown(raw), "cel expression must evaluate to a bool")
+        yield FieldError(Fault.INVALID, f"{where}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
     if compiled.message is None:
         return
     expression = compiled.rule.message_expression
     if why := type_faults(expression, variables):
         detail = f"messageExpression compilation failed: {why}"
-        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _shown(raw), detail)
+        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _rule_as_go(raw), detail)
     elif result_type(expression, variables) not in (STRING, DYN) or compiled.message.result_type not in (
         "string",
         "dyn",
     ):
         detail = "messageExpression must evaluate to a string"
-        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _shown(raw), detail)
+        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _rule_as_go(raw), detail)
 
 
-def _shown(raw: Mapping[str, Any]) -> Verbatim:
+def _rule_as_go(raw: Mapping[str, Any]) -> Verbatim:
     """Returns a rule as Go prints its internal type."""
     return Verbatim(
-        text(
+        go_json(
             {
                 "Rule": raw.get("rule") or "",
                 "Message": raw.get("message") or "",

@@ -43,34 +43,34 @@ _INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
 
 def structural(schema: JSON, path: str) -> list[FieldError]:
     """Returns the faults that keep `schema` from being structural."""
-    return [*_shape(schema, path, "root"), *_complete(schema, schema, path, path)]
+    return [*_shape_faults(schema, path, "root"), *_completeness_faults(schema, schema, path, path)]
 
 
-def _shape(schema: JSON, path: str, level: str) -> Errors:
+def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
     if schema.get("type") == "array" and schema.get("items") is None:
         yield FieldError(Fault.REQUIRED, f"{path}.items", detail="must be specified")
     if isinstance(schema.get("items"), dict):
-        yield from _shape(schema["items"], f"{path}.items", "item")
+        yield from _shape_faults(schema["items"], f"{path}.items", "item")
     for name, child in (schema.get("properties") or {}).items():
-        yield from _shape(child, f"{path}.properties[{name}]", "field")
+        yield from _shape_faults(child, f"{path}.properties[{name}]", "field")
     if schema.get("additionalProperties") is not None:
         if level == "root":
             yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail="must not be used at the root")
         if isinstance(schema["additionalProperties"], dict):
-            yield from _shape(schema["additionalProperties"], f"{path}.additionalProperties", "field")
-    yield from _extensions(schema, path)
-    yield from _alternatives(schema, path)
-    yield from _type(schema, path, level)
-    yield from _metadata(schema, path, level)
+            yield from _shape_faults(schema["additionalProperties"], f"{path}.additionalProperties", "field")
+    yield from _extension_faults(schema, path)
+    yield from _alternative_faults(schema, path)
+    yield from _type_faults(schema, path, level)
+    yield from _metadata_faults(schema, path, level)
 
 
-def _extensions(schema: JSON, path: str) -> Errors:
+def _extension_faults(schema: JSON, path: str) -> Errors:
     for key in (_PRESERVE, _EMBEDDED):
         if schema.get(_INT_OR_STRING) and schema.get(key):
             yield FieldError(Fault.INVALID, f"{path}.{key}", True, f"must be false if {_INT_OR_STRING} is true")
 
 
-def _type(schema: JSON, path: str, level: str) -> Errors:
+def _type_faults(schema: JSON, path: str, level: str) -> Errors:
     kind, where = schema.get("type") or "", f"{path}.type"
     if schema.get(_EMBEDDED) and kind != "object":
         detail = f"must be object if {_EMBEDDED} is true"
@@ -87,7 +87,7 @@ def _type(schema: JSON, path: str, level: str) -> Errors:
         yield FieldError(Fault.REQUIRED, f"{path}.properties", detail=detail)
 
 
-def _metadata(schema: JSON, path: str, level: str) -> Errors:
+def _metadata_faults(schema: JSON, path: str, level: str) -> Errors:
     """Yields the faults of apiVersion, kind and metadata: a schema may repeat them, and restrict metadata's name."""
     if level != "root" and not schema.get(_EMBEDDED):
         return
@@ -109,24 +109,24 @@ def _only_names(metadata: JSON) -> bool:
 # -- alternatives ------------------------------------------------------------------------------------------------------
 
 
-def _alternatives(schema: JSON, path: str, *, nested: bool = False) -> Errors:
+def _alternative_faults(schema: JSON, path: str, *, nested: bool = False) -> Errors:
     any_of = schema.get("anyOf") or []
     if not (any_of == _INT_OR_STRING_TYPES and not nested):
         for index, child in enumerate(any_of):
-            yield from _nested(child, f"{path}.anyOf[{index}]")
+            yield from _nested_faults(child, f"{path}.anyOf[{index}]")
     for index, child in enumerate(schema.get("allOf") or ()):
         # The second accepted form of an int-or-string.
         spared = not nested and index == 0 and (child.get("anyOf") or []) == _INT_OR_STRING_TYPES
-        yield from _nested({**child, "anyOf": []} if spared else child, f"{path}.allOf[{index}]")
+        yield from _nested_faults({**child, "anyOf": []} if spared else child, f"{path}.allOf[{index}]")
     for index, child in enumerate(schema.get("oneOf") or ()):
-        yield from _nested(child, f"{path}.oneOf[{index}]")
+        yield from _nested_faults(child, f"{path}.oneOf[{index}]")
     if isinstance(schema.get("not"), dict):
-        yield from _nested(schema["not"], f"{path}.not")
+        yield from _nested_faults(schema["not"], f"{path}.not")
     if pattern := schema.get("pattern"):
-        yield from _pattern(pattern, path)
+        yield from _pattern_faults(pattern, path)
 
 
-def _pattern(pattern: str, path: str) -> Errors:
+def _pattern_faults(pattern: str, path: str) -> Errors:
     try:
         compile_regexp(pattern)
     except RegexpError as error:
@@ -134,12 +134,12 @@ def _pattern(pattern: str, path: str) -> Errors:
         yield FieldError(Fault.INVALID, f"{path}.pattern", pattern, detail)
 
 
-def _nested(schema: JSON, path: str) -> Errors:
-    yield from _alternatives(schema, path, nested=True)
+def _nested_faults(schema: JSON, path: str) -> Errors:
+    yield from _alternative_faults(schema, path, nested=True)
     if isinstance(schema.get("items"), dict):
-        yield from _nested(schema["items"], f"{path}.items")
+        yield from _nested_faults(schema["items"], f"{path}.items")
     for name, child in (schema.get("properties") or {}).items():
-        yield from _nested(child, f"{path}.properties[{name}]")
+        yield from _nested_faults(child, f"{path}.properties[{name}]")
     for key, detail in _NOT_NESTED.items():
         if schema.get(key):
             yield FieldError(Fault.FORBIDDEN, f"{path}.{key}", detail=f"{detail} to be structural")
@@ -148,7 +148,7 @@ def _nested(schema: JSON, path: str) -> Errors:
         yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
 
 
-def _complete(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
+def _completeness_faults(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
     """Yields a fault for each field that a junctor restricts and that is not also defined outside of it."""
     alternatives = [("not", said["not"])] if isinstance(said.get("not"), dict) else []
     for key in ("allOf", "anyOf", "oneOf"):
@@ -161,7 +161,7 @@ def _complete_nested(said: JSON, schema: JSON | None, path: str, where: str) -> 
     if schema is None:
         yield FieldError(Fault.REQUIRED, path, detail=f"because it is defined in {where}")
         return
-    yield from _complete(said, schema, path, where)
+    yield from _completeness_faults(said, schema, path, where)
     if isinstance(said.get("items"), dict):
         items = schema.get("items")
         known = items if isinstance(items, dict) else None

@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.schema.crd_costs import cost_faults
-from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, children, openapi
-from kubesandbox.apiserver.schema.crd_rules import rules
+from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, child_schemas, openapi_faults
+from kubesandbox.apiserver.schema.crd_rules import rule_faults
 from kubesandbox.apiserver.schema.crd_structure import structural
 from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim
-from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.name_rules import dns1035_label
-from kubesandbox.apiserver.schema.pruning import prune
+from kubesandbox.apiserver.schema.pruning import prune_unknown
 from kubesandbox.apiserver.schema.structural import SchemaError, compile_node
-from kubesandbox.apiserver.schema.validate import validate
+from kubesandbox.apiserver.schema.validate import validate_value
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]
@@ -38,70 +38,72 @@ _INTERNAL = (
 )
 
 
-def versions(spec: JSON) -> Errors:
+def version_faults(spec: JSON) -> Errors:
     """Yields the faults of all versions."""
     listed = spec.get("versions") or []
     names = [version.get("name", "") for version in listed]
     for index, version in enumerate(listed):
         if faults := dns1035_label(names[index]):
             yield FieldError(Fault.INVALID, f"spec.versions[{index}].name", names[index], faults)
-        yield from _deprecation(version, f"spec.versions[{index}].deprecationWarning")
-        if _schema(version) is None:
+        yield from _deprecation_faults(version, f"spec.versions[{index}].deprecationWarning")
+        if _schema_of(version) is None:
             yield FieldError(Fault.REQUIRED, f"spec.versions[{index}].schema.openAPIV3Schema")
     if names and (faults := dns1035_label(names[0])):
         yield FieldError(Fault.INVALID, "spec.version", names[0], faults)
     if len(set(names)) != len(names):
-        yield FieldError(Fault.INVALID, "spec.versions", _shown(listed), "must contain unique version names")
+        yield FieldError(Fault.INVALID, "spec.versions", _versions_as_go(listed), "must contain unique version names")
     if sum(bool(version.get("storage")) for version in listed) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield FieldError(Fault.INVALID, "spec.versions", _shown(listed), detail)
-    yield from _parts(listed)
+        yield FieldError(Fault.INVALID, "spec.versions", _versions_as_go(listed), detail)
+    yield from _part_faults(listed)
 
 
-def _schema(version: JSON) -> Any:
+def _schema_of(version: JSON) -> Any:
     return (version.get("schema") or {}).get("openAPIV3Schema")
 
 
-def _parts(versions: list[JSON]) -> Errors:
-    hoisted = {key for key in _HOISTED if versions and _alike([version.get(key) for version in versions])}
+def _part_faults(versions: list[JSON]) -> Errors:
+    hoisted = {key for key in _HOISTED if versions and _are_alike([version.get(key) for version in versions])}
     for index, version in enumerate(versions):
         for key in _HOISTED:
             if version.get(key) and (key not in hoisted or index == 0):
                 place = _HOISTED[key] if key in hoisted else f"spec.versions[{index}].{key}"
-                yield from _part(key, version, place)
+                yield from _faults_of_part(key, version, place)
         if version.get("selectableFields") and "schema" in hoisted and "selectableFields" not in hoisted:
             detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
             yield FieldError(Fault.INVALID, f"spec.versions[{index}].selectableFields", "", detail)
 
 
-def _alike(values: list[Any]) -> bool:
+def _are_alike(values: list[Any]) -> bool:
     return bool(values[0]) and all(value == values[0] for value in values)
 
 
-def _part(key: str, version: JSON, place: str) -> Errors:
+def _faults_of_part(key: str, version: JSON, place: str) -> Errors:
     value = version[key]
     if key == "schema":
-        if (schema := _schema(version)) is not None:
+        if (schema := _schema_of(version)) is not None:
             yield from schema_faults(schema, f"{place}.openAPIV3Schema")
     elif key == "subresources":
-        yield from _scale(value.get("scale"), f"{place}.scale")
+        yield from _scale_faults(value.get("scale"), f"{place}.scale")
     elif key == "additionalPrinterColumns":
         for index, column in enumerate(value):
-            yield from _column(column, f"{place}[{index}]")
+            yield from _column_faults(column, f"{place}[{index}]")
     else:
         for index, field in enumerate(value):
-            yield from _selectable(field.get("jsonPath") or "", _schema(version) or {}, f"{place}[{index}].jsonPath")
+            yield from _selectable_faults(
+                field.get("jsonPath") or "", _schema_of(version) or {}, f"{place}[{index}].jsonPath"
+            )
 
 
-def _shown(versions: list[JSON]) -> Verbatim:
+def _versions_as_go(versions: list[JSON]) -> Verbatim:
     """Returns versions as Go prints its internal type, without the parts that it keeps in the definition's spec."""
     parts = ("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
     return Verbatim(
-        text([{go: each.get(key, zero) for go, key, zero in _INTERNAL} | dict.fromkeys(parts) for each in versions])
+        go_json([{go: each.get(key, zero) for go, key, zero in _INTERNAL} | dict.fromkeys(parts) for each in versions])
     )
 
 
-def _deprecation(version: JSON, path: str) -> Errors:
+def _deprecation_faults(version: JSON, path: str) -> Errors:
     warning = version.get("deprecationWarning")
     if warning is None:
         return
@@ -116,13 +118,13 @@ def _deprecation(version: JSON, path: str) -> Errors:
 def schema_faults(schema: JSON, path: str) -> Errors:
     """Yields the faults of one schema: its structure first, then the rest; CEL rules if the structure is valid."""
     shaped = can_be_structural(schema)
-    structure_faults = [*structural(schema, path), *_defaults(schema, path)] if shaped else []
+    structure_faults = [*structural(schema, path), *_faults_of_defaults(schema, path)] if shaped else []
     if schema.get("nullable"):
         structure_faults.append(
             FieldError(Fault.FORBIDDEN, f"{path}.nullable", detail="nullable cannot be true at the root")
         )
     yield from structure_faults
-    faults = [*openapi(schema, path, _no_rules if structure_faults or not shaped else rules)]
+    faults = [*openapi_faults(schema, path, _no_rules if structure_faults or not shaped else rule_faults)]
     yield from faults
     if shaped and not structure_faults and not faults:
         yield from cost_faults(schema, path)
@@ -132,27 +134,27 @@ def _no_rules(_schema: JSON, _path: str, _uncorrelated: str) -> Errors:
     yield from ()
 
 
-def _defaults(schema: JSON, path: str) -> Errors:
+def _faults_of_defaults(schema: JSON, path: str) -> Errors:
     if "default" in schema:
-        yield from _default(schema, path)
-    for where, child in children(schema, path):
+        yield from _default_faults(schema, path)
+    for where, child in child_schemas(schema, path):
         if (
             not where.endswith(("]", ".items"))
             or ".properties[" in where.removeprefix(path)
             or where.endswith(".items")
         ):
-            yield from _defaults(child, where)
+            yield from _faults_of_defaults(child, where)
 
 
-def _default(schema: JSON, path: str) -> Errors:
+def _default_faults(schema: JSON, path: str) -> Errors:
     try:
         node = compile_node(schema)
     except SchemaError:
         return
     value = schema["default"]
-    if prune(node, value, is_resource=node.embedded)[0] != value:
+    if prune_unknown(node, value, is_resource=node.embedded)[0] != value:
         yield FieldError(Fault.INVALID, f"{path}.default", value, "must not have unknown fields")
-    for error in validate(node, value):
+    for error in validate_value(node, value):
         where = f"{path}.default{'.' if error.path else ''}{error.path}"
         yield FieldError(error.fault, where, error.value, error.detail)
 
@@ -160,7 +162,7 @@ def _default(schema: JSON, path: str) -> Errors:
 _COLUMN_TYPES = "boolean,date,integer,number,string"
 
 
-def _column(column: JSON, path: str) -> Errors:
+def _column_faults(column: JSON, path: str) -> Errors:
     if not column.get("name"):
         yield FieldError(Fault.REQUIRED, f"{path}.name")
     kind = column.get("type")
@@ -177,7 +179,7 @@ def _simple_path(given: str, path: str) -> FieldError:
     return FieldError(Fault.INVALID, path, given, "must be a simple json path starting with .")
 
 
-def _scale(scale: JSON | None, path: str) -> Errors:
+def _scale_faults(scale: JSON | None, path: str) -> Errors:
     if scale is None:
         return
     for key, under in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
@@ -194,7 +196,7 @@ def _scale(scale: JSON | None, path: str) -> Errors:
         yield FieldError(Fault.INVALID, f"{path}.labelSelectorPath", given, detail)
 
 
-def _selectable(given: str, schema: JSON, path: str) -> Errors:
+def _selectable_faults(given: str, schema: JSON, path: str) -> Errors:
     if not given:
         yield FieldError(Fault.REQUIRED, path)
         return
@@ -218,16 +220,18 @@ def _selectable(given: str, schema: JSON, path: str) -> Errors:
 
 def unrecognized_formats(crd: JSON) -> list[str]:
     """Returns the string formats of a CRD's schemas that the server does not validate, sorted."""
-    formats = {name for version in crd["spec"].get("versions") or () for name in _formats(_schema(version) or {})}
+    formats = {
+        name for version in crd["spec"].get("versions") or () for name in _unknown_formats(_schema_of(version) or {})
+    }
     return sorted(formats)
 
 
-def _formats(schema: JSON) -> Iterator[str]:
+def _unknown_formats(schema: JSON) -> Iterator[str]:
     given = schema.get("format") or ""
     if schema.get("type") == "string" and given and given.replace("-", "") not in _FORMATS:
         yield given
-    for _, child in children(schema, ""):
-        yield from _formats(child)
+    for _, child in child_schemas(schema, ""):
+        yield from _unknown_formats(child)
 
 
 _FORMATS = frozenset(

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import object_meta, typed
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
-from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.name_rules import dns1035_label
 from kubesandbox.apiserver.schema.structural import Structural
 from kubesandbox.apiserver.schema.typed import DecodeError
@@ -20,63 +20,65 @@ JSON = dict[str, Any]
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
-def coerce(node: Structural, obj: JSON) -> tuple[JSON, list[str]]:
+def coerce_metadata(node: Structural, obj: JSON) -> tuple[JSON, list[str]]:
     """Returns the object with all metadata decoded, its own and embedded, and unknown paths. Raises DecodeError."""
     unknown: list[str] = []
     result = dict(obj)
     if result.get("metadata") is not None:
-        result["metadata"] = _metadata(result["metadata"], "metadata", unknown)
+        result["metadata"] = _decode_metadata(result["metadata"], "metadata", unknown)
     for name, child in node.properties.items():
         if name in result:
-            result[name] = _coerced(child, result[name], name, unknown)
+            result[name] = _coerce_below(child, result[name], name, unknown)
     return result, unknown
 
 
-def _coerced(node: Structural | None, value: Any, path: str, unknown: list[str]) -> Any:
+def _coerce_below(node: Structural | None, value: Any, path: str, unknown: list[str]) -> Any:
     if node is None:
         return value
     if isinstance(value, list):
-        return [_coerced(node.items, item, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
+        return [_coerce_below(node.items, item, f"{path}[{index}]", unknown) for index, item in enumerate(value)]
     if not isinstance(value, dict):
         return value
-    result = {name: _coerced(node.field(name), member, f"{path}.{name}", unknown) for name, member in value.items()}
+    result = {
+        name: _coerce_below(node.field(name), member, f"{path}.{name}", unknown) for name, member in value.items()
+    }
     if node.embedded and result.get("metadata") is not None:
         try:
-            result["metadata"] = _metadata(result["metadata"], f"{path}.metadata", unknown)
+            result["metadata"] = _decode_metadata(result["metadata"], f"{path}.metadata", unknown)
         except DecodeError as error:
             # The root's metadata fails without a path, embedded metadata with one.
-            raise DecodeError(f"{path}.metadata: Invalid value: {text(result['metadata'])}: {error}") from None
+            raise DecodeError(f"{path}.metadata: Invalid value: {go_json(result['metadata'])}: {error}") from None
     return result
 
 
-def _metadata(value: Any, path: str, unknown: list[str]) -> Any:
+def _decode_metadata(value: Any, path: str, unknown: list[str]) -> Any:
     shape = typed.shape_of(_META)
     assert shape is not None
-    decoded, unknown_names = typed.decode(shape, value)
+    decoded, unknown_names = typed.decode_object(shape, value)
     unknown.extend(f"{path}.{name}" for name in unknown_names)
     return decoded
 
 
-def faults(node: Structural, obj: JSON) -> list[FieldError]:
+def embedded_faults(node: Structural, obj: JSON) -> list[FieldError]:
     """Returns the faults of the resources embedded in `obj`."""
-    return [fault for name, child in node.properties.items() for fault in _walk(child, obj.get(name), name)]
+    return [fault for name, child in node.properties.items() for fault in _faults_below(child, obj.get(name), name)]
 
 
-def _walk(node: Structural | None, value: Any, path: str) -> Iterator[FieldError]:
+def _faults_below(node: Structural | None, value: Any, path: str) -> Iterator[FieldError]:
     if node is None:
         return
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _walk(node.items, item, f"{path}[{index}]")
+            yield from _faults_below(node.items, item, f"{path}[{index}]")
     elif isinstance(value, dict):
         if node.embedded:
-            yield from _resource(value, path)
+            yield from _resource_faults(value, path)
         for name, member in value.items():
             where = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-            yield from _walk(node.field(name), member, where)
+            yield from _faults_below(node.field(name), member, where)
 
 
-def _resource(value: JSON, path: str) -> Iterator[FieldError]:
+def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
     for key in ("apiVersion", "kind"):
         given = value.get(key)
         if key not in value:
@@ -92,5 +94,5 @@ def _resource(value: JSON, path: str) -> Iterator[FieldError]:
         elif key == "apiVersion" and given.count("/") > 1:
             yield FieldError(Fault.INVALID, f"{path}.apiVersion", given, f"unexpected GroupVersion string: {given}")
     if isinstance(metadata := value.get("metadata"), dict):
-        yield from object_meta.parts(metadata, f"{path}.metadata")
-        yield from object_meta.finalizers(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")
+        yield from object_meta.metadata_faults(metadata, f"{path}.metadata")
+        yield from object_meta.finalizer_faults(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")

@@ -69,7 +69,7 @@ class FieldError:
         if self.fault not in _WITHOUT_VALUE:
             # kube-openapi shows the type of the value here, and the type of null is null.
             named = self.value is None and self.fault is Fault.TYPE_INVALID
-            words = f"{words}: {show('null' if named else self.value)}"
+            words = f"{words}: {show_value('null' if named else self.value)}"
         return f"{words}: {self.detail}" if self.detail else words
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class Verbatim(str):
     __slots__ = ()
 
 
-def show(value: Any) -> str:
+def show_value(value: Any) -> str:
     """Returns `value` as Go prints it in a field error: strings quoted, numbers and booleans bare, the rest as JSON."""
     if isinstance(value, Verbatim):
         return value
@@ -99,7 +99,7 @@ def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError
     return FieldError(Fault.NOT_SUPPORTED, path, value, f"supported values: {listed}")
 
 
-def aggregate(errors: list[FieldError]) -> str:
+def aggregate_text(errors: list[FieldError]) -> str:
     """Returns the errors as one text, as an Invalid status quotes them: a single one bare, several in brackets."""
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesandbox.apiserver.schema import go_defaults_core as core
-from kubesandbox.apiserver.schema.go_values import JSON, nil, part, zero
+from kubesandbox.apiserver.schema.go_values import JSON, own_struct, set_nil, set_zero
 
 Default = Callable[[JSON], None]
 
@@ -21,112 +21,112 @@ _HTTPS = 443
 
 
 def _role_binding(obj: JSON) -> None:
-    zero(part(obj, "roleRef"), apiGroup=_RBAC)
+    set_zero(own_struct(obj, "roleRef"), apiGroup=_RBAC)
 
 
-def _subject(subject: JSON) -> None:
+def _default_subject(subject: JSON) -> None:
     if subject.get("kind") in {"User", "Group"}:
-        zero(subject, apiGroup=_RBAC)
+        set_zero(subject, apiGroup=_RBAC)
 
 
-def _match(rules: JSON) -> None:
-    nil(rules, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
+def _default_match_rules(rules: JSON) -> None:
+    set_nil(rules, matchPolicy="Equivalent", namespaceSelector={}, objectSelector={})
 
 
-def _webhook(hook: JSON) -> None:
-    _match(hook)
-    nil(hook, failurePolicy="Fail", timeoutSeconds=10)
+def _default_webhook(hook: JSON) -> None:
+    _default_match_rules(hook)
+    set_nil(hook, failurePolicy="Fail", timeoutSeconds=10)
 
 
 def _mutating_webhook(hook: JSON) -> None:
-    _webhook(hook)
-    nil(hook, reinvocationPolicy="Never")
+    _default_webhook(hook)
+    set_nil(hook, reinvocationPolicy="Never")
 
 
 def _network_policy(obj: JSON) -> None:
-    spec = part(obj, "spec")
-    zero(spec, policyTypes=["Ingress", *(["Egress"] if spec.get("egress") else [])])
+    spec = own_struct(obj, "spec")
+    set_zero(spec, policyTypes=["Ingress", *(["Egress"] if spec.get("egress") else [])])
 
 
 def _csi_driver(obj: JSON) -> None:
-    spec = part(obj, "spec")
-    nil(spec, attachRequired=True, podInfoOnMount=False, storageCapacity=False, requiresRepublish=False)
-    nil(spec, fsGroupPolicy="ReadWriteOnceWithFSType", seLinuxMount=False)
-    zero(spec, volumeLifecycleModes=["Persistent"])
+    spec = own_struct(obj, "spec")
+    set_nil(spec, attachRequired=True, podInfoOnMount=False, storageCapacity=False, requiresRepublish=False)
+    set_nil(spec, fsGroupPolicy="ReadWriteOnceWithFSType", seLinuxMount=False)
+    set_zero(spec, volumeLifecycleModes=["Persistent"])
 
 
-def _definition(obj: JSON) -> None:
-    spec, status = part(obj, "spec"), part(obj, "status")
-    names = part(spec, "names")
+def _default_definition(obj: JSON) -> None:
+    spec, status = own_struct(obj, "spec"), own_struct(obj, "status")
+    names = own_struct(spec, "names")
     kind = str(names.get("kind") or "")
-    zero(names, singular=kind.lower())
+    set_zero(names, singular=kind.lower())
     if kind:
-        zero(names, listKind=f"{kind}List")
-    nil(spec, conversion={"strategy": "None"})
+        set_zero(names, listKind=f"{kind}List")
+    set_nil(spec, conversion={"strategy": "None"})
     storage = [version.get("name") for version in spec.get("versions") or () if version.get("storage")]
-    zero(status, storedVersions=storage[:1])
+    set_zero(status, storedVersions=storage[:1])
 
 
-def _setting(set_: Callable[..., None], **values: Any) -> Default:
+def _default_setter(set_: Callable[..., None], **values: Any) -> Default:
     return lambda obj: set_(obj, **values)
 
 
 # Type, without the common part of its package's name -> the function that sets its defaults.
 _DEFAULTS: dict[str, Default] = {
-    "core.v1.Pod": core.pod,
+    "core.v1.Pod": core.default_pod,
     "core.v1.PodSpec": core.pod_spec,
-    "core.v1.Container": core.container,
-    "core.v1.EphemeralContainer": core.container,
-    "core.v1.Probe": core.probe,
-    "core.v1.HTTPGetAction": _setting(zero, path="/", scheme="HTTP"),
-    "core.v1.ContainerPort": _setting(zero, protocol="TCP"),
-    "core.v1.ObjectFieldSelector": _setting(zero, apiVersion="v1"),
-    "core.v1.Volume": core.volume,
-    "core.v1.SecretVolumeSource": _setting(nil, defaultMode=_FILE_MODE),
-    "core.v1.ConfigMapVolumeSource": _setting(nil, defaultMode=_FILE_MODE),
-    "core.v1.DownwardAPIVolumeSource": _setting(nil, defaultMode=_FILE_MODE),
-    "core.v1.ProjectedVolumeSource": _setting(nil, defaultMode=_FILE_MODE),
-    "core.v1.ServiceAccountTokenProjection": _setting(nil, expirationSeconds=3600),
-    "core.v1.HostPathVolumeSource": _setting(nil, type=""),
-    "core.v1.Service": core.service,
-    "core.v1.Secret": _setting(zero, type="Opaque"),
-    "core.v1.EndpointPort": _setting(zero, protocol="TCP"),
+    "core.v1.Container": core.default_container,
+    "core.v1.EphemeralContainer": core.default_container,
+    "core.v1.Probe": core.default_probe,
+    "core.v1.HTTPGetAction": _default_setter(set_zero, path="/", scheme="HTTP"),
+    "core.v1.ContainerPort": _default_setter(set_zero, protocol="TCP"),
+    "core.v1.ObjectFieldSelector": _default_setter(set_zero, apiVersion="v1"),
+    "core.v1.Volume": core.default_volume,
+    "core.v1.SecretVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
+    "core.v1.ConfigMapVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
+    "core.v1.DownwardAPIVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
+    "core.v1.ProjectedVolumeSource": _default_setter(set_nil, defaultMode=_FILE_MODE),
+    "core.v1.ServiceAccountTokenProjection": _default_setter(set_nil, expirationSeconds=3600),
+    "core.v1.HostPathVolumeSource": _default_setter(set_nil, type=""),
+    "core.v1.Service": core.default_service,
+    "core.v1.Secret": _default_setter(set_zero, type="Opaque"),
+    "core.v1.EndpointPort": _default_setter(set_zero, protocol="TCP"),
     "core.v1.ReplicationController": core.replication_controller,
-    "core.v1.Namespace": core.namespace,
-    "core.v1.NamespaceStatus": _setting(zero, phase="Active"),
+    "core.v1.Namespace": core.default_namespace,
+    "core.v1.NamespaceStatus": _default_setter(set_zero, phase="Active"),
     "core.v1.PersistentVolume": core.persistent_volume,
-    "core.v1.PersistentVolumeClaimSpec": _setting(nil, volumeMode="Filesystem"),
-    "core.v1.PersistentVolumeClaimStatus": _setting(zero, phase="Pending"),
-    "core.v1.LimitRangeItem": core.limit,
+    "core.v1.PersistentVolumeClaimSpec": _default_setter(set_nil, volumeMode="Filesystem"),
+    "core.v1.PersistentVolumeClaimStatus": _default_setter(set_zero, phase="Pending"),
+    "core.v1.LimitRangeItem": core.default_limit_item,
     "core.v1.NodeStatus": core.node_status,
-    "apps.v1.Deployment": core.deployment,
-    "apps.v1.ReplicaSet": lambda obj: nil(part(obj, "spec"), replicas=1),
+    "apps.v1.Deployment": core.default_deployment,
+    "apps.v1.ReplicaSet": lambda obj: set_nil(own_struct(obj, "spec"), replicas=1),
     "apps.v1.DaemonSet": core.daemon_set,
     "apps.v1.StatefulSet": core.stateful_set,
-    "batch.v1.Job": core.job,
+    "batch.v1.Job": core.default_job,
     "batch.v1.CronJob": core.cron_job,
-    "batch.v1.PodFailurePolicyOnPodConditionsPattern": _setting(zero, status="True"),
+    "batch.v1.PodFailurePolicyOnPodConditionsPattern": _default_setter(set_zero, status="True"),
     "autoscaling.v1.HorizontalPodAutoscaler": core.autoscaler_v1,
-    "autoscaling.v2.HorizontalPodAutoscaler": core.autoscaler,
+    "autoscaling.v2.HorizontalPodAutoscaler": core.default_autoscaler,
     "rbac.v1.RoleBinding": _role_binding,
     "rbac.v1.ClusterRoleBinding": _role_binding,
-    "rbac.v1.Subject": _subject,
-    "admissionregistration.v1.ValidatingWebhook": _webhook,
+    "rbac.v1.Subject": _default_subject,
+    "admissionregistration.v1.ValidatingWebhook": _default_webhook,
     "admissionregistration.v1.MutatingWebhook": _mutating_webhook,
-    "admissionregistration.v1.RuleWithOperations": _setting(nil, scope="*"),
-    "admissionregistration.v1.NamedRuleWithOperations": _setting(nil, scope="*"),
-    "admissionregistration.v1.ServiceReference": _setting(nil, port=_HTTPS),
-    "admissionregistration.v1.ValidatingAdmissionPolicySpec": _setting(nil, failurePolicy="Fail"),
-    "admissionregistration.v1.MatchResources": _match,
-    "apiregistration.v1.ServiceReference": _setting(nil, port=_HTTPS),
-    "apiextensions.v1.ServiceReference": _setting(nil, port=_HTTPS),
-    "apiextensions.v1.CustomResourceDefinition": _definition,
-    "discovery.v1.EndpointPort": _setting(nil, name="", protocol="TCP"),
-    "networking.v1.NetworkPolicyPort": _setting(nil, protocol="TCP"),
+    "admissionregistration.v1.RuleWithOperations": _default_setter(set_nil, scope="*"),
+    "admissionregistration.v1.NamedRuleWithOperations": _default_setter(set_nil, scope="*"),
+    "admissionregistration.v1.ServiceReference": _default_setter(set_nil, port=_HTTPS),
+    "admissionregistration.v1.ValidatingAdmissionPolicySpec": _default_setter(set_nil, failurePolicy="Fail"),
+    "admissionregistration.v1.MatchResources": _default_match_rules,
+    "apiregistration.v1.ServiceReference": _default_setter(set_nil, port=_HTTPS),
+    "apiextensions.v1.ServiceReference": _default_setter(set_nil, port=_HTTPS),
+    "apiextensions.v1.CustomResourceDefinition": _default_definition,
+    "discovery.v1.EndpointPort": _default_setter(set_nil, name="", protocol="TCP"),
+    "networking.v1.NetworkPolicyPort": _default_setter(set_nil, protocol="TCP"),
     "networking.v1.NetworkPolicy": _network_policy,
-    "networking.v1.IngressClassParametersReference": _setting(nil, scope="Cluster"),
-    "scheduling.v1.PriorityClass": _setting(nil, preemptionPolicy="PreemptLowerPriority"),
-    "storage.v1.StorageClass": _setting(nil, reclaimPolicy="Delete", volumeBindingMode="Immediate"),
+    "networking.v1.IngressClassParametersReference": _default_setter(set_nil, scope="Cluster"),
+    "scheduling.v1.PriorityClass": _default_setter(set_nil, preemptionPolicy="PreemptLowerPriority"),
+    "storage.v1.StorageClass": _default_setter(set_nil, reclaimPolicy="Delete", volumeBindingMode="Immediate"),
     "storage.v1.CSIDriver": _csi_driver,
 }
 

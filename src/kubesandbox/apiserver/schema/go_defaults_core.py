@@ -5,7 +5,7 @@ In: one struct. Out: the same struct, completed in place; `go_defaults` maps typ
 
 from __future__ import annotations
 
-from kubesandbox.apiserver.schema.go_values import JSON, nil, part, zero
+from kubesandbox.apiserver.schema.go_values import JSON, own_struct, set_nil, set_zero
 
 
 def pull_policy(image: str) -> str:
@@ -14,18 +14,18 @@ def pull_policy(image: str) -> str:
     return "Always" if image and "@" not in image and tag in {"", "latest"} else "IfNotPresent"
 
 
-def pod(obj: JSON) -> None:
+def default_pod(obj: JSON) -> None:
     """Sets the defaults of a Pod: requests from limits, host ports, service links."""
-    spec = part(obj, "spec")
+    spec = own_struct(obj, "spec")
     for name in ("initContainers", "containers"):
         if spec.get(name):
             spec[name] = [_with_requests(container) for container in spec[name]]
-    nil(spec, enableServiceLinks=True)
+    set_nil(spec, enableServiceLinks=True)
     if spec.get("hostNetwork"):
         for name in ("initContainers", "containers"):
             for container in spec.get(name) or ():
                 for port in container.get("ports") or ():
-                    zero(port, hostPort=port.get("containerPort", 0))
+                    set_zero(port, hostPort=port.get("containerPort", 0))
 
 
 def _with_requests(container: JSON) -> JSON:
@@ -39,16 +39,16 @@ def _with_requests(container: JSON) -> JSON:
 
 def pod_spec(spec: JSON) -> None:
     """Sets the defaults of a PodSpec, of a Pod or of a template."""
-    zero(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
-    nil(spec, securityContext={}, terminationGracePeriodSeconds=30)
+    set_zero(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
+    set_nil(spec, securityContext={}, terminationGracePeriodSeconds=30)
     # One field under two names (pkg/apis/core/v1/conversion.go).
     if account := spec.get("serviceAccountName") or spec.get("serviceAccount"):
         spec["serviceAccountName"] = spec["serviceAccount"] = account
 
 
-def container(obj: JSON) -> None:
+def default_container(obj: JSON) -> None:
     """Sets the defaults of a container of any kind."""
-    zero(
+    set_zero(
         obj,
         imagePullPolicy=pull_policy(str(obj.get("image") or "")),
         terminationMessagePath="/dev/termination-log",
@@ -56,21 +56,21 @@ def container(obj: JSON) -> None:
     )
 
 
-def probe(obj: JSON) -> None:
+def default_probe(obj: JSON) -> None:
     """Sets the defaults of a probe."""
-    zero(obj, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
+    set_zero(obj, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
 
 
-def volume(obj: JSON) -> None:
+def default_volume(obj: JSON) -> None:
     """Makes a volume without a source an emptyDir."""
     if all(value is None for key, value in obj.items() if key != "name"):
         obj["emptyDir"] = {}
 
 
-def service(obj: JSON) -> None:
+def default_service(obj: JSON) -> None:
     """Sets the defaults of a Service."""
-    spec = part(obj, "spec")
-    zero(spec, sessionAffinity="None", type="ClusterIP")
+    spec = own_struct(obj, "spec")
+    set_zero(spec, sessionAffinity="None", type="ClusterIP")
     if spec["sessionAffinity"] == "None":
         spec.pop("sessionAffinityConfig", None)
     elif spec["sessionAffinity"] == "ClientIP":
@@ -82,37 +82,37 @@ def service(obj: JSON) -> None:
             {**port, "targetPort": port.get("targetPort") or port.get("port", 0)} for port in spec["ports"]
         ]
     if spec["type"] in {"NodePort", "LoadBalancer"} or spec.get("externalIPs"):
-        zero(spec, externalTrafficPolicy="Cluster")
+        set_zero(spec, externalTrafficPolicy="Cluster")
     if spec["type"] != "ExternalName":
-        nil(spec, internalTrafficPolicy="Cluster")
+        set_nil(spec, internalTrafficPolicy="Cluster")
     if spec["type"] == "LoadBalancer":
-        nil(spec, allocateLoadBalancerNodePorts=True)
+        set_nil(spec, allocateLoadBalancerNodePorts=True)
 
 
 def replication_controller(obj: JSON) -> None:
     """Sets the defaults of a ReplicationController: selector and labels from its template."""
     labels = (((obj.get("spec") or {}).get("template") or {}).get("metadata") or {}).get("labels")
     if labels:
-        zero(part(obj, "spec"), selector=labels)
-        zero(part(obj, "metadata"), labels=labels)
+        set_zero(own_struct(obj, "spec"), selector=labels)
+        set_zero(own_struct(obj, "metadata"), labels=labels)
 
 
-def namespace(obj: JSON) -> None:
+def default_namespace(obj: JSON) -> None:
     """Sets the label of a Namespace that holds its name."""
-    metadata = part(obj, "metadata")
+    metadata = own_struct(obj, "metadata")
     if metadata.get("name"):
         metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
 
 
 def persistent_volume(obj: JSON) -> None:
     """Sets the defaults of a PersistentVolume."""
-    zero(part(obj, "status"), phase="Pending")
-    spec = part(obj, "spec")
-    zero(spec, persistentVolumeReclaimPolicy="Retain")
-    nil(spec, volumeMode="Filesystem")
+    set_zero(own_struct(obj, "status"), phase="Pending")
+    spec = own_struct(obj, "spec")
+    set_zero(spec, persistentVolumeReclaimPolicy="Retain")
+    set_nil(spec, volumeMode="Filesystem")
 
 
-def limit(item: JSON) -> None:
+def default_limit_item(item: JSON) -> None:
     """Sets the defaults of a LimitRange's item: limits from the maximum, requests from the limits and the minimum."""
     if item.get("type") != "Container":
         return
@@ -124,55 +124,55 @@ def limit(item: JSON) -> None:
 def node_status(status: JSON) -> None:
     """Sets a Node's allocatable to its capacity if it has none."""
     if status.get("capacity"):
-        zero(status, allocatable=dict(status["capacity"]))
+        set_zero(status, allocatable=dict(status["capacity"]))
 
 
 # -- workloads ---------------------------------------------------------------------------------------------------------
 
 
-def deployment(obj: JSON) -> None:
+def default_deployment(obj: JSON) -> None:
     """Sets the defaults of a Deployment."""
-    spec = part(obj, "spec")
-    nil(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-    strategy = part(spec, "strategy")
-    zero(strategy, type="RollingUpdate")
+    spec = own_struct(obj, "spec")
+    set_nil(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = own_struct(spec, "strategy")
+    set_zero(strategy, type="RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        nil(part(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
+        set_nil(own_struct(strategy, "rollingUpdate"), maxUnavailable="25%", maxSurge="25%")
 
 
 def daemon_set(obj: JSON) -> None:
     """Sets the defaults of a DaemonSet."""
-    spec = part(obj, "spec")
-    nil(spec, revisionHistoryLimit=10)
-    strategy = part(spec, "updateStrategy")
-    zero(strategy, type="RollingUpdate")
+    spec = own_struct(obj, "spec")
+    set_nil(spec, revisionHistoryLimit=10)
+    strategy = own_struct(spec, "updateStrategy")
+    set_zero(strategy, type="RollingUpdate")
     if strategy["type"] == "RollingUpdate":
-        nil(part(strategy, "rollingUpdate"), maxUnavailable=1, maxSurge=0)
+        set_nil(own_struct(strategy, "rollingUpdate"), maxUnavailable=1, maxSurge=0)
     # The internal templateGeneration, which only this annotation shows (pkg/apis/apps/v1/conversion.go).
-    metadata = part(obj, "metadata")
+    metadata = own_struct(obj, "metadata")
     metadata["annotations"] = {"deprecated.daemonset.template.generation": "1", **(metadata.get("annotations") or {})}
 
 
 def stateful_set(obj: JSON) -> None:
     """Sets the defaults of a StatefulSet. An update strategy that names its type gets no partition."""
-    spec = part(obj, "spec")
-    nil(spec, replicas=1, revisionHistoryLimit=10)
-    zero(spec, podManagementPolicy="OrderedReady")
-    strategy = part(spec, "updateStrategy")
+    spec = own_struct(obj, "spec")
+    set_nil(spec, replicas=1, revisionHistoryLimit=10)
+    set_zero(spec, podManagementPolicy="OrderedReady")
+    strategy = own_struct(spec, "updateStrategy")
     if not strategy.get("type"):
         strategy["type"] = "RollingUpdate"
-        nil(strategy, rollingUpdate={})
+        set_nil(strategy, rollingUpdate={})
     if strategy["type"] == "RollingUpdate" and strategy.get("rollingUpdate") is not None:
-        nil(part(strategy, "rollingUpdate"), partition=0)
-    zero(part(spec, "persistentVolumeClaimRetentionPolicy"), whenDeleted="Retain", whenScaled="Retain")
+        set_nil(own_struct(strategy, "rollingUpdate"), partition=0)
+    set_zero(own_struct(spec, "persistentVolumeClaimRetentionPolicy"), whenDeleted="Retain", whenScaled="Retain")
 
 
-def job(obj: JSON) -> None:
+def default_job(obj: JSON) -> None:
     """Sets the defaults of a Job."""
-    spec = part(obj, "spec")
+    spec = own_struct(obj, "spec")
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    nil(
+    set_nil(
         spec,
         parallelism=1,
         backoffLimit=6 if spec.get("backoffLimitPerIndex") is None else (1 << 31) - 1,
@@ -183,30 +183,32 @@ def job(obj: JSON) -> None:
     )
     # The same map, not a copy: the labels that generateSelector puts into the template's appear in the Job's as well.
     if labels := ((spec.get("template") or {}).get("metadata") or {}).get("labels"):
-        zero(part(obj, "metadata"), labels=labels)
+        set_zero(own_struct(obj, "metadata"), labels=labels)
 
 
 def cron_job(obj: JSON) -> None:
     """Sets the defaults of a CronJob."""
-    spec = part(obj, "spec")
-    zero(spec, concurrencyPolicy="Allow")
-    nil(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+    spec = own_struct(obj, "spec")
+    set_zero(spec, concurrencyPolicy="Allow")
+    set_nil(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
 
 
 def autoscaler_v1(obj: JSON) -> None:
     """Sets the defaults of autoscaling/v1's HorizontalPodAutoscaler."""
-    nil(part(obj, "spec"), minReplicas=1)
+    set_nil(own_struct(obj, "spec"), minReplicas=1)
 
 
-def autoscaler(obj: JSON) -> None:
+def default_autoscaler(obj: JSON) -> None:
     """Sets the defaults of a HorizontalPodAutoscaler: metrics, and scaling rules if it has a behavior."""
-    spec = part(obj, "spec")
-    nil(spec, minReplicas=1)
+    spec = own_struct(obj, "spec")
+    set_nil(spec, minReplicas=1)
     target = {"type": "Utilization", "averageUtilization": 80}
-    zero(spec, metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
+    set_zero(spec, metrics=[{"type": "Resource", "resource": {"name": "cpu", "target": target}}])
     if spec.get("behavior") is not None:
-        behavior = part(spec, "behavior")
+        behavior = own_struct(spec, "behavior")
         percent = {"type": "Percent", "value": 100, "periodSeconds": 15}
         pods = {"type": "Pods", "value": 4, "periodSeconds": 15}
-        nil(part(behavior, "scaleUp"), stabilizationWindowSeconds=0, selectPolicy="Max", policies=[pods, percent])
-        nil(part(behavior, "scaleDown"), selectPolicy="Max", policies=[percent])
+        set_nil(
+            own_struct(behavior, "scaleUp"), stabilizationWindowSeconds=0, selectPolicy="Max", policies=[pods, percent]
+        )
+        set_nil(own_struct(behavior, "scaleDown"), selectPolicy="Max", policies=[percent])

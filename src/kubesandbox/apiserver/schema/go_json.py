@@ -12,9 +12,9 @@ _ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
 
 def struct_text(value: JSON, members: Iterable[str]) -> str:
     """Returns the JSON of a struct, its members in the order of `members` and without those that are null."""
-    return text({name: value[name] for name in members if value.get(name) is not None})
+    return go_json({name: value[name] for name in members if value.get(name) is not None})
 
 
-def text(value: Any) -> str:
+def go_json(value: Any) -> str:
     """Returns JSON without blanks, with members in the given order and what HTML has escaped, as Go's encoder does."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).translate(_ESCAPED)

@@ -11,21 +11,21 @@ from typing import Any
 JSON = dict[str, Any]
 
 
-def nil(obj: JSON, **values: Any) -> None:
+def set_nil(obj: JSON, **values: Any) -> None:
     """Sets the pointers that are nil."""
     for key, value in values.items():
         if obj.get(key) is None:
             obj[key] = value
 
 
-def zero(obj: JSON, **values: Any) -> None:
+def set_zero(obj: JSON, **values: Any) -> None:
     """Sets the plain fields that have their zero value."""
     for key, value in values.items():
         if not obj.get(key):
             obj[key] = value
 
 
-def part(obj: JSON, key: str) -> JSON:
+def own_struct(obj: JSON, key: str) -> JSON:
     """Returns the struct at `key` after replacing it by a copy, or by an empty one if there was none."""
     obj[key] = dict(obj.get(key) or {})
     part: JSON = obj[key]

@@ -16,29 +16,29 @@ from kubesandbox.apiserver.schema.structural import Structural
 from kubesandbox.apiserver.schema.validate import MISSING, correlated_items, key_fields
 
 
-def duplicates(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
+def duplicate_faults(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
     """Returns a fault for each duplicate in a set or list-map of `value`, deepest last; unchanged parts pass."""
-    return list(_walk(node, value, old, ""))
+    return list(_faults_below(node, value, old, ""))
 
 
-def _walk(node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+def _faults_below(node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
     if old is not MISSING and old == value:
         return
     if isinstance(value, list):
-        yield from _repeated(node, value, path)
+        yield from _repeated_items(node, value, path)
         if node.items is not None:
             for index, (item, former) in enumerate(correlated_items(node, value, old)):
-                yield from _walk(node.items, item, former, f"{path}[{index}]")
+                yield from _faults_below(node.items, item, former, f"{path}[{index}]")
     elif isinstance(value, dict):
         correlated = old if isinstance(old, dict) else {}
         for name, member in value.items():
             child = node.field(name)
             if child is not None:
                 where = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-                yield from _walk(child, member, correlated.get(name, MISSING), where)
+                yield from _faults_below(child, member, correlated.get(name, MISSING), where)
 
 
-def _repeated(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:
+def _repeated_items(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:
     if node.list_type == "atomic":
         return
     occurrences: Counter[str] = Counter()

@@ -33,14 +33,14 @@ ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"
 STANDARD_FINALIZERS = frozenset({ORPHAN, FOREGROUND, "kubernetes"})
 
 
-def parts(metadata: JSON, path: str = "metadata") -> Faults:
+def metadata_faults(metadata: JSON, path: str = "metadata") -> Faults:
     """Yields the faults of labels, annotations and owner references, which are validated on every write."""
-    yield from labels(metadata.get("labels") or {}, f"{path}.labels")
-    yield from _annotations(metadata.get("annotations") or {}, f"{path}.annotations")
-    yield from _owners(metadata.get("ownerReferences") or [], f"{path}.ownerReferences")
+    yield from label_faults(metadata.get("labels") or {}, f"{path}.labels")
+    yield from _annotation_faults(metadata.get("annotations") or {}, f"{path}.annotations")
+    yield from _owner_list_faults(metadata.get("ownerReferences") or [], f"{path}.ownerReferences")
 
 
-def finalizers(values: Iterable[str], path: str = "metadata.finalizers") -> Faults:
+def finalizer_faults(values: Iterable[str], path: str = "metadata.finalizers") -> Faults:
     """Yields the faults of a new object's finalizers: each is a qualified name, and two of them exclude each other."""
     values = list(values)
     for value in values:
@@ -59,7 +59,7 @@ def no_new_finalizers(new: Iterable[str], old: Iterable[str]) -> Faults:
         yield FieldError(Fault.FORBIDDEN, "metadata.finalizers", None, f"{why}[]string{{{listed}}}")
 
 
-def unqualified(values: Iterable[str]) -> Iterator[FieldError]:
+def unqualified_finalizers(values: Iterable[str]) -> Iterator[FieldError]:
     """Yields a fault for each finalizer of a built-in object that is neither standard nor qualified by a domain."""
     for index, value in enumerate(values):
         path = f"metadata.finalizers[{index}]"
@@ -68,7 +68,7 @@ def unqualified(values: Iterable[str]) -> Iterator[FieldError]:
             yield FieldError(Fault.INVALID, path, value, why)
 
 
-def labels(values: JSON, path: str) -> Faults:
+def label_faults(values: JSON, path: str) -> Faults:
     """Yields the faults of labels: a key is a qualified name, a value has at most 63 characters of the allowed set."""
     for key, value in values.items():
         for why in qualified_name(key):
@@ -79,7 +79,7 @@ def labels(values: JSON, path: str) -> Faults:
             yield FieldError(Fault.INVALID, path, value, _VALUE_RULE)
 
 
-def _annotations(annotations: JSON, path: str) -> Faults:
+def _annotation_faults(annotations: JSON, path: str) -> Faults:
     for key in annotations:
         for why in qualified_name(key.lower()):
             yield FieldError(Fault.INVALID, path, key, why)
@@ -88,10 +88,10 @@ def _annotations(annotations: JSON, path: str) -> Faults:
         yield FieldError(Fault.TOO_LONG, path, None, f"may not be more than {_ANNOTATION_BYTES} bytes")
 
 
-def _owners(owners: list[JSON], path: str) -> Faults:
+def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
     controller = ""
     for owner in owners:
-        yield from _owner(owner, path)
+        yield from _owner_faults(owner, path)
         if owner.get("controller"):
             name = f"{owner.get('kind')}/{owner.get('name')}"
             if controller:
@@ -103,7 +103,7 @@ def _owners(owners: list[JSON], path: str) -> Faults:
                 controller = name
 
 
-def _owner(owner: JSON, path: str) -> Faults:
+def _owner_faults(owner: JSON, path: str) -> Faults:
     version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
     # Go's parser returns an empty version for one of more than two parts.
     if not version or version.count("/") > 1:

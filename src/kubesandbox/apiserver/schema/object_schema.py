@@ -13,7 +13,7 @@ from typing import Any
 from kubesandbox.apiserver.schema import embedded, lists, pruning, rules
 from kubesandbox.apiserver.schema.errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import Structural, compile_node
-from kubesandbox.apiserver.schema.validate import MISSING, validate
+from kubesandbox.apiserver.schema.validate import MISSING, validate_value
 
 JSON = dict[str, Any]
 
@@ -47,11 +47,11 @@ class Schema:
 
     def coerce(self, obj: JSON) -> tuple[JSON, list[str]]:
         """Returns `obj` with its metadata decoded, and the paths of unknown fields in it. Raises DecodeError."""
-        return embedded.coerce(self.root, obj)
+        return embedded.coerce_metadata(self.root, obj)
 
     def prune(self, obj: JSON) -> tuple[JSON, tuple[str, ...]]:
         """Returns `obj` without unknown fields, and their paths, sorted. apiVersion, kind and metadata are kept."""
-        return pruning.prune(self.root, obj)
+        return pruning.prune_unknown(self.root, obj)
 
     def drop_nulls(self, obj: JSON) -> JSON:
         """Returns `obj` without the nulls that count as absent."""
@@ -60,15 +60,15 @@ class Schema:
 
     def default(self, obj: JSON) -> JSON:
         """Returns `obj` with defaults, which also replace nulls that are not nullable."""
-        result: JSON = pruning.default(self.root, obj)
+        result: JSON = pruning.fill_defaults(self.root, obj)
         return result
 
     def validate(self, obj: JSON, old: JSON | None = None) -> list[FieldError]:
         """Returns all faults of `obj`. With `old`, an update: unchanged parts pass, and transition rules run."""
         former: Any = MISSING if old is None else old
-        errors = validate(self.root, obj, former)
-        errors += embedded.faults(self.root, obj)
-        errors += lists.duplicates(self.root, obj, former)
+        errors = validate_value(self.root, obj, former)
+        errors += embedded.embedded_faults(self.root, obj)
+        errors += lists.duplicate_faults(self.root, obj, former)
         if any(error.fault in _BLOCKING for error in errors):
             return [*errors, _NOT_CHECKED] if self.rules.any else errors
         return errors + self.rules.check(obj, former)

@@ -16,18 +16,20 @@ from kubesandbox.apiserver.schema.structural import Structural
 RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def prune(node: Structural, value: Any, *, is_resource: bool = True) -> tuple[Any, tuple[str, ...]]:
+def prune_unknown(node: Structural, value: Any, *, is_resource: bool = True) -> tuple[Any, tuple[str, ...]]:
     """Returns `value` without the fields that `node` does not know, and the paths of those, sorted."""
     dropped: list[str] = []
-    kept = _prune(node, value, "", is_resource, dropped)
+    kept = _prune_below(node, value, "", is_resource, dropped)
     return kept, tuple(sorted(dropped))
 
 
-def _prune(node: Structural, value: Any, path: str, is_resource: bool, dropped: list[str]) -> Any:
+def _prune_below(node: Structural, value: Any, path: str, is_resource: bool, dropped: list[str]) -> Any:
     if isinstance(value, list):
         if node.items is None:
             return value
-        return [_prune(node.items, item, f"{path}[{i}]", node.items.embedded, dropped) for i, item in enumerate(value)]
+        return [
+            _prune_below(node.items, item, f"{path}[{i}]", node.items.embedded, dropped) for i, item in enumerate(value)
+        ]
     if not isinstance(value, dict) or node.additional_any:
         return value
     kept = {}
@@ -36,7 +38,7 @@ def _prune(node: Structural, value: Any, path: str, is_resource: bool, dropped: 
         if is_resource and key in RESOURCE_FIELDS:
             kept[key] = child
         elif (member := node.field(key)) is not None:
-            kept[key] = _prune(member, child, where, member.embedded, dropped)
+            kept[key] = _prune_below(member, child, where, member.embedded, dropped)
         elif node.preserve_unknown:
             kept[key] = child
         else:
@@ -60,13 +62,13 @@ def _stray_null(node: Structural | None, value: Any) -> bool:
     return value is None and node is not None and not node.nullable and not node.has_default
 
 
-def default(node: Structural, value: Any) -> Any:
+def fill_defaults(node: Structural, value: Any) -> Any:
     """Returns `value` with the schema's defaults for absent fields and for nulls that are not nullable."""
     if isinstance(value, dict):
         return _default_object(node, value)
     if isinstance(value, list) and node.items is not None:
         item_node = node.items
-        return [default(item_node, _default_for_null(item_node, item)) for item in value]
+        return [fill_defaults(item_node, _default_for_null(item_node, item)) for item in value]
     return value
 
 
@@ -84,5 +86,5 @@ def _default_object(node: Structural, value: dict[str, Any]) -> dict[str, Any]:
     for name, member in result.items():
         known = node.field(name)
         if known is not None:
-            result[name] = default(known, _default_for_null(known, member))
+            result[name] = fill_defaults(known, _default_for_null(known, member))
     return result

@@ -37,14 +37,17 @@ class CompiledRule:
 
     def __init__(self, node: Structural, rule: Rule) -> None:
         """Compiles the rule. Raises CelSyntaxError."""
-        variables = {"self": hint(node), "oldSelf": "optional" if rule.optional_old_self else hint(node)}
+        variables = {
+            "self": cel_type_hint(node),
+            "oldSelf": "optional" if rule.optional_old_self else cel_type_hint(node),
+        }
         self.rule = rule
         self.transition = _OLD_SELF.search(rule.rule) is not None
         self.program = compile_cel(rule.rule, variables)
         self.message = compile_cel(rule.message_expression, variables) if rule.message_expression else None
 
 
-def hint(node: Structural) -> str:
+def cel_type_hint(node: Structural) -> str:
     """Returns the CEL type of a value of `node`."""
     if node.type == "string" and node.raw.get("format") in ("date-time", "datetime"):
         return "timestamp"
@@ -58,16 +61,16 @@ class RuleSet:
         self._root = root
         self._rules: dict[int, list[CompiledRule | FieldError]] = {}
         self._with_rules: set[int] = set()  # ids of the nodes with rules on them or below
-        self.any = self._compile(root, set())
+        self.any = self._compile_below(root, set())
 
-    def _compile(self, node: Structural, visited: set[int]) -> bool:
+    def _compile_below(self, node: Structural, visited: set[int]) -> bool:
         if id(node) in visited:
             return id(node) in self._with_rules
         visited.add(id(node))
         if node.rules:
-            self._rules[id(node)] = [_compiled(node, rule) for rule in node.rules]
+            self._rules[id(node)] = [_compile_rule(node, rule) for rule in node.rules]
         children = (*node.properties.values(), node.additional, node.items, *node.all_of)
-        below = [self._compile(child, visited) for child in children if child is not None]
+        below = [self._compile_below(child, visited) for child in children if child is not None]
         if node.rules or any(below):
             self._with_rules.add(id(node))
             return True
@@ -79,25 +82,25 @@ class RuleSet:
         budget = Budget()  # of the whole object: apiserver's RuntimeCELCostBudget
         try:
             # Not a list comprehension: faults found before the budget was spent are kept.
-            for error in self._walk(self._root, value, old, "", budget):
+            for error in self._faults_below(self._root, value, old, "", budget):
                 errors.append(error)  # noqa: PERF402
         except _OverBudget as stop:
             errors.append(stop.error)
         return errors
 
-    def _walk(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
+    def _faults_below(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
         if value is None or id(node) not in self._with_rules:
             return
-        yield from self._own(node, value, old, path, budget)
+        yield from self._own_faults(node, value, old, path, budget)
         for child in node.all_of:
-            yield from self._walk(child, value, old, path, budget)
+            yield from self._faults_below(child, value, old, path, budget)
         if isinstance(value, list) and node.items is not None:
             for index, (item, former) in enumerate(correlated_items(node, value, old)):
-                yield from self._walk(node.items, item, former, f"{path}[{index}]", budget)
+                yield from self._faults_below(node.items, item, former, f"{path}[{index}]", budget)
         elif isinstance(value, dict):
-            yield from self._members(node, value, old, path, budget)
+            yield from self._member_faults(node, value, old, path, budget)
 
-    def _members(
+    def _member_faults(
         self, node: Structural, value: dict[str, Any], old: Any, path: str, budget: Budget
     ) -> Iterator[FieldError]:
         correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
@@ -105,9 +108,9 @@ class RuleSet:
             child = node.field(name)
             if child is not None:
                 where = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-                yield from self._walk(child, member, correlated.get(name, MISSING), where, budget)
+                yield from self._faults_below(child, member, correlated.get(name, MISSING), where, budget)
 
-    def _own(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
+    def _own_faults(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
         unchanged = old is not MISSING and old == value
         for rule in self._rules.get(id(node), ()):
             if isinstance(rule, FieldError):
@@ -115,7 +118,7 @@ class RuleSet:
             elif rule.transition and (old is MISSING or old is None) and not rule.rule.optional_old_self:
                 continue
             elif rule.transition or not unchanged:
-                yield from _broken(node, rule, value, old, path, budget)
+                yield from _broken_rule(node, rule, value, old, path, budget)
 
 
 class _OverBudget(Exception):
@@ -124,7 +127,7 @@ class _OverBudget(Exception):
         self.error = error
 
 
-def _compiled(node: Structural, rule: Rule) -> CompiledRule | FieldError:
+def _compile_rule(node: Structural, rule: Rule) -> CompiledRule | FieldError:
     try:
         return CompiledRule(node, rule)
     except CelError as error:
@@ -132,7 +135,7 @@ def _compiled(node: Structural, rule: Rule) -> CompiledRule | FieldError:
         return FieldError(Fault.INVALID, "", node.type, f"rule compile error: compilation failed: {error}")
 
 
-def _broken(
+def _broken_rule(
     node: Structural, compiled: CompiledRule, value: Any, old: Any, path: str, budget: Budget
 ) -> Iterator[FieldError]:
     rule = compiled.rule
@@ -147,7 +150,7 @@ def _broken(
         yield FieldError(Fault.INVALID, path, node.type, _could_not_tell(str(error), shown))
         return
     if holds is not True:
-        yield _failure(node, compiled, variables, path, budget)
+        yield _rule_failure(node, compiled, variables, path, budget)
 
 
 def _could_not_tell(reason: str, shown: str) -> str:
@@ -159,18 +162,20 @@ def _could_not_tell(reason: str, shown: str) -> str:
     return f"{reason} evaluating rule: {shown}"
 
 
-def _failure(
+def _rule_failure(
     node: Structural, compiled: CompiledRule, variables: dict[str, Any], path: str, budget: Budget
 ) -> FieldError:
     rule = compiled.rule
     where = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
     detail = (
-        _message(compiled.message, variables, budget) or rule.message.strip() or f"failed rule: {rule.rule.strip()}"
+        _evaluated_message(compiled.message, variables, budget)
+        or rule.message.strip()
+        or f"failed rule: {rule.rule.strip()}"
     )
     return FieldError(_FAULTS.get(rule.reason, Fault.INVALID), where, node.type, detail)
 
 
-def _message(program: Program | None, variables: dict[str, Any], budget: Budget) -> str:
+def _evaluated_message(program: Program | None, variables: dict[str, Any], budget: Budget) -> str:
     """Returns the result of messageExpression, or "" if it fails or is unfit to be shown; then `message` is used."""
     if program is None:
         return ""
@@ -192,7 +197,7 @@ _SYMBOLS = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/"
 
 
 @lru_cache(maxsize=4096)
-def escape(name: str) -> str:
+def escape_property(name: str) -> str:
     """Returns a property's name as rules write it: `__namespace__`, `a__dash__b`."""
     if name in _RESERVED:
         return f"__{name}__"
@@ -203,19 +208,19 @@ def escape(name: str) -> str:
 
 def _cel_value(node: Structural, value: Any) -> Any:
     """Returns `value` with property names escaped, numbers as doubles, and a top-level date-time as a timestamp."""
-    if hint(node) == "timestamp" and isinstance(value, str) and is_date_time(value):
+    if cel_type_hint(node) == "timestamp" and isinstance(value, str) and is_date_time(value):
         return datetime.fromisoformat(value)
-    return _nested(node, value)
+    return _escape_below(node, value)
 
 
-def _nested(node: Structural | None, value: Any) -> Any:
+def _escape_below(node: Structural | None, value: Any) -> Any:
     if node is None:
         return value
     if isinstance(value, dict):
         return {
-            (escape(name) if name in node.properties else name): _nested(node.field(name), member)
+            (escape_property(name) if name in node.properties else name): _escape_below(node.field(name), member)
             for name, member in value.items()
         }
     if isinstance(value, list):
-        return [_nested(node.items, item) for item in value]
+        return [_escape_below(node.items, item) for item in value]
     return float(value) if node.type == "number" and type(value) is int else value

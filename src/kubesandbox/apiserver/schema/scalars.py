@@ -30,21 +30,21 @@ def kind_of(value: Any) -> str:
     return kinds.get(type(value), "number")
 
 
-def text(value: Any, go_type: str) -> str:
+def read_text(value: Any, go_type: str) -> str:
     """Reads a string."""
     if type(value) is not str:
         raise GoError(kind_of(value), go_type)
     return value
 
 
-def boolean(value: Any, go_type: str) -> bool:
+def read_boolean(value: Any, go_type: str) -> bool:
     """Reads a boolean."""
     if type(value) is not bool:
         raise GoError(kind_of(value), go_type)
     return value
 
 
-def _integer(value: Any, go_type: str, bits: int) -> int:
+def _read_integer(value: Any, go_type: str, bits: int) -> int:
     if type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1:
         return value
     if type(value) in {int, float}:
@@ -52,17 +52,17 @@ def _integer(value: Any, go_type: str, bits: int) -> int:
     raise GoError(kind_of(value), go_type)
 
 
-def int32(value: Any, go_type: str) -> int:
+def read_int32(value: Any, go_type: str) -> int:
     """Reads an integer of 32 bits."""
-    return _integer(value, go_type, 32)
+    return _read_integer(value, go_type, 32)
 
 
-def int64(value: Any, go_type: str) -> int:
+def read_int64(value: Any, go_type: str) -> int:
     """Reads an integer of 64 bits."""
-    return _integer(value, go_type, 64)
+    return _read_integer(value, go_type, 64)
 
 
-def number(value: Any, go_type: str) -> float:
+def read_number(value: Any, go_type: str) -> float:
     """Reads any number."""
     if type(value) not in {int, float}:
         raise GoError(kind_of(value), go_type)
@@ -72,12 +72,12 @@ def number(value: Any, go_type: str) -> float:
 
 def int_or_string(value: Any, go_type: str) -> Any:
     """Reads an integer of 32 bits or any string."""
-    return value if type(value) is str else _integer(value, go_type, 32)
+    return value if type(value) is str else _read_integer(value, go_type, 32)
 
 
 def base64_text(value: Any, go_type: str) -> str:
     """Reads base64 and returns it without line breaks, which Go allows inside."""
-    plain = text(value, go_type).replace("\n", "").replace("\r", "")
+    plain = read_text(value, go_type).replace("\n", "").replace("\r", "")
     try:
         base64.b64decode(plain, validate=True)
     except (binascii.Error, ValueError):
@@ -91,15 +91,15 @@ def _first_fault(plain: str) -> int:
     return end if end < len(plain) and plain[end] != "=" else len(plain) // 4 * 4
 
 
-def quantity(value: Any, _go_type: str) -> str:
+def read_quantity(value: Any, _go_type: str) -> str:
     """Reads a quantity and returns its canonical form."""
     if type(value) not in {str, int, float}:
         raise GoError("quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")
-    return _canonical(str(value).strip())
+    return _canonical_or_error(str(value).strip())
 
 
 @lru_cache(4096)
-def _canonical(written: str) -> str:
+def _canonical_or_error(written: str) -> str:
     try:
         return canonical_quantity(written)
     except QuantityError as error:
@@ -111,27 +111,27 @@ _Element = tuple[str, re.Pattern[str], str, int, int]
 _TWO, _SECONDS = re.compile(r"\d\d"), re.compile(r"\d\d(?:[.,]\d+)?")
 
 
-def _literal(text_: str) -> _Element:
+def _literal_element(text_: str) -> _Element:
     return text_, re.compile(re.escape(text_)), "", 0, 0
 
 
-def _layout(seconds: re.Pattern[str], *fraction: _Element) -> tuple[_Element, ...]:
+def _time_layout(seconds: re.Pattern[str], *fraction: _Element) -> tuple[_Element, ...]:
     return (
-        ("2006", re.compile(r"\d{4}"), "", 0, 0), _literal("-"), ("01", _TWO, "month", 1, 12), _literal("-"),
-        ("02", _TWO, "day", 1, 31), _literal("T"), ("15", _TWO, "hour", 0, 23), _literal(":"),
-        ("04", _TWO, "minute", 0, 59), _literal(":"), ("05", seconds, "second", 0, 59), *fraction,
+        ("2006", re.compile(r"\d{4}"), "", 0, 0), _literal_element("-"), ("01", _TWO, "month", 1, 12), _literal_element("-"),
+        ("02", _TWO, "day", 1, 31), _literal_element("T"), ("15", _TWO, "hour", 0, 23), _literal_element(":"),
+        ("04", _TWO, "minute", 0, 59), _literal_element(":"), ("05", seconds, "second", 0, 59), *fraction,
         ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d"), "", 0, 0),
     )  # fmt: skip
 
 
-_RFC3339 = "2006-01-02T15:04:05Z07:00", _layout(_SECONDS)
+_RFC3339 = "2006-01-02T15:04:05Z07:00", _time_layout(_SECONDS)
 _RFC3339_MICRO = (
     "2006-01-02T15:04:05.000000Z07:00",
-    _layout(_TWO, (".000000", re.compile(r"\.\d{6}(?!\d)"), "", 0, 0)),
+    _time_layout(_TWO, (".000000", re.compile(r"\.\d{6}(?!\d)"), "", 0, 0)),
 )
 
 
-def _moment(written: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
+def _parse_time(written: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
     """Returns a time in UTC. Raises GoError with the message of Go's time.Parse."""
     name, elements = layout
     at = 0
@@ -157,22 +157,22 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(4096)
-def _second(written: str) -> str | None:
-    when = _moment(written, _RFC3339)
-    return None if when == _ZERO else _rfc3339(when)
+def _time_to_second(written: str) -> str | None:
+    when = _parse_time(written, _RFC3339)
+    return None if when == _ZERO else _rfc3339_text(when)
 
 
-def time(value: Any, go_type: str) -> str | None:
+def read_time(value: Any, go_type: str) -> str | None:
     """Reads a time and returns it in UTC, to the second; None for Go's zero time, which is no time."""
-    return _second(text(value, go_type))
+    return _time_to_second(read_text(value, go_type))
 
 
 def micro_time(value: Any, go_type: str) -> str | None:
     """Reads a time and returns it in UTC, to the microsecond; None for Go's zero time."""
-    when = _moment(text(value, go_type), _RFC3339_MICRO)
-    return None if when == _ZERO else _rfc3339(when, "microseconds")
+    when = _parse_time(read_text(value, go_type), _RFC3339_MICRO)
+    return None if when == _ZERO else _rfc3339_text(when, "microseconds")
 
 
-def _rfc3339(when: datetime, unit: str = "seconds") -> str:
+def _rfc3339_text(when: datetime, unit: str = "seconds") -> str:
     """Returns a time in UTC as RFC 3339 has it; the year keeps its four digits, which strftime drops before 1000."""
     return f"{when.replace(tzinfo=None).isoformat(timespec=unit)}Z"

@@ -79,7 +79,7 @@ class Structural:
 
 def compile_node(raw: Mapping[str, Any]) -> Structural:
     """Compiles `raw`, the schema of a custom resource. Raises SchemaError for a `$ref`, which these cannot have."""
-    return Compiler(None).node(raw)
+    return Compiler(None).compile_schema_node(raw)
 
 
 class Compiler:
@@ -92,10 +92,10 @@ class Compiler:
         self._resolve = resolve
         self._referenced: dict[str, Structural] = {}
 
-    def node(self, raw: Mapping[str, Any]) -> Structural:
+    def compile_schema_node(self, raw: Mapping[str, Any]) -> Structural:
         """Returns the node of a schema."""
-        ref = _reference(raw)
-        return self._from_reference(ref, raw) if ref else self._fill(Structural(), raw)
+        ref = _reference_of(raw)
+        return self._from_reference(ref, raw) if ref else self._fill_node(Structural(), raw)
 
     def _from_reference(self, ref: str, raw: Mapping[str, Any]) -> Structural:
         if self._resolve is None:
@@ -103,18 +103,20 @@ class Compiler:
         shared = self._referenced.get(ref)
         if shared is None:
             shared = self._referenced[ref] = Structural()
-            self._fill(shared, self._resolve(ref))
+            self._fill_node(shared, self._resolve(ref))
         own = {key: raw[key] for key in _FIELD_KEYS if key in raw}
         return replace(shared, **_field_settings(own)) if own else shared
 
-    def _fill(self, node: Structural, raw: Mapping[str, Any]) -> Structural:
+    def _fill_node(self, node: Structural, raw: Mapping[str, Any]) -> Structural:
         node.raw = raw
         node.type = raw.get("type", "")
-        node.properties = {name: self.node(child) for name, child in (raw.get("properties") or {}).items()}
+        node.properties = {
+            name: self.compile_schema_node(child) for name, child in (raw.get("properties") or {}).items()
+        }
         additional = raw.get("additionalProperties")
-        node.additional = self.node(additional) if isinstance(additional, dict) else None
+        node.additional = self.compile_schema_node(additional) if isinstance(additional, dict) else None
         node.additional_any = additional is True
-        node.items = self.node(raw["items"]) if isinstance(raw.get("items"), dict) else None
+        node.items = self.compile_schema_node(raw["items"]) if isinstance(raw.get("items"), dict) else None
         node.preserve_unknown = bool(raw.get("x-kubernetes-preserve-unknown-fields"))
         node.embedded = bool(raw.get("x-kubernetes-embedded-resource"))
         node.int_or_string = bool(raw.get("x-kubernetes-int-or-string")) or raw.get("format") == "int-or-string"
@@ -123,17 +125,17 @@ class Compiler:
         node.list_type = raw.get("x-kubernetes-list-type") or "atomic"
         node.list_keys = tuple(raw.get("x-kubernetes-list-map-keys") or ())
         node.required = tuple(raw.get("required") or ())
-        node.rules = tuple(map(_rule, raw.get("x-kubernetes-validations") or ()))
-        node.all_of = tuple(map(self.node, raw.get("allOf") or ()))
-        node.any_of = () if node.int_or_string else tuple(map(self.node, raw.get("anyOf") or ()))
-        node.one_of = tuple(map(self.node, raw.get("oneOf") or ()))
-        node.not_ = self.node(raw["not"]) if isinstance(raw.get("not"), dict) else None
+        node.rules = tuple(map(_parse_rule, raw.get("x-kubernetes-validations") or ()))
+        node.all_of = tuple(map(self.compile_schema_node, raw.get("allOf") or ()))
+        node.any_of = () if node.int_or_string else tuple(map(self.compile_schema_node, raw.get("anyOf") or ()))
+        node.one_of = tuple(map(self.compile_schema_node, raw.get("oneOf") or ()))
+        node.not_ = self.compile_schema_node(raw["not"]) if isinstance(raw.get("not"), dict) else None
         for name, value in _field_settings(raw).items():
             setattr(node, name, value)
         return node
 
 
-def _reference(raw: Mapping[str, Any]) -> str:
+def _reference_of(raw: Mapping[str, Any]) -> str:
     """Returns the reference of `raw` or "", also from the form of OpenAPI v3: an allOf of one, with siblings."""
     if "$ref" in raw:
         return str(raw["$ref"])
@@ -157,7 +159,7 @@ def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _rule(raw: Mapping[str, Any]) -> Rule:
+def _parse_rule(raw: Mapping[str, Any]) -> Rule:
     return Rule(
         rule=raw.get("rule", ""),
         message=raw.get("message") or "",

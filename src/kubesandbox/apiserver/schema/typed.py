@@ -100,7 +100,7 @@ class List(Shape):
         result, place = [], context.place
         for index, item in enumerate(value):
             place.append(index)
-            result.append(_decoded(self.items, item, context))
+            result.append(_decode_or_zero(self.items, item, context))
             place.pop()
         return result
 
@@ -125,7 +125,7 @@ class Map(Shape):
         result = {}
         for key, member in value.items():
             context.place.append(_Key(key))
-            result[key] = _decoded(self.values, member, context)
+            result[key] = _decode_or_zero(self.values, member, context)
             context.place.pop()
         return result
 
@@ -136,8 +136,8 @@ class Map(Shape):
         return {key: self.values.complete(member, defaults=defaults) for key, member in value.items()}
 
 
-def _decoded(shape: Shape, value: Any, context: Context) -> Any:
-    return _zero(shape) if value is None else shape.decode(value, context)
+def _decode_or_zero(shape: Shape, value: Any, context: Context) -> Any:
+    return _zero_value(shape) if value is None else shape.decode(value, context)
 
 
 class Struct(Shape):
@@ -187,7 +187,7 @@ class Struct(Shape):
                 if defaults and rule.default is not None:
                     result[name] = rule.default
                 elif rule.written:
-                    result[name] = None if rule.pointer else _zero(shape, defaults=defaults)
+                    result[name] = None if rule.pointer else _zero_value(shape, defaults=defaults)
             else:
                 result[name] = shape.complete(member, defaults=defaults)
         if len(result) < len(value):  # what was stored by a server that knew more
@@ -195,11 +195,11 @@ class Struct(Shape):
         return result
 
 
-def _zero(shape: Shape, *, defaults: bool = True) -> Any:
+def _zero_value(shape: Shape, *, defaults: bool = True) -> Any:
     return shape.complete({}, defaults=defaults) if isinstance(shape, Struct) else shape.zero
 
 
-def decode(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
+def decode_object(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
     """Returns `obj` as the server stores it, and the paths of its unknown fields. Raises DecodeError."""
     context = Context()
     try:
@@ -212,15 +212,15 @@ def decode(shape: Shape, obj: JSON) -> tuple[JSON, list[str]]:
 
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 _NAMED: dict[str, Shape] = {
-    f"{_META}.Time": Scalar("string", None, scalars.time),
+    f"{_META}.Time": Scalar("string", None, scalars.read_time),
     f"{_META}.MicroTime": Scalar("string", None, scalars.micro_time),
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", scalars.quantity),
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": Scalar("", "0", scalars.read_quantity),
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": Scalar("int32", 0, scalars.int_or_string),
-    "s": Scalar("string", "", scalars.text),
-    "i32": Scalar("int32", 0, scalars.int32),
-    "i64": Scalar("int64", 0, scalars.int64),
-    "n": Scalar("float64", 0, scalars.number),
-    "b": Scalar("bool", False, scalars.boolean),
+    "s": Scalar("string", "", scalars.read_text),
+    "i32": Scalar("int32", 0, scalars.read_int32),
+    "i64": Scalar("int64", 0, scalars.read_int64),
+    "n": Scalar("float64", 0, scalars.read_number),
+    "b": Scalar("bool", False, scalars.read_boolean),
     "bytes": Scalar("[]uint8", None, scalars.base64_text),
 }
 _ANYTHING = Shape()
@@ -228,30 +228,30 @@ _ANYTHING = Shape()
 
 def shape_of(name: str) -> Struct | None:
     """Returns the shape of a type by its full name, or None if the table does not have it."""
-    shape = _shape(name)
+    shape = _shape_of_word(name)
     return shape if isinstance(shape, Struct) else None
 
 
 @cache
-def _shape(word: str) -> Shape:
+def _shape_of_word(word: str) -> Shape:
     if word[:2] == "[]":
-        return List(_shape(word[2:]))
+        return List(_shape_of_word(word[2:]))
     if word[:2] == "{}":
-        return Map(_shape(word[2:]))
+        return Map(_shape_of_word(word[2:]))
     if word in _NAMED:
         return _NAMED[word]
     if word.startswith("s/"):
-        return Scalar(word[2:], "", scalars.text)
-    struct = builtin_table.find(word)
-    return _struct(struct) if struct else _ANYTHING
+        return Scalar(word[2:], "", scalars.read_text)
+    struct = builtin_table.find_type(word)
+    return _shape_of_struct(struct) if struct else _ANYTHING
 
 
 _structs: dict[str, Struct] = {}
 
 
-def _struct(found: builtin_table.Type) -> Struct:
+def _shape_of_struct(found: builtin_table.Type) -> Struct:
     known = _structs.get(found.name)
     if known is None:
         known = _structs[found.name] = Struct(found)
-        known.fill([(one, _shape(one.type)) for one in found.fields])
+        known.fill([(one, _shape_of_word(one.type)) for one in found.fields])
     return known

@@ -30,9 +30,9 @@ _TYPE_NAMES = {
 }
 
 
-def validate(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
+def validate_value(node: Structural, value: Any, old: Any = MISSING) -> list[FieldError]:
     """Returns all faults of `value`; their paths start at the value itself."""
-    return list(_value(node, value, old, ""))
+    return list(_value_faults(node, value, old, ""))
 
 
 def type_name(value: Any) -> str:
@@ -40,27 +40,27 @@ def type_name(value: Any) -> str:
     return _TYPE_NAMES.get(type(value), "object")
 
 
-def _value(node: Structural, value: Any, old: Any, path: str) -> Errors:
+def _value_faults(node: Structural, value: Any, old: Any, path: str) -> Errors:
     if old is not MISSING and old == value and type(old) is type(value):
         return
-    yield from _type(node, value, path)
+    yield from _type_faults(node, value, path)
     if value is None:
         if not node.nullable:
-            yield from _enum(node.raw, value, path)
+            yield from _enum_faults(node.raw, value, path)
         return
-    yield from _junctors(node, value, path)
-    yield from _limits(node.raw, value, path)
+    yield from _junctor_faults(node, value, path)
+    yield from _limit_faults(node.raw, value, path)
     if isinstance(value, list):
-        yield from _items(node, value, old, path)
+        yield from _item_faults(node, value, old, path)
     elif isinstance(value, dict):
-        yield from _members(node, value, old, path)
+        yield from _member_faults(node, value, old, path)
 
 
-def _type(node: Structural, value: Any, path: str) -> Errors:
+def _type_faults(node: Structural, value: Any, path: str) -> Errors:
     actual = type_name(value)
     if node.int_or_string:
         if actual not in ("integer", "string") and not (actual == "null" and node.nullable):
-            yield _typed(path, actual, "integer,string")
+            yield _type_fault(path, actual, "integer,string")
         return
     wanted = node.type
     if not wanted or actual == wanted or (value is None and node.nullable):
@@ -69,18 +69,18 @@ def _type(node: Structural, value: Any, path: str) -> Errors:
         return
     if wanted == "integer" and actual == "number" and float(value).is_integer():
         return
-    yield _typed(path, actual, wanted)
+    yield _type_fault(path, actual, wanted)
 
 
-def _typed(path: str, actual: str, wanted: str) -> FieldError:
-    return FieldError(Fault.TYPE_INVALID, path, actual, f'{_name(path)} must be of type {wanted}: "{actual}"')
+def _type_fault(path: str, actual: str, wanted: str) -> FieldError:
+    return FieldError(Fault.TYPE_INVALID, path, actual, f'{_name_in_body(path)} must be of type {wanted}: "{actual}"')
 
 
-def _name(path: str) -> str:
+def _name_in_body(path: str) -> str:
     return f"{path} in body"
 
 
-def _limits(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+def _limit_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     if _KEYWORDS.isdisjoint(raw):
         return
     kind = type_name(value)
@@ -93,22 +93,22 @@ def _limits(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
             done = done or bool(faults)
 
 
-def _members(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
+def _member_faults(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
     for name in node.required:
         if name not in value:
-            yield FieldError(Fault.REQUIRED, _join(path, name))
+            yield FieldError(Fault.REQUIRED, _join_path(path, name))
     correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
     for name, member in value.items():
         child = node.field(name)
         if child is not None:
-            yield from _value(child, member, correlated.get(name, MISSING), _join(path, name))
+            yield from _value_faults(child, member, correlated.get(name, MISSING), _join_path(path, name))
 
 
-def _items(node: Structural, value: list[Any], old: Any, path: str) -> Errors:
+def _item_faults(node: Structural, value: list[Any], old: Any, path: str) -> Errors:
     if node.items is None:
         return
     for index, (item, former) in enumerate(correlated_items(node, value, old)):
-        yield from _value(node.items, item, former, f"{path}[{index}]")
+        yield from _value_faults(node.items, item, former, f"{path}[{index}]")
 
 
 def correlated_items(node: Structural, value: list[Any], old: Any) -> Iterator[tuple[Any, Any]]:
@@ -138,40 +138,40 @@ def key_fields(node: Structural, item: Any) -> dict[str, Any]:
     return keys
 
 
-def _join(path: str, name: str) -> str:
+def _join_path(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
 # --- junctors -------------------------------------------------------------------------------------------------------
 
 
-def _junctors(node: Structural, value: Any, path: str) -> Errors:
-    if node.any_of and not any(_fits(child, value, path) for child in node.any_of):
-        yield _junction(path, "must validate at least one schema (anyOf)")
-        yield from _closest(node.any_of, value, path)
+def _junctor_faults(node: Structural, value: Any, path: str) -> Errors:
+    if node.any_of and not any(_fits_schema(child, value, path) for child in node.any_of):
+        yield _junctor_fault(path, "must validate at least one schema (anyOf)")
+        yield from _faults_of_closest(node.any_of, value, path)
     if node.one_of:
-        fitting = sum(_fits(child, value, path) for child in node.one_of)
+        fitting = sum(_fits_schema(child, value, path) for child in node.one_of)
         if fitting != 1:
             outcome = "Found none valid" if not fitting else f"Found {fitting} valid alternatives"
-            yield _junction(path, f"must validate one and only one schema (oneOf). {outcome}")
+            yield _junctor_fault(path, f"must validate one and only one schema (oneOf). {outcome}")
         if not fitting:
-            yield from _closest(node.one_of, value, path)
+            yield from _faults_of_closest(node.one_of, value, path)
     if node.all_of:
-        inner = [error for child in node.all_of for error in _value(child, value, MISSING, path)]
+        inner = [error for child in node.all_of for error in _value_faults(child, value, MISSING, path)]
         if inner:
-            yield _junction(path, "must validate all the schemas (allOf)")
+            yield _junctor_fault(path, "must validate all the schemas (allOf)")
             yield from inner
-    if node.not_ is not None and _fits(node.not_, value, path):
-        yield _junction(path, "must not validate the schema (not)")
+    if node.not_ is not None and _fits_schema(node.not_, value, path):
+        yield _junctor_fault(path, "must not validate the schema (not)")
 
 
-def _fits(node: Structural, value: Any, path: str) -> bool:
-    return next(_value(node, value, MISSING, path), None) is None
+def _fits_schema(node: Structural, value: Any, path: str) -> bool:
+    return next(_value_faults(node, value, MISSING, path), None) is None
 
 
-def _closest(nodes: tuple[Structural, ...], value: Any, path: str) -> Errors:
+def _faults_of_closest(nodes: tuple[Structural, ...], value: Any, path: str) -> Errors:
     """Yields the faults of the alternative that covers most of the value: kube-openapi calls it the best match."""
-    yield from _value(max(nodes, key=lambda node: _looked_at(node, value)), value, MISSING, path)
+    yield from _value_faults(max(nodes, key=lambda node: _looked_at(node, value)), value, MISSING, path)
 
 
 def _looked_at(node: Structural, value: Any) -> int:
@@ -184,7 +184,7 @@ def _looked_at(node: Structural, value: Any) -> int:
     return 1 + sum(_looked_at(child, member) for child, member in known if child is not None)
 
 
-def _junction(path: str, what: str) -> FieldError:
+def _junctor_fault(path: str, what: str) -> FieldError:
     # kube-openapi sets no field for a junctor's fault: the path is in the text alone.
     return FieldError(Fault.INVALID, "", "", f'"{path}" {what}')
 
@@ -192,7 +192,7 @@ def _junction(path: str, what: str) -> FieldError:
 # --- one keyword each -----------------------------------------------------------------------------------------------
 
 
-def _enum(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+def _enum_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     allowed = raw.get("enum")
     if allowed and not any(item == value and type(item) is type(value) for item in allowed):
         words = [item if isinstance(item, str) else json.dumps(item) for item in allowed]
@@ -200,36 +200,36 @@ def _enum(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
         yield FieldError(Fault.NOT_SUPPORTED, path, value, detail)
 
 
-def _invalid(path: str, value: Any, what: str) -> FieldError:
-    return FieldError(Fault.INVALID, path, value, f"{_name(path)} {what}")
+def _invalid_fault(path: str, value: Any, what: str) -> FieldError:
+    return FieldError(Fault.INVALID, path, value, f"{_name_in_body(path)} {what}")
 
 
-def _number(value: float) -> str:
+def _number_text(value: float) -> str:
     return str(int(value)) if float(value).is_integer() else repr(value)
 
 
-def _minimum(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+def _minimum_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     limit, exclusive = raw["minimum"], raw.get("exclusiveMinimum") is True
     if value < limit or (exclusive and value == limit):
         words = "greater than" if exclusive else "greater than or equal to"
-        yield _invalid(path, value, f"should be {words} {_number(limit)}")
+        yield _invalid_fault(path, value, f"should be {words} {_number_text(limit)}")
 
 
-def _maximum(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+def _maximum_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     limit, exclusive = raw["maximum"], raw.get("exclusiveMaximum") is True
     if value > limit or (exclusive and value == limit):
         words = "less than" if exclusive else "less than or equal to"
-        yield _invalid(path, value, f"should be {words} {_number(limit)}")
+        yield _invalid_fault(path, value, f"should be {words} {_number_text(limit)}")
 
 
 def _multiple_of(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     if value % raw["multipleOf"]:
-        yield _invalid(path, value, f"should be a multiple of {_number(raw['multipleOf'])}")
+        yield _invalid_fault(path, value, f"should be a multiple of {_number_text(raw['multipleOf'])}")
 
 
 def _min_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     if len(value) < raw["minLength"]:
-        yield _invalid(path, value, f"should be at least {raw['minLength']} chars long")
+        yield _invalid_fault(path, value, f"should be at least {raw['minLength']} chars long")
 
 
 def _max_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
@@ -240,9 +240,9 @@ def _max_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
         )
 
 
-def _pattern(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+def _pattern_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     if not _has_match(raw["pattern"], value):
-        yield _invalid(path, value, f"should match '{raw['pattern']}'")
+        yield _invalid_fault(path, value, f"should match '{raw['pattern']}'")
 
 
 def _has_match(pattern: str, value: str) -> bool:
@@ -253,16 +253,16 @@ def _has_match(pattern: str, value: str) -> bool:
         return False
 
 
-def _format(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+def _format_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     wanted = raw["format"]
     if not is_format(wanted, value):
         shown = json.dumps(value, ensure_ascii=False)
-        yield FieldError(Fault.TYPE_INVALID, path, value, f"{_name(path)} must be of type {wanted}: {shown}")
+        yield FieldError(Fault.TYPE_INVALID, path, value, f"{_name_in_body(path)} must be of type {wanted}: {shown}")
 
 
 def _min_items(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     if len(value) < raw["minItems"]:
-        yield _invalid(path, len(value), f"should have at least {raw['minItems']} items")
+        yield _invalid_fault(path, len(value), f"should have at least {raw['minItems']} items")
 
 
 def _max_items(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
@@ -272,7 +272,7 @@ def _max_items(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
 
 def _min_properties(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     if len(value) < raw["minProperties"]:
-        yield _invalid(path, len(value), f"should have at least {raw['minProperties']} properties")
+        yield _invalid_fault(path, len(value), f"should have at least {raw['minProperties']} properties")
 
 
 def _max_properties(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
@@ -294,14 +294,14 @@ _ANY = _NUMBERS | _TEXT | _LIST | _OBJECT | {"boolean"}
 _LIMITS: tuple[tuple[str, frozenset[str], Check], ...] = (
     ("maxLength", _TEXT, _max_length),
     ("minLength", _TEXT, _min_length),
-    ("pattern", _TEXT, _pattern),
-    ("format", _TEXT, _format),
+    ("pattern", _TEXT, _pattern_faults),
+    ("format", _TEXT, _format_faults),
     ("multipleOf", _NUMBERS, _multiple_of),
-    ("maximum", _NUMBERS, _maximum),
-    ("minimum", _NUMBERS, _minimum),
+    ("maximum", _NUMBERS, _maximum_faults),
+    ("minimum", _NUMBERS, _minimum_faults),
     ("minItems", _LIST, _min_items),
     ("maxItems", _LIST, _max_items),
-    ("enum", _ANY, _enum),
+    ("enum", _ANY, _enum_faults),
     ("minProperties", _OBJECT, _min_properties),
     ("maxProperties", _OBJECT, _max_properties),
 )

@@ -16,7 +16,7 @@ from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.patch.json import apply_json_patch
-from kubesandbox.apiserver.patch.merge import merge
+from kubesandbox.apiserver.patch.merge import merge_patch
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import SCALE_KIND, Kind
 from kubesandbox.apiserver.store import Entry
@@ -71,7 +71,7 @@ def _patch_scale(request: Request, shown: JSON) -> JSON:
         return result
     if type_ not in {"application/merge-patch+json", "application/strategic-merge-patch+json"}:
         raise _unsupported_type()
-    patched: JSON = merge(shown, orjson.loads(request.body))
+    patched: JSON = merge_patch(shown, orjson.loads(request.body))
     return patched
 
 

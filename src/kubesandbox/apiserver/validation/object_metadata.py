@@ -30,9 +30,13 @@ def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
 
 def _new(kind: Kind, metadata: JSON) -> list[FieldError]:
     finalizers = metadata.get("finalizers") or ()
-    field_errors = [*_name(kind, metadata), *object_meta.parts(metadata), *object_meta.finalizers(finalizers)]
+    field_errors = [
+        *_name(kind, metadata),
+        *object_meta.metadata_faults(metadata),
+        *object_meta.finalizer_faults(finalizers),
+    ]
     # Only the validation of k8s.io/kubernetes requires a domain.
-    return field_errors if _served_by_others(kind) else [*field_errors, *object_meta.unqualified(finalizers)]
+    return field_errors if _served_by_others(kind) else [*field_errors, *object_meta.unqualified_finalizers(finalizers)]
 
 
 def _served_by_others(kind: Kind) -> bool:
@@ -43,11 +47,11 @@ def _changed(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
     field_errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         field_errors += object_meta.no_new_finalizers(new.get("finalizers") or (), old.get("finalizers") or ())
-    field_errors += object_meta.parts(new)
+    field_errors += object_meta.metadata_faults(new)
     # Reported twice, as the registry checks all objects' metadata and then its kind's rules check it again.
     field_errors += field_errors
     if not _served_by_others(kind):
-        field_errors += object_meta.unqualified(new.get("finalizers") or ())
+        field_errors += object_meta.unqualified_finalizers(new.get("finalizers") or ())
     if not kind.custom and kind.kind in _CHECKED_AGAIN:
         field_errors += _new(kind, new)
     return field_errors

@@ -81,7 +81,7 @@ def pod_spec(spec: JSON, path: str) -> Faults:
         yield fault if policy else FieldError(Fault.REQUIRED, f"{path}.restartPolicy")
     if dns and dns not in _DNS_POLICIES:
         yield not_supported(f"{path}.dnsPolicy", dns, _DNS_POLICIES)
-    yield from object_meta.labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
+    yield from object_meta.label_faults(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     for name in ("serviceAccountName", "nodeName"):
         if (value := spec.get(name)) and (why := dns1123_subdomain(value)):
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
-from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.validation.common import Faults
 
 JSON = dict[str, Any]
@@ -70,7 +70,7 @@ def _binding(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced:
     # roleRef is immutable: changing it would give the subjects another role's rights.
     if old is not None and ref != (old.get("roleRef") or {}):
         shown = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
-        yield FieldError(Fault.INVALID, "roleRef", Verbatim(text(shown)), "cannot change roleRef")
+        yield FieldError(Fault.INVALID, "roleRef", Verbatim(go_json(shown)), "cannot change roleRef")
 
 
 def _subject(subject: JSON, path: str, *, namespaced: bool) -> Faults:

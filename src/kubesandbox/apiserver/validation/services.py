@@ -27,7 +27,7 @@ def service(obj: JSON, old: JSON | None) -> Faults:
     for index, port in enumerate(ports):
         yield from _port(port, f"spec.ports[{index}]", names, named=len(ports) > 1)
     yield from _repeated(ports)
-    yield from object_meta.labels(spec.get("selector") or {}, "spec.selector")
+    yield from object_meta.label_faults(spec.get("selector") or {}, "spec.selector")
     if kind not in _TYPES:
         yield not_supported("spec.type", kind, _TYPES)
     former = (old or {}).get("spec") or {}

@@ -8,7 +8,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
-from kubesandbox.apiserver.schema.go_json import text
+from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable, not_negative
 from kubesandbox.apiserver.validation.pod_templates import pod_spec
 
@@ -86,7 +86,7 @@ def _strategy(strategy: JSON, path: str) -> Faults:
     elif kind == "RollingUpdate":
         yield from _rolling(rolling or {}, f"{path}.rollingUpdate")
     else:
-        shown = Verbatim(text({"Type": kind, "RollingUpdate": rolling}))
+        shown = Verbatim(go_json({"Type": kind, "RollingUpdate": rolling}))
         yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
 
 
@@ -162,4 +162,4 @@ def budget(obj: JSON, _old: JSON | None) -> Faults:
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
         why = "minAvailable and maxUnavailable cannot be both set"
-        yield FieldError(Fault.INVALID, "spec", Verbatim(text(shown)), why)
+        yield FieldError(Fault.INVALID, "spec", Verbatim(go_json(shown)), why)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.published.tables.cells import duration
-from kubesandbox.apiserver.published.tables.jsonpath import PathError, find
+from kubesandbox.apiserver.published.tables.cells import human_duration
+from kubesandbox.apiserver.published.tables.jsonpath import PathError, find_values
 from kubesandbox.apiserver.published.tables.rows import Tables
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
 
@@ -29,7 +29,7 @@ CONTAINERS = {"spec": {"containers": [{"name": "a", "port": 1, "on": True}, {"na
 )  # fmt: skip
 def test_ages(seconds: float, text: str) -> None:
     """apimachinery's HumanDuration, at its edges."""
-    assert duration(seconds) == text
+    assert human_duration(seconds) == text
 
 
 def pod(status: dict[str, Any], **metadata: Any) -> dict[str, Any]:
@@ -121,16 +121,16 @@ def test_a_path_that_leads_nowhere_is_an_empty_cell() -> None:
 )
 def test_paths(path: str, found: list[Any]) -> None:
     """Members, indexes, wildcards and filters; what is absent is nothing."""
-    assert find(path, CONTAINERS) == found
+    assert find_values(path, CONTAINERS) == found
 
 
 def test_an_escaped_dot_is_part_of_a_name() -> None:
     """As labels and annotations need it."""
-    assert find(r".metadata.labels.app\.io/name", {"metadata": {"labels": {"app.io/name": "x"}}}) == ["x"]
+    assert find_values(r".metadata.labels.app\.io/name", {"metadata": {"labels": {"app.io/name": "x"}}}) == ["x"]
 
 
 @pytest.mark.parametrize("path", [".a[", ".a[?(@.b)", ".a[x]"])
 def test_a_path_that_cannot_be_read_is_an_error(path: str) -> None:
     """It names the path."""
     with pytest.raises(PathError, match="cannot be read"):
-        find(path, {})
+        find_values(path, {})

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from kubesandbox.apiserver.published.tables.jsonpath import find
+from kubesandbox.apiserver.published.tables.jsonpath import find_values
 
 JSON = dict[str, Any]
 Cell = Callable[[JSON, datetime], Any]
@@ -17,7 +17,7 @@ Cell = Callable[[JSON, datetime], Any]
 _NONE = "<none>"
 
 
-def duration(seconds: float) -> str:
+def human_duration(seconds: float) -> str:
     """Formats a duration as kubectl does for ages (apimachinery's HumanDuration): two units if the first is small."""
     whole = int(seconds)
     # HumanDuration tolerates a clock skew of less than two seconds.
@@ -44,7 +44,7 @@ def duration(seconds: float) -> str:
     return f"{years}y{rest}d" if days < 8 * 365 and rest else f"{years}y"
 
 
-def since(text: str | None, now: datetime) -> str:
+def age_since(text: str | None, now: datetime) -> str:
     """Returns the age of a time, or `<unknown>` if there is none."""
     if not text:
         return "<unknown>"
@@ -52,32 +52,32 @@ def since(text: str | None, now: datetime) -> str:
         then = datetime.fromisoformat(text)
     except ValueError:
         return "<invalid>"
-    return duration((now - then) / timedelta(seconds=1))
+    return human_duration((now - then) / timedelta(seconds=1))
 
 
-def age(obj: JSON, now: datetime) -> str:
+def age_of(obj: JSON, now: datetime) -> str:
     """Returns the object's age."""
-    return since(obj["metadata"].get("creationTimestamp"), now)
+    return age_since(obj["metadata"].get("creationTimestamp"), now)
 
 
-def at(path: str, otherwise: Any = "") -> Cell:
+def value_cell(path: str, otherwise: Any = "") -> Cell:
     """Returns a cell with the first value at a path."""
 
     def cell(obj: JSON, _now: datetime) -> Any:
-        values = find(path, obj)
+        values = find_values(path, obj)
         return values[0] if values and values[0] is not None else otherwise
 
     return cell
 
 
-def count(path: str) -> Cell:
+def count_cell(path: str) -> Cell:
     """Returns a cell with the number of members at a path."""
-    return lambda obj, _now: len((find(path, obj) or [{}])[0] or {})
+    return lambda obj, _now: len((find_values(path, obj) or [{}])[0] or {})
 
 
-def of(path: str, total: str) -> Cell:
+def ratio_cell(path: str, total: str) -> Cell:
     """Returns a cell such as `1/3` from two paths."""
-    return lambda obj, _now: f"{(find(path, obj) or [0])[0] or 0}/{(find(total, obj) or [0])[0] or 0}"
+    return lambda obj, _now: f"{(find_values(path, obj) or [0])[0] or 0}/{(find_values(total, obj) or [0])[0] or 0}"
 
 
 def pod_ready(obj: JSON, _now: datetime) -> str:
@@ -121,7 +121,7 @@ def node_roles(obj: JSON, _now: datetime) -> str:
     return ",".join(sorted(roles)) or "<none>"
 
 
-def budget(key: str) -> Cell:
+def budget_cell(key: str) -> Cell:
     """Returns a cell with a number or percentage of a budget's spec."""
 
     def cell(obj: JSON, _now: datetime) -> str:
@@ -139,7 +139,7 @@ def event_object(obj: JSON, _now: datetime) -> str:
 
 def event_seen(obj: JSON, now: datetime) -> str:
     """Returns the time since the event was last seen."""
-    return since(obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"].get("creationTimestamp"), now)
+    return age_since(obj.get("lastTimestamp") or obj.get("eventTime") or obj["metadata"].get("creationTimestamp"), now)
 
 
 def job_status(obj: JSON, _now: datetime) -> str:
@@ -154,56 +154,56 @@ def role_ref(obj: JSON, _now: datetime) -> str:
     return f"{reference.get('kind', '')}/{reference.get('name', '')}"
 
 
-def name(obj: JSON, _now: datetime) -> str:
+def name_of(obj: JSON, _now: datetime) -> str:
     """Returns the object's name."""
     return str(obj["metadata"].get("name", ""))
 
 
 def or_none(path: str) -> Cell:
     """Returns a cell with the value at a path, or `<none>`."""
-    return at(path, _NONE)
+    return value_cell(path, _NONE)
 
 
-def labels(path: str) -> Cell:
+def labels_cell(path: str) -> Cell:
     """Returns a cell with labels as `a=b,c=d`."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        label_map = (find(path, obj) or [None])[0] or {}
+        label_map = (find_values(path, obj) or [None])[0] or {}
         return ",".join(f"{key}={value}" for key, value in sorted(label_map.items())) or _NONE
 
     return cell
 
 
-def selector(path: str) -> Cell:
+def selector_cell(path: str) -> Cell:
     """Returns a cell with a label selector in its text form."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        label_selector = (find(path, obj) or [None])[0]
+        label_selector = (find_values(path, obj) or [None])[0]
         if label_selector is None:
             return _NONE
         parts = [f"{key}={value}" for key, value in sorted((label_selector.get("matchLabels") or {}).items())]
-        return ",".join([*parts, *map(_requirement, label_selector.get("matchExpressions") or ())]) or _NONE
+        return ",".join([*parts, *map(_requirement_text, label_selector.get("matchExpressions") or ())]) or _NONE
 
     return cell
 
 
-def _requirement(each: JSON) -> str:
+def _requirement_text(each: JSON) -> str:
     key, operator = each.get("key", ""), each.get("operator")
     if operator in ("In", "NotIn"):
         return f"{key} {operator.lower()} ({','.join(sorted(each.get('values') or ()))})"
     return key if operator == "Exists" else f"!{key}"
 
 
-def listed(path: str, member: str) -> Cell:
+def list_cell(path: str, member: str) -> Cell:
     """Returns a cell with one member of each item of a list."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        return ",".join(str(item.get(member, "")) for item in (find(path, obj) or [None])[0] or ())
+        return ",".join(str(item.get(member, "")) for item in (find_values(path, obj) or [None])[0] or ())
 
     return cell
 
 
-def subjects(kind: str) -> Cell:
+def subjects_cell(kind: str) -> Cell:
     """Returns a cell with the subjects of one kind in a binding."""
 
     def cell(obj: JSON, _now: datetime) -> str:
@@ -223,7 +223,7 @@ def pod_gates(obj: JSON, _now: datetime) -> str:
     return f"{sum(gate.get('conditionType') in true for gate in gates)}/{len(gates)}"
 
 
-def address(kind: str) -> Cell:
+def address_cell(kind: str) -> Cell:
     """Returns a cell with a node's address of one type."""
 
     def cell(obj: JSON, _now: datetime) -> str:
@@ -261,7 +261,7 @@ def job_duration(obj: JSON, now: datetime) -> str:
     if not status.get("startTime"):
         return ""
     until = datetime.fromisoformat(status["completionTime"]) if status.get("completionTime") else now
-    return since(status["startTime"], until)
+    return age_since(status["startTime"], until)
 
 
 def event_source(obj: JSON, _now: datetime) -> str:
@@ -272,7 +272,7 @@ def event_source(obj: JSON, _now: datetime) -> str:
 
 def event_first(obj: JSON, now: datetime) -> str:
     """Returns the time since the event was first seen."""
-    return since(obj.get("firstTimestamp") or obj.get("eventTime"), now)
+    return age_since(obj.get("firstTimestamp") or obj.get("eventTime"), now)
 
 
 def event_count(obj: JSON, _now: datetime) -> int:
@@ -289,4 +289,4 @@ def data_count(obj: JSON, _now: datetime) -> int:
 def last_schedule(obj: JSON, now: datetime) -> str:
     """Returns the time since a CronJob was last scheduled."""
     last = (obj.get("status") or {}).get("lastScheduleTime")
-    return since(last, now) if last else _NONE
+    return age_since(last, now) if last else _NONE

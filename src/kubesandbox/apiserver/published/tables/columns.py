@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubesandbox.apiserver.published.tables import cells
-from kubesandbox.apiserver.published.tables.cells import Cell, at, labels, listed, or_none, selector
+from kubesandbox.apiserver.published.tables.cells import (
+    Cell,
+    labels_cell,
+    list_cell,
+    or_none,
+    selector_cell,
+    value_cell,
+)
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -34,118 +41,121 @@ class Column:
         }
 
 
-def _wide(name: str, cell: Cell) -> Column:
+def _wide_column(name: str, cell: Cell) -> Column:
     return Column(name, cell, priority=1)
 
 
-def _number(name: str, path: str) -> Column:
-    return Column(name, at(path, 0), "integer")
+def _number_column(name: str, path: str) -> Column:
+    return Column(name, value_cell(path, 0), "integer")
 
 
-_NAME = Column("Name", cells.name, format="name")
-_AGE = Column("Age", cells.age)
-_CREATED = Column("Created At", at(".metadata.creationTimestamp"), "date")
+_NAME = Column("Name", cells.name_of, format="name")
+_AGE = Column("Age", cells.age_of)
+_CREATED = Column("Created At", value_cell(".metadata.creationTimestamp"), "date")
 _TEMPLATE = ".spec.template.spec.containers"
-_CONTAINERS = (_wide("Containers", listed(_TEMPLATE, "name")), _wide("Images", listed(_TEMPLATE, "image")))
-_SELECTOR = _wide("Selector", selector(".spec.selector"))
-_READY = Column("Ready", cells.of(".status.readyReplicas", ".spec.replicas"))
+_CONTAINERS = (
+    _wide_column("Containers", list_cell(_TEMPLATE, "name")),
+    _wide_column("Images", list_cell(_TEMPLATE, "image")),
+)
+_SELECTOR = _wide_column("Selector", selector_cell(".spec.selector"))
+_READY = Column("Ready", cells.ratio_cell(".status.readyReplicas", ".spec.replicas"))
 _BINDING = (
     Column("Role", cells.role_ref),
     _AGE,
-    _wide("Users", cells.subjects("User")),
-    _wide("Groups", cells.subjects("Group")),
-    _wide("ServiceAccounts", cells.subjects("ServiceAccount")),
+    _wide_column("Users", cells.subjects_cell("User")),
+    _wide_column("Groups", cells.subjects_cell("Group")),
+    _wide_column("ServiceAccounts", cells.subjects_cell("ServiceAccount")),
 )
 _JOB = ".spec.jobTemplate.spec.template.spec.containers"
 
 # Without the name, which is the first column of all kinds except events.
 _COLUMNS: dict[str, tuple[Column, ...]] = {
-    "runtimeclasses.node.k8s.io": (Column("Handler", at(".handler")), _AGE),
+    "runtimeclasses.node.k8s.io": (Column("Handler", value_cell(".handler")), _AGE),
     "pods": (
         Column("Ready", cells.pod_ready),
         Column("Status", cells.pod_status),
         Column("Restarts", cells.pod_restarts),
         _AGE,
-        _wide("IP", or_none(".status.podIP")),
-        _wide("Node", or_none(".spec.nodeName")),
-        _wide("Nominated Node", or_none(".status.nominatedNodeName")),
-        _wide("Readiness Gates", cells.pod_gates),
+        _wide_column("IP", or_none(".status.podIP")),
+        _wide_column("Node", or_none(".spec.nodeName")),
+        _wide_column("Nominated Node", or_none(".status.nominatedNodeName")),
+        _wide_column("Readiness Gates", cells.pod_gates),
     ),
     "deployments.apps": (
         _READY,
-        Column("Up-to-date", at(".status.updatedReplicas", 0)),
-        Column("Available", at(".status.availableReplicas", 0)),
+        Column("Up-to-date", value_cell(".status.updatedReplicas", 0)),
+        Column("Available", value_cell(".status.availableReplicas", 0)),
         _AGE,
         *_CONTAINERS,
         _SELECTOR,
     ),
     "replicasets.apps": (
-        _number("Desired", ".spec.replicas"),
-        _number("Current", ".status.replicas"),
-        _number("Ready", ".status.readyReplicas"),
+        _number_column("Desired", ".spec.replicas"),
+        _number_column("Current", ".status.replicas"),
+        _number_column("Ready", ".status.readyReplicas"),
         _AGE,
         *_CONTAINERS,
         _SELECTOR,
     ),
     "statefulsets.apps": (_READY, _AGE, *_CONTAINERS),
     "daemonsets.apps": (
-        _number("Desired", ".status.desiredNumberScheduled"),
-        _number("Current", ".status.currentNumberScheduled"),
-        _number("Ready", ".status.numberReady"),
-        _number("Up-to-date", ".status.updatedNumberScheduled"),
-        _number("Available", ".status.numberAvailable"),
-        Column("Node Selector", labels(".spec.template.spec.nodeSelector")),
+        _number_column("Desired", ".status.desiredNumberScheduled"),
+        _number_column("Current", ".status.currentNumberScheduled"),
+        _number_column("Ready", ".status.numberReady"),
+        _number_column("Up-to-date", ".status.updatedNumberScheduled"),
+        _number_column("Available", ".status.numberAvailable"),
+        Column("Node Selector", labels_cell(".spec.template.spec.nodeSelector")),
         _AGE,
         *_CONTAINERS,
         _SELECTOR,
     ),
     "jobs.batch": (
         Column("Status", cells.job_status),
-        Column("Completions", cells.of(".status.succeeded", ".spec.completions")),
+        Column("Completions", cells.ratio_cell(".status.succeeded", ".spec.completions")),
         Column("Duration", cells.job_duration),
         _AGE,
         *_CONTAINERS,
         _SELECTOR,
     ),
     "cronjobs.batch": (
-        Column("Schedule", at(".spec.schedule")),
+        Column("Schedule", value_cell(".spec.schedule")),
         Column("Timezone", or_none(".spec.timeZone")),
-        Column("Suspend", at(".spec.suspend", False), "boolean"),
-        Column("Active", cells.count(".status.active"), "integer"),
+        Column("Suspend", value_cell(".spec.suspend", False), "boolean"),
+        Column("Active", cells.count_cell(".status.active"), "integer"),
         Column("Last Schedule", cells.last_schedule),
         _AGE,
-        _wide("Containers", listed(_JOB, "name")),
-        _wide("Images", listed(_JOB, "image")),
-        _wide("Selector", selector(".spec.jobTemplate.spec.selector")),
+        _wide_column("Containers", list_cell(_JOB, "name")),
+        _wide_column("Images", list_cell(_JOB, "image")),
+        _wide_column("Selector", selector_cell(".spec.jobTemplate.spec.selector")),
     ),
     "nodes": (
         Column("Status", cells.node_status),
         Column("Roles", cells.node_roles),
         _AGE,
-        Column("Version", at(".status.nodeInfo.kubeletVersion")),
-        _wide("Internal-IP", cells.address("InternalIP")),
-        _wide("External-IP", cells.address("ExternalIP")),
-        _wide("OS-Image", at(".status.nodeInfo.osImage", "<unknown>")),
-        _wide("Kernel-Version", at(".status.nodeInfo.kernelVersion", "<unknown>")),
-        _wide("Container-Runtime", at(".status.nodeInfo.containerRuntimeVersion", "<unknown>")),
+        Column("Version", value_cell(".status.nodeInfo.kubeletVersion")),
+        _wide_column("Internal-IP", cells.address_cell("InternalIP")),
+        _wide_column("External-IP", cells.address_cell("ExternalIP")),
+        _wide_column("OS-Image", value_cell(".status.nodeInfo.osImage", "<unknown>")),
+        _wide_column("Kernel-Version", value_cell(".status.nodeInfo.kernelVersion", "<unknown>")),
+        _wide_column("Container-Runtime", value_cell(".status.nodeInfo.containerRuntimeVersion", "<unknown>")),
     ),
-    "namespaces": (Column("Status", at(".status.phase", "Active")), _AGE),
+    "namespaces": (Column("Status", value_cell(".status.phase", "Active")), _AGE),
     "configmaps": (Column("Data", cells.data_count), _AGE),
-    "secrets": (Column("Type", at(".type", "Opaque")), Column("Data", cells.data_count), _AGE),
-    "serviceaccounts": (Column("Secrets", cells.count(".secrets")), _AGE),
+    "secrets": (Column("Type", value_cell(".type", "Opaque")), Column("Data", cells.data_count), _AGE),
+    "serviceaccounts": (Column("Secrets", cells.count_cell(".secrets")), _AGE),
     "services": (
-        Column("Type", at(".spec.type", "ClusterIP")),
+        Column("Type", value_cell(".spec.type", "ClusterIP")),
         Column("Cluster-IP", or_none(".spec.clusterIP")),
         Column("External-IP", cells.service_external),
         Column("Port(s)", cells.service_ports),
         _AGE,
-        _wide("Selector", labels(".spec.selector")),
+        _wide_column("Selector", labels_cell(".spec.selector")),
     ),
-    "leases.coordination.k8s.io": (Column("Holder", at(".spec.holderIdentity")), _AGE),
+    "leases.coordination.k8s.io": (Column("Holder", value_cell(".spec.holderIdentity")), _AGE),
     "poddisruptionbudgets.policy": (
-        Column("Min Available", cells.budget("minAvailable")),
-        Column("Max Unavailable", cells.budget("maxUnavailable")),
-        _number("Allowed Disruptions", ".status.disruptionsAllowed"),
+        Column("Min Available", cells.budget_cell("minAvailable")),
+        Column("Max Unavailable", cells.budget_cell("maxUnavailable")),
+        _number_column("Allowed Disruptions", ".status.disruptionsAllowed"),
         _AGE,
     ),
     "customresourcedefinitions.apiextensions.k8s.io": (_CREATED,),
@@ -153,20 +163,20 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "clusterroles.rbac.authorization.k8s.io": (_CREATED,),
     "rolebindings.rbac.authorization.k8s.io": _BINDING,
     "clusterrolebindings.rbac.authorization.k8s.io": _BINDING,
-    "persistentvolumeclaims": (Column("Status", at(".status.phase")), _AGE),
-    "persistentvolumes": (Column("Status", at(".status.phase")), _AGE),
+    "persistentvolumeclaims": (Column("Status", value_cell(".status.phase")), _AGE),
+    "persistentvolumes": (Column("Status", value_cell(".status.phase")), _AGE),
 }
 _EVENTS = (
     Column("Last Seen", cells.event_seen),
-    Column("Type", at(".type")),
-    Column("Reason", at(".reason")),
+    Column("Type", value_cell(".type")),
+    Column("Reason", value_cell(".reason")),
     Column("Object", cells.event_object),
-    _wide("Subobject", at(".involvedObject.fieldPath")),
-    _wide("Source", cells.event_source),
-    Column("Message", at(".message")),
-    _wide("First Seen", cells.event_first),
-    _wide("Count", cells.event_count),
-    Column("Name", cells.name, priority=1, format="name"),
+    _wide_column("Subobject", value_cell(".involvedObject.fieldPath")),
+    _wide_column("Source", cells.event_source),
+    Column("Message", value_cell(".message")),
+    _wide_column("First Seen", cells.event_first),
+    _wide_column("Count", cells.event_count),
+    Column("Name", cells.name_of, priority=1, format="name"),
 )
 
 

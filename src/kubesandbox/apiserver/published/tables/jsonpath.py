@@ -26,16 +26,16 @@ class PathError(ValueError):
     """A path that is not in the supported subset."""
 
 
-def find(path: str, obj: Any) -> list[Any]:
+def find_values(path: str, obj: Any) -> list[Any]:
     """Returns every value that the path matches."""
     values = [obj]
-    for step in compiled(path):
+    for step in compile_path(path):
         values = [match for value in values for match in step(value)]
     return values
 
 
 @lru_cache(maxsize=1024)
-def compiled(path: str) -> tuple[Step, ...]:
+def compile_path(path: str) -> tuple[Step, ...]:
     """Returns the steps of a path. Raises PathError."""
     # CRDs write .spec.x, kubectl {.spec.x} or {$.spec.x}.
     text = path.strip().removeprefix("{").removesuffix("}").removeprefix("$")
@@ -46,25 +46,25 @@ def compiled(path: str) -> tuple[Step, ...]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise PathError(f"{path}: cannot be read from {text[at:]!r} on")
-        steps.append(_step(match))
+        steps.append(_parse_step(match))
         at = match.end()
     return tuple(steps)
 
 
-def _step(match: re.Match[str]) -> Step:
+def _parse_step(match: re.Match[str]) -> Step:
     if match["all"]:
-        return _all
+        return _all_members
     if match["index"]:
-        return _index(int(match["index"]))
+        return _index_step(int(match["index"]))
     if match["op"]:
-        return _filter(match["path"], match["op"] == "==", _literal(match["value"]))
+        return _filter_step(match["path"], match["op"] == "==", _parse_literal(match["value"]))
     if match["exists"]:
-        return _having(match["exists"])
+        return _existence_step(match["exists"])
     name = match["quoted"] if match["quoted"] is not None else re.sub(r"\\(.)", r"\1", match["member"])
-    return _member(name)
+    return _member_step(name)
 
 
-def _member(name: str) -> Step:
+def _member_step(name: str) -> Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -72,7 +72,7 @@ def _member(name: str) -> Step:
     return step
 
 
-def _index(number: int) -> Step:
+def _index_step(number: int) -> Step:
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= number < len(value):
             yield value[number]
@@ -80,28 +80,28 @@ def _index(number: int) -> Step:
     return step
 
 
-def _all(value: Any) -> Iterator[Any]:
+def _all_members(value: Any) -> Iterator[Any]:
     yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _filter(path: str, equal: bool, wanted: Any) -> Step:
+def _filter_step(path: str, equal: bool, wanted: Any) -> Step:
     def step(value: Any) -> Iterator[Any]:
-        for item in _all(value):
-            values = find(path, item)
+        for item in _all_members(value):
+            values = find_values(path, item)
             if values and (values[0] == wanted) is equal:
                 yield item
 
     return step
 
 
-def _having(path: str) -> Step:
+def _existence_step(path: str) -> Step:
     def step(value: Any) -> Iterator[Any]:
-        yield from (item for item in _all(value) if find(path, item))
+        yield from (item for item in _all_members(value) if find_values(path, item))
 
     return step
 
 
-def _literal(text: str) -> Any:
+def _parse_literal(text: str) -> Any:
     if text[0] in "\"'":
         return text[1:-1]
     if text in {"true", "false"}:

@@ -6,9 +6,9 @@ import json
 from datetime import datetime
 from typing import Any
 
-from kubesandbox.apiserver.published.tables.cells import age, since
+from kubesandbox.apiserver.published.tables.cells import age_of, age_since
 from kubesandbox.apiserver.published.tables.columns import columns_of
-from kubesandbox.apiserver.published.tables.jsonpath import PathError, find
+from kubesandbox.apiserver.published.tables.jsonpath import PathError, find_values
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -22,7 +22,7 @@ class Tables:
     def columns(self, kind: Kind) -> list[JSON]:
         """Returns the column definitions of a kind."""
         if kind.custom:
-            declared = _declared(kind)
+            declared = _declared_columns(kind)
             shown = [
                 {
                     "name": column["name"],
@@ -33,23 +33,27 @@ class Tables:
                 }
                 for column in declared
             ]
-            return [NAME, *shown] if declared else [NAME, _column("Age", "string")]
+            return [NAME, *shown] if declared else [NAME, _column_definition("Age", "string")]
         return [column.definition() for column in columns_of(kind)]
 
     def cells(self, kind: Kind, obj: JSON, now: datetime) -> list[Any]:
         """Returns the cells of one object."""
         name = obj["metadata"].get("name", "")
         if kind.custom:
-            declared = _declared(kind)
-            return [name, *(_custom(column, obj, now) for column in declared)] if declared else [name, age(obj, now)]
+            declared = _declared_columns(kind)
+            return (
+                [name, *(_custom_cell(column, obj, now) for column in declared)]
+                if declared
+                else [name, age_of(obj, now)]
+            )
         return [column.cell(obj, now) for column in columns_of(kind)]
 
 
-def _column(name: str, type_: str) -> JSON:
+def _column_definition(name: str, type_: str) -> JSON:
     return {"name": name, "type": type_, "format": "", "description": "", "priority": 0}
 
 
-def _declared(kind: Kind) -> list[JSON]:
+def _declared_columns(kind: Kind) -> list[JSON]:
     versions = ((kind.crd or {}).get("spec") or {}).get("versions") or ()
     for version in versions:
         if version.get("name") == kind.version:
@@ -58,16 +62,16 @@ def _declared(kind: Kind) -> list[JSON]:
     return []
 
 
-def _custom(column: JSON, obj: JSON, now: datetime) -> Any:
+def _custom_cell(column: JSON, obj: JSON, now: datetime) -> Any:
     try:
-        values = find(column["jsonPath"], obj)
+        values = find_values(column["jsonPath"], obj)
     except PathError:
         return None
     if not values:
         return None
     # Columns of type date show ages, as kubectl get does.
     if column["type"] == "date":
-        return since(values[0] if isinstance(values[0], str) else None, now)
+        return age_since(values[0] if isinstance(values[0], str) else None, now)
     if column["type"] in {"integer", "number", "boolean"}:
         return values[0]
     value = values[0]
