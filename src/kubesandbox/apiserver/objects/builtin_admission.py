@@ -114,7 +114,7 @@ class Admission:
 
     def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """Returns the faults of an object by the rules of all kinds and of its own."""
-        return list(validation.faults(kind, obj, old))
+        return list(validation.object_faults(kind, obj, old))
 
     def _check_namespace(self, kind: Kind, obj: JSON) -> None:
         name = meta(obj)["namespace"]

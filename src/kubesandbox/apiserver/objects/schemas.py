@@ -120,7 +120,7 @@ class Schemas:
     def validate(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """Returns the faults of a custom resource by its schema, with transition rules if there is an old object."""
         schema = self.schema_of(kind) if kind.custom else None
-        return [*schema.validate(obj, old), *custom_scale.faults(kind, obj)] if schema else []
+        return [*schema.validate(obj, old), *custom_scale.scale_faults(kind, obj)] if schema else []
 
 
 def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:

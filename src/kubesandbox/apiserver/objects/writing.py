@@ -129,7 +129,7 @@ class Writing:
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate_object(kind, obj, None)
-        options.warnings.extend(write_warnings.of(kind, obj, None))
+        options.warnings.extend(write_warnings.warnings_of_write(kind, obj, None))
         self._check_policies(kind, namespace, obj, None, options)
         name = meta(obj)["name"]
         there = self._store.get(kind.storage, namespace, name)
@@ -238,7 +238,7 @@ class Writing:
             managed.on_update(tree, kind, old, new, manager=options.manager, now=now, subresource=part)
         self._admission.before_update(kind, new, old)
         self._validate_object(kind, new, old)
-        options.warnings.extend(write_warnings.of(kind, new, old))
+        options.warnings.extend(write_warnings.warnings_of_write(kind, new, old))
         self._check_policies(kind, meta(old).get("namespace", ""), new, old, options, part)
         return new
 

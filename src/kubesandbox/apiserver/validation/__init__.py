@@ -26,41 +26,41 @@ JSON = dict[str, Any]
 Rule = Callable[[JSON, JSON | None], Iterable[FieldError]]
 
 
-def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
+def object_faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
     """Returns all faults of `obj`."""
-    field_errors = object_metadata.faults(kind, obj, old)
+    field_errors = object_metadata.metadata_faults(kind, obj, old)
     rule = None if kind.custom else _RULES.get((kind.group, kind.kind))
     if rule is not None:
         field_errors += rule(obj, old)
     return field_errors
 
 
-def _definition(obj: JSON, old: JSON | None) -> Iterable[FieldError]:
+def _definition_faults(obj: JSON, old: JSON | None) -> Iterable[FieldError]:
     return validate_crd(obj) if old is None else validate_crd_update(obj, old)
 
 
 _RBAC = "rbac.authorization.k8s.io"
 _RULES: dict[tuple[str, str], Rule] = {
-    ("", "Pod"): pod_templates.pod,
+    ("", "Pod"): pod_templates.pod_faults,
     ("", "ConfigMap"): data.config_map,
-    ("", "Secret"): data.secret,
-    ("", "Service"): services.service,
-    ("", "Event"): data.event,
-    ("apps", "Deployment"): workloads.deployment,
+    ("", "Secret"): data.secret_faults,
+    ("", "Service"): services.service_faults,
+    ("", "Event"): data.event_faults,
+    ("apps", "Deployment"): workloads.deployment_faults,
     ("apps", "ReplicaSet"): workloads.replica_set,
     ("apps", "StatefulSet"): workloads.stateful_set,
     ("apps", "DaemonSet"): workloads.daemon_set,
-    ("batch", "Job"): workloads.job,
+    ("batch", "Job"): workloads.job_faults,
     ("batch", "CronJob"): workloads.cron_job,
-    ("policy", "PodDisruptionBudget"): workloads.budget,
-    ("coordination.k8s.io", "Lease"): data.lease,
+    ("policy", "PodDisruptionBudget"): workloads.budget_faults,
+    ("coordination.k8s.io", "Lease"): data.lease_faults,
     ("networking.k8s.io", "NetworkPolicy"): policies.network_policy,
     ("scheduling.k8s.io", "PriorityClass"): policies.priority_class,
     ("node.k8s.io", "RuntimeClass"): policies.runtime_class,
-    (_RBAC, "Role"): rbac.role,
+    (_RBAC, "Role"): rbac.role_faults,
     (_RBAC, "ClusterRole"): rbac.cluster_role,
     (_RBAC, "RoleBinding"): rbac.role_binding,
     (_RBAC, "ClusterRoleBinding"): rbac.cluster_role_binding,
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): admission_policies.policy,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): admission_policies.policy_faults,
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition_faults,
 }

@@ -24,7 +24,7 @@ _AUTHORIZER = re.compile(r"\bauthorizer\b")
 _VARIABLES = "variables"
 
 
-def policy(obj: JSON, _old: JSON | None) -> Faults:
+def policy_faults(obj: JSON, _old: JSON | None) -> Faults:
     """Yields the faults of a ValidatingAdmissionPolicy's expressions."""
     spec = obj.get("spec") or {}
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
@@ -34,29 +34,33 @@ def policy(obj: JSON, _old: JSON | None) -> Faults:
     variables: dict[str, CelType] = {}
     for index, each in enumerate(spec.get("variables") or ()):
         where = f"spec.variables[{index}].expression"
-        yield from _expression(each, "expression", where, {**known, **_composed(variables)}, ())
-        variables[each.get("name", "")] = _type(each.get("expression") or "", {**known, **_composed(variables)})
-    known |= _composed(variables)
+        yield from _expression_faults(each, "expression", where, {**known, **_variables_type(variables)}, ())
+        variables[each.get("name", "")] = _type_or_dyn(
+            each.get("expression") or "", {**known, **_variables_type(variables)}
+        )
+    known |= _variables_type(variables)
     for index, each in enumerate(spec.get("matchConditions") or ()):
-        yield from _expression(each, "expression", f"spec.matchConditions[{index}].expression", known, ("bool",))
+        yield from _expression_faults(each, "expression", f"spec.matchConditions[{index}].expression", known, ("bool",))
     if not validations and not annotations:
         yield FieldError(Fault.REQUIRED, "spec.validations", detail=_NOTHING)
         yield FieldError(Fault.REQUIRED, "spec.auditAnnotations", detail=_NOTHING)
     for index, each in enumerate(validations):
         where = f"spec.validations[{index}]"
-        yield from _expression(each, "expression", f"{where}.expression", known, ("bool",))
+        yield from _expression_faults(each, "expression", f"{where}.expression", known, ("bool",))
         if each.get("messageExpression"):
-            yield from _expression(each, "messageExpression", f"{where}.messageExpression", known, ("string",))
+            yield from _expression_faults(each, "messageExpression", f"{where}.messageExpression", known, ("string",))
     for index, each in enumerate(annotations):
         where = f"spec.auditAnnotations[{index}].valueExpression"
-        yield from _expression(each, "valueExpression", where, known, ("string", "null_type"))
+        yield from _expression_faults(each, "valueExpression", where, known, ("string", "null_type"))
 
 
-def _composed(variables: Mapping[str, CelType]) -> dict[str, CelType]:
+def _variables_type(variables: Mapping[str, CelType]) -> dict[str, CelType]:
     return {_VARIABLES: object_of("kubernetes.variables", variables.get)} if variables else {}
 
 
-def _expression(holder: JSON, key: str, where: str, known: Mapping[str, CelType], wanted: tuple[str, ...]) -> Faults:
+def _expression_faults(
+    holder: JSON, key: str, where: str, known: Mapping[str, CelType], wanted: tuple[str, ...]
+) -> Faults:
     text = holder.get(key) or ""
     if not text.strip():
         yield FieldError(Fault.REQUIRED, where, detail=f"{key} is not specified" if key == "expression" else "")
@@ -72,7 +76,7 @@ def _expression(holder: JSON, key: str, where: str, known: Mapping[str, CelType]
         yield FieldError(Fault.INVALID, where, text, f"compilation failed: {why}")
         return
     # The engine knows the types of functions, the checker those of variables.
-    if found == "dyn" and (typed := str(_type(text, known))) != "dyn":
+    if found == "dyn" and (typed := str(_type_or_dyn(text, known))) != "dyn":
         found = typed
     unknown = found == "dyn" and _VARIABLES in text
     if wanted and not unknown and found not in (*wanted, "null" if "null_type" in wanted else ""):
@@ -80,7 +84,7 @@ def _expression(holder: JSON, key: str, where: str, known: Mapping[str, CelType]
         yield FieldError(Fault.INVALID, where, text, f"must evaluate to {choice} but got {found}")
 
 
-def _type(text: str, known: Mapping[str, CelType]) -> CelType:
+def _type_or_dyn(text: str, known: Mapping[str, CelType]) -> CelType:
     try:
         return result_type(text, known)
     except CelError:

@@ -15,7 +15,7 @@ PROTOCOLS = ("SCTP", "TCP", "UDP")
 NOT_NEGATIVE = "must be greater than or equal to 0"
 
 
-def at(obj: JSON, path: str) -> Any:
+def value_at(obj: JSON, path: str) -> Any:
     """Returns the value at a dotted path, or None."""
     value: Any = obj
     for part in path.split("."):
@@ -31,11 +31,11 @@ def not_negative(obj: JSON, path: str, *names: str) -> Faults:
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, NOT_NEGATIVE)
 
 
-def immutable(obj: JSON, old: JSON, *paths: str) -> Faults:
+def changed_paths(obj: JSON, old: JSON, *paths: str) -> Faults:
     """Yields a fault for each path whose value changed."""
     for path in paths:
-        if at(obj, path) != at(old, path):
-            yield FieldError(Fault.INVALID, path, at(obj, path), "field is immutable")
+        if value_at(obj, path) != value_at(old, path):
+            yield FieldError(Fault.INVALID, path, value_at(obj, path), "field is immutable")
 
 
 def port_number(value: Any, path: str) -> Faults:

@@ -33,19 +33,19 @@ _PROBE_NUMBERS = ("initialDelaySeconds", "timeoutSeconds", "periodSeconds", "suc
 _PRINTABLE = re.compile(r"[ -<>-~]+")
 
 
-def containers(spec: JSON, path: str, volumes: set[str]) -> Faults:
+def container_faults(spec: JSON, path: str, volumes: set[str]) -> Faults:
     """Yields the faults of a pod's containers; `volumes` are the names that may be mounted."""
     names: set[str] = set()
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
             where, name = f"{path}.{kind}[{index}]", container.get("name") or ""
-            yield from _container(container, where, volumes)
+            yield from _faults_of_container(container, where, volumes)
             if name and name in names:
                 yield FieldError(Fault.DUPLICATE, f"{where}.name", name)
             names.add(name)
 
 
-def _container(container: JSON, path: str, volumes: set[str]) -> Faults:
+def _faults_of_container(container: JSON, path: str, volumes: set[str]) -> Faults:
     name = container.get("name") or ""
     if not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
@@ -53,20 +53,20 @@ def _container(container: JSON, path: str, volumes: set[str]) -> Faults:
         yield FieldError(Fault.INVALID, f"{path}.name", name, why)
     if not container.get("image"):
         yield FieldError(Fault.REQUIRED, f"{path}.image")
-    yield from _ports(container.get("ports") or (), f"{path}.ports")
+    yield from _port_faults(container.get("ports") or (), f"{path}.ports")
     for index, variable in enumerate(container.get("env") or ()):
-        yield from _variable(variable, f"{path}.env[{index}]")
-    yield from _mounts(container.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
+        yield from _variable_faults(variable, f"{path}.env[{index}]")
+    yield from _mount_faults(container.get("volumeMounts") or (), f"{path}.volumeMounts", volumes)
     policy = container.get("imagePullPolicy") or ""
     if policy and policy not in _PULL_POLICIES:
         yield not_supported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
-    yield from _resources(container.get("resources") or {}, f"{path}.resources")
+    yield from _resource_faults(container.get("resources") or {}, f"{path}.resources")
     for probe in _PROBES:
         if container.get(probe) is not None:
-            yield from _probe(container[probe], f"{path}.{probe}", once=probe != "readinessProbe")
+            yield from _probe_faults(container[probe], f"{path}.{probe}", once=probe != "readinessProbe")
 
 
-def _ports(ports: list[JSON] | tuple[()], path: str) -> Faults:
+def _port_faults(ports: list[JSON] | tuple[()], path: str) -> Faults:
     names: set[str] = set()
     for index, port in enumerate(ports):
         where, name, protocol = f"{path}[{index}]", port.get("name") or "", port.get("protocol") or ""
@@ -89,7 +89,7 @@ def _ports(ports: list[JSON] | tuple[()], path: str) -> Faults:
             yield not_supported(f"{where}.protocol", protocol, PROTOCOLS)
 
 
-def _variable(variable: JSON, path: str) -> Faults:
+def _variable_faults(variable: JSON, path: str) -> Faults:
     name, source = variable.get("name") or "", variable.get("valueFrom")
     if not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
@@ -101,7 +101,7 @@ def _variable(variable: JSON, path: str) -> Faults:
     where = f"{path}.valueFrom"
     given = [key for key in _SOURCES if source.get(key) is not None]
     if source.get("fieldRef") is not None:
-        yield from _field(source["fieldRef"].get("fieldPath") or "", f"{where}.fieldRef.fieldPath")
+        yield from _field_path_faults(source["fieldRef"].get("fieldPath") or "", f"{where}.fieldRef.fieldPath")
     if not given:
         named = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
         yield FieldError(Fault.INVALID, where, "", f"must specify one of: {named}")
@@ -111,7 +111,7 @@ def _variable(variable: JSON, path: str) -> Faults:
         yield FieldError(Fault.INVALID, where, "", "may not have more than one field specified at a time")
 
 
-def _field(given: str, path: str) -> Faults:
+def _field_path_faults(given: str, path: str) -> Faults:
     if not given:
         yield FieldError(Fault.REQUIRED, path)
     elif given in _OTHER_FIELDS:
@@ -121,7 +121,7 @@ def _field(given: str, path: str) -> Faults:
         yield FieldError(Fault.INVALID, path, given, why)
 
 
-def _mounts(mounts: list[JSON] | tuple[()], path: str, volumes: set[str]) -> Faults:
+def _mount_faults(mounts: list[JSON] | tuple[()], path: str, volumes: set[str]) -> Faults:
     places: set[str] = set()
     for index, mount in enumerate(mounts):
         where, name, place = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
@@ -136,7 +136,7 @@ def _mounts(mounts: list[JSON] | tuple[()], path: str, volumes: set[str]) -> Fau
         places.add(place)
 
 
-def _probe(probe: JSON, path: str, *, once: bool) -> Faults:
+def _probe_faults(probe: JSON, path: str, *, once: bool) -> Faults:
     given = [name for name in _HANDLERS if probe.get(name) is not None]
     if not given:
         yield FieldError(Fault.REQUIRED, path, None, "must specify a handler type")
@@ -148,7 +148,7 @@ def _probe(probe: JSON, path: str, *, once: bool) -> Faults:
         yield FieldError(Fault.INVALID, f"{path}.successThreshold", probe["successThreshold"], "must be 1")
 
 
-def _resources(resources: JSON, path: str) -> Faults:
+def _resource_faults(resources: JSON, path: str) -> Faults:
     limits = resources.get("limits") or {}
     for name, asked in (resources.get("requests") or {}).items():
         limit = limits.get(name)

@@ -11,14 +11,14 @@ JSON = dict[str, Any]
 _MOST = 2**31 - 1
 
 
-def faults(kind: Kind, obj: JSON) -> list[FieldError]:
+def scale_faults(kind: Kind, obj: JSON) -> list[FieldError]:
     """Returns the faults of the desired and observed replicas, as the registry of custom resources words them."""
     paths = kind.scale_paths or {}
     wanted = (paths.get(name) for name in ("specReplicasPath", "statusReplicasPath"))
-    return [fault for path in wanted if path for fault in _replicas(path, at(obj, path))]
+    return [fault for path in wanted if path for fault in _replicas_faults(path, value_at(obj, path))]
 
 
-def at(obj: JSON, path: str) -> Any:
+def value_at(obj: JSON, path: str) -> Any:
     """Returns the value at a path such as `.spec.replicas`, or None."""
     value: Any = obj
     for part in path.lstrip(".").split("."):
@@ -26,7 +26,7 @@ def at(obj: JSON, path: str) -> Any:
     return value
 
 
-def _replicas(path: str, value: Any) -> list[FieldError]:
+def _replicas_faults(path: str, value: Any) -> list[FieldError]:
     # Other types are the schema's to refuse.
     if not isinstance(value, int) or isinstance(value, bool) or 0 <= value <= _MOST:
         return []

@@ -9,7 +9,7 @@ from typing import Any
 
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema import Fault, FieldError
-from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths
 
 JSON = dict[str, Any]
 
@@ -31,33 +31,33 @@ _ACCOUNT = "kubernetes.io/service-account.name"
 
 def config_map(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a ConfigMap: keys, sizes, and changes of an immutable one."""
-    yield from _sealed(obj, old, "data", "binaryData")
+    yield from _immutable_faults(obj, old, "data", "binaryData")
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     for key in data:
-        yield from _key(key, "data")
+        yield from _key_faults(key, "data")
         if key in binary:
             yield FieldError(Fault.INVALID, f"data[{key}]", key, "duplicate of key present in binaryData")
     for key in binary:
-        yield from _key(key, "binaryData")
-    size = sum(len(value.encode()) for value in data.values()) + sum(map(_size, binary.values()))
+        yield from _key_faults(key, "binaryData")
+    size = sum(len(value.encode()) for value in data.values()) + sum(map(_decoded_bytes, binary.values()))
     if size > _MOST_BYTES:
         yield FieldError(Fault.TOO_LONG, "", None, f"may not be more than {_MOST_BYTES} bytes")
 
 
-def secret(obj: JSON, old: JSON | None) -> Faults:
+def secret_faults(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a Secret: keys, sizes, the keys that its type requires, and changes of an immutable one."""
     if old is not None:
-        yield from immutable(obj, old, "type")
-    yield from _sealed(obj, old, "data")
+        yield from changed_paths(obj, old, "type")
+    yield from _immutable_faults(obj, old, "data")
     data = obj.get("data") or {}
     for key in data:
-        yield from _key(key, "data")
-    if sum(map(_size, data.values())) > _MOST_BYTES:
+        yield from _key_faults(key, "data")
+    if sum(map(_decoded_bytes, data.values())) > _MOST_BYTES:
         yield FieldError(Fault.TOO_LONG, "data", None, f"may not be more than {_MOST_BYTES} bytes")
-    yield from _typed(obj.get("type") or "", data, meta(obj).get("annotations") or {})
+    yield from _faults_of_type(obj.get("type") or "", data, meta(obj).get("annotations") or {})
 
 
-def _typed(kind: str, data: JSON, annotations: JSON) -> Faults:
+def _faults_of_type(kind: str, data: JSON, annotations: JSON) -> Faults:
     for key in _NEEDED.get(kind, ()):
         if key not in data:
             yield FieldError(Fault.REQUIRED, f"data[{key}]")
@@ -85,17 +85,17 @@ def _not_json(encoded: str) -> str:
     return "" if isinstance(value, dict) else "json: cannot unmarshal into Go value of type map[string]interface {}"
 
 
-def _size(encoded: str) -> int:
+def _decoded_bytes(encoded: str) -> int:
     """Returns the number of bytes that a value in base64 stands for."""
     return len(encoded) * 3 // 4 - encoded[-2:].count("=")
 
 
-def _key(key: str, where: str) -> Faults:
+def _key_faults(key: str, where: str) -> Faults:
     if not _KEY.fullmatch(key):
         yield FieldError(Fault.INVALID, f"{where}[{key}]", key, _KEY_RULE)
 
 
-def _sealed(obj: JSON, old: JSON | None, *names: str) -> Faults:
+def _immutable_faults(obj: JSON, old: JSON | None, *names: str) -> Faults:
     """Yields a fault for each changed field of an object that is marked immutable."""
     if old is None or not old.get("immutable"):
         return
@@ -107,14 +107,14 @@ def _sealed(obj: JSON, old: JSON | None, *names: str) -> Faults:
             yield FieldError(Fault.FORBIDDEN, name, None, why)
 
 
-def event(obj: JSON, _old: JSON | None) -> Faults:
+def event_faults(obj: JSON, _old: JSON | None) -> Faults:
     """Yields a fault if an Event's namespace is not that of its object."""
     namespace, about = meta(obj).get("namespace") or "", (obj.get("involvedObject") or {}).get("namespace") or ""
     if about != namespace and not (not about and namespace == "default"):
         yield FieldError(Fault.INVALID, "involvedObject.namespace", about, "does not match event.namespace")
 
 
-def lease(obj: JSON, _old: JSON | None) -> Faults:
+def lease_faults(obj: JSON, _old: JSON | None) -> Faults:
     """Yields the faults of a Lease: a positive duration, no negative transitions."""
     spec = obj.get("spec") or {}
     duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")

@@ -23,15 +23,15 @@ _EXTENSIONS = frozenset({"apiextensions.k8s.io", "apiregistration.k8s.io"})
 _CHECKED_AGAIN = frozenset({"ConfigMap", "Secret", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 
 
-def faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
+def metadata_faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]:
     """Returns the faults of the metadata of `obj`."""
-    return _new(kind, meta(obj)) if old is None else _changed(kind, meta(obj), meta(old))
+    return _create_faults(kind, meta(obj)) if old is None else _update_faults(kind, meta(obj), meta(old))
 
 
-def _new(kind: Kind, metadata: JSON) -> list[FieldError]:
+def _create_faults(kind: Kind, metadata: JSON) -> list[FieldError]:
     finalizers = metadata.get("finalizers") or ()
     field_errors = [
-        *_name(kind, metadata),
+        *_name_faults(kind, metadata),
         *object_meta.metadata_faults(metadata),
         *object_meta.finalizer_faults(finalizers),
     ]
@@ -43,7 +43,7 @@ def _served_by_others(kind: Kind) -> bool:
     return kind.custom or kind.group in _EXTENSIONS or kind.group.endswith(".openshift.io")
 
 
-def _changed(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
+def _update_faults(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
     field_errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         field_errors += object_meta.no_new_finalizers(new.get("finalizers") or (), old.get("finalizers") or ())
@@ -53,29 +53,29 @@ def _changed(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
     if not _served_by_others(kind):
         field_errors += object_meta.unqualified_finalizers(new.get("finalizers") or ())
     if not kind.custom and kind.kind in _CHECKED_AGAIN:
-        field_errors += _new(kind, new)
+        field_errors += _create_faults(kind, new)
     return field_errors
 
 
-def _name(kind: Kind, metadata: JSON) -> Iterator[FieldError]:
+def _name_faults(kind: Kind, metadata: JSON) -> Iterator[FieldError]:
     name = metadata.get("name")
     if not name:
         yield FieldError(Fault.REQUIRED, "metadata.name", None, "name or generateName is required")
-    elif why := _rule(kind)(name):
+    elif why := _name_rule(kind)(name):
         yield FieldError(Fault.INVALID, "metadata.name", name, why)
 
 
-def _rule(kind: Kind) -> Callable[[str], str]:
+def _name_rule(kind: Kind) -> Callable[[str], str]:
     if kind.group in _PATH_SEGMENTS:
         return _path_segment
     if kind.group == "" and kind.kind == "Namespace":
-        return _namespace
+        return _why_no_namespace_name
     if kind.group == "" and kind.kind == "Service":
         return dns1035_label
     return dns1123_subdomain
 
 
-def _namespace(name: str) -> str:
+def _why_no_namespace_name(name: str) -> str:
     return "must not contain dots" if "." in name else dns1123_label(name)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
 from kubesandbox.apiserver.schema.name_rules import dns1123_label, dns1123_subdomain
 from kubesandbox.apiserver.validation.common import Faults
-from kubesandbox.apiserver.validation.containers import containers
+from kubesandbox.apiserver.validation.containers import container_faults
 
 JSON = dict[str, Any]
 
@@ -33,17 +33,17 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OF_ONE_KIND = "may not specify more than 1 volume type"
 
 
-def pod(obj: JSON, old: JSON | None) -> Faults:
+def pod_faults(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a new pod's spec, or a fault if an update changes more than the mutable fields."""
     spec = obj.get("spec") or {}
     if old is None:
         yield from pod_spec(spec, "spec")
-        yield from _tokens(spec)
-    elif _fixed(spec) != _fixed(old.get("spec") or {}):
+        yield from _token_faults(spec)
+    elif _immutable_part(spec) != _immutable_part(old.get("spec") or {}):
         yield FieldError(Fault.FORBIDDEN, "spec", None, _MUTABLE)
 
 
-def _tokens(spec: JSON) -> Faults:
+def _token_faults(spec: JSON) -> Faults:
     """Yields a fault for each projected token of a pod without a ServiceAccount."""
     if spec.get("serviceAccountName"):
         return
@@ -55,7 +55,7 @@ def _tokens(spec: JSON) -> Faults:
                 yield FieldError(Fault.FORBIDDEN, where, None, why)
 
 
-def _fixed(spec: JSON) -> JSON:
+def _immutable_part(spec: JSON) -> JSON:
     kept = copy.deepcopy(spec)
     # A binding sets the pod's node by an update, which is validated here as well.
     for name in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"):
@@ -71,10 +71,10 @@ def _fixed(spec: JSON) -> JSON:
 def pod_spec(spec: JSON, path: str) -> Faults:
     """Yields the faults of the spec of a pod or of a template."""
     volumes: set[str] = set()
-    yield from _volumes(spec.get("volumes") or (), f"{path}.volumes", volumes)
+    yield from _volume_faults(spec.get("volumes") or (), f"{path}.volumes", volumes)
     if not spec.get("containers"):
         yield FieldError(Fault.REQUIRED, f"{path}.containers")
-    yield from containers(spec, path, volumes)
+    yield from container_faults(spec, path, volumes)
     policy, dns = spec.get("restartPolicy") or "", spec.get("dnsPolicy") or ""
     if policy not in _POLICIES:
         fault = not_supported(f"{path}.restartPolicy", policy, _POLICIES)
@@ -85,12 +85,12 @@ def pod_spec(spec: JSON, path: str) -> Faults:
     for name in ("serviceAccountName", "nodeName"):
         if (value := spec.get(name)) and (why := dns1123_subdomain(value)):
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)
-    yield from _numbers(spec, path)
+    yield from _number_faults(spec, path)
     for index, toleration in enumerate(spec.get("tolerations") or ()):
-        yield from _toleration(toleration, f"{path}.tolerations[{index}]")
+        yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
 
 
-def _numbers(spec: JSON, path: str) -> Faults:
+def _number_faults(spec: JSON, path: str) -> Faults:
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         why = "must be between 1 and 2147483647, inclusive"
@@ -100,10 +100,10 @@ def _numbers(spec: JSON, path: str) -> Faults:
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)
 
 
-def _volumes(volumes: list[JSON] | tuple[()], path: str, names: set[str]) -> Faults:
+def _volume_faults(volumes: list[JSON] | tuple[()], path: str, names: set[str]) -> Faults:
     for index, volume in enumerate(volumes):
         where, name = f"{path}[{index}]", volume.get("name") or ""
-        faults = list(_source(volume, where))
+        faults = list(_source_faults(volume, where))
         if not name:
             faults.append(FieldError(Fault.REQUIRED, f"{where}.name"))
         elif why := dns1123_label(name):
@@ -121,7 +121,7 @@ _SOURCES = ("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticB
             "flocker", "downwardAPI", "fc", "csi", "ephemeral", "image")  # fmt: skip
 
 
-def _source(volume: JSON, where: str) -> Faults:
+def _source_faults(volume: JSON, where: str) -> Faults:
     given = [name for name in _SOURCES if volume.get(name) is not None]
     if not given:
         yield FieldError(Fault.REQUIRED, where, None, "must specify a volume type")
@@ -146,7 +146,7 @@ def _host_path(source: JSON, where: str) -> Faults:
         yield not_supported(f"{where}.type", kind, _HOST_PATHS)
 
 
-def _toleration(toleration: JSON, where: str) -> Faults:
+def _toleration_faults(toleration: JSON, where: str) -> Faults:
     key, operator = toleration.get("key") or "", toleration.get("operator") or ""
     for why in object_meta.qualified_name(key) if key else ():
         yield FieldError(Fault.INVALID, f"{where}.key", key, why)

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
 from kubesandbox.apiserver.schema.name_rules import dns1123_label
-from kubesandbox.apiserver.validation.common import Faults, immutable, port_name, port_number
+from kubesandbox.apiserver.validation.common import Faults, changed_paths, port_name, port_number
 
 JSON = dict[str, Any]
 
@@ -27,9 +27,9 @@ def network_policy(obj: JSON, _old: JSON | None) -> Faults:
         for index, rule in enumerate(spec.get(direction) or ()):
             path = f"spec.{direction}[{index}]"
             for number, port in enumerate(rule.get("ports") or ()):
-                yield from _port(port, f"{path}.ports[{number}]")
+                yield from _port_faults(port, f"{path}.ports[{number}]")
             for number, peer in enumerate(rule.get(peers) or ()):
-                yield from _peer(peer, f"{path}.{peers}[{number}]")
+                yield from _peer_faults(peer, f"{path}.{peers}[{number}]")
     types = spec.get("policyTypes") or ()
     if len(types) > len(_DIRECTIONS):
         yield FieldError(Fault.INVALID, "spec.policyTypes", types, "may not specify more than two policyTypes")
@@ -39,7 +39,7 @@ def network_policy(obj: JSON, _old: JSON | None) -> Faults:
             yield not_supported(f"spec.policyTypes[{index}]", each, _DIRECTIONS)
 
 
-def _port(port: JSON, path: str) -> Faults:
+def _port_faults(port: JSON, path: str) -> Faults:
     protocol, number, end = port.get("protocol") or "TCP", port.get("port"), port.get("endPort")
     if protocol not in _PROTOCOLS:
         yield not_supported(f"{path}.protocol", protocol, _PROTOCOLS)
@@ -61,7 +61,7 @@ def _port(port: JSON, path: str) -> Faults:
             yield from port_number(end, f"{path}.endPort")
 
 
-def _peer(peer: JSON, path: str) -> Faults:
+def _peer_faults(peer: JSON, path: str) -> Faults:
     if not any(peer.get(key) is not None for key in ("podSelector", "namespaceSelector", "ipBlock")):
         yield FieldError(Fault.REQUIRED, path, detail="must specify a peer")
     elif peer.get("ipBlock") is not None and len([key for key, value in peer.items() if value is not None]) > 1:
@@ -77,7 +77,7 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
     if old is not None:
         if value != (old.get("value") or 0):
             yield FieldError(Fault.FORBIDDEN, "value", detail="may not be changed in an update.")
-        yield from immutable(obj, old, "preemptionPolicy")
+        yield from changed_paths(obj, old, "preemptionPolicy")
         return
     if name.startswith(_SYSTEM):
         if why := _not_of_the_system(name, value, obj):
@@ -93,7 +93,7 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
 def runtime_class(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a RuntimeClass: a handler that is not a DNS label, or that changes."""
     if old is not None:
-        yield from immutable(obj, old, "handler")
+        yield from changed_paths(obj, old, "handler")
         return
     handler = obj.get("handler") or ""
     if why := "must not contain dots" if "." in handler else dns1123_label(handler):

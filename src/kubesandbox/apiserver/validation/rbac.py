@@ -14,23 +14,23 @@ _GROUP = "rbac.authorization.k8s.io"
 _PATHS = "nonResourceURLs"
 
 
-def role(obj: JSON, _old: JSON | None) -> Faults:
+def role_faults(obj: JSON, _old: JSON | None) -> Faults:
     """Yields the faults of a Role: each rule has verbs and resources, and no non-resource URLs."""
     for index, rule in enumerate(obj.get("rules") or ()):
-        yield from _rule(rule, f"rules[{index}]", namespaced=True)
+        yield from _rule_faults(rule, f"rules[{index}]", namespaced=True)
 
 
 def cluster_role(obj: JSON, _old: JSON | None) -> Faults:
     """Yields the faults of a ClusterRole: each rule has verbs, and either resources or non-resource URLs."""
     for index, rule in enumerate(obj.get("rules") or ()):
-        yield from _rule(rule, f"rules[{index}]", namespaced=False)
+        yield from _rule_faults(rule, f"rules[{index}]", namespaced=False)
     aggregation = obj.get("aggregationRule")
     if aggregation is not None and not aggregation.get("clusterRoleSelectors"):
         why = "at least one clusterRoleSelector required if aggregationRule is non-nil"
         yield FieldError(Fault.REQUIRED, "aggregationRule.clusterRoleSelectors", None, why)
 
 
-def _rule(rule: JSON, path: str, *, namespaced: bool) -> Faults:
+def _rule_faults(rule: JSON, path: str, *, namespaced: bool) -> Faults:
     if not rule.get("verbs"):
         yield FieldError(Fault.REQUIRED, f"{path}.verbs", None, "verbs must contain at least one value")
     if urls := rule.get(_PATHS):
@@ -49,15 +49,15 @@ def _rule(rule: JSON, path: str, *, namespaced: bool) -> Faults:
 
 def role_binding(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a RoleBinding: a role of the namespace or of the cluster, and named subjects."""
-    yield from _binding(obj, old, ("Role", "ClusterRole"), namespaced=True)
+    yield from _binding_faults(obj, old, ("Role", "ClusterRole"), namespaced=True)
 
 
 def cluster_role_binding(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a ClusterRoleBinding: a role of the cluster, and named subjects."""
-    yield from _binding(obj, old, ("ClusterRole",), namespaced=False)
+    yield from _binding_faults(obj, old, ("ClusterRole",), namespaced=False)
 
 
-def _binding(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced: bool) -> Faults:
+def _binding_faults(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced: bool) -> Faults:
     ref = obj.get("roleRef") or {}
     if ref.get("apiGroup") != _GROUP:
         yield not_supported("roleRef.apiGroup", ref.get("apiGroup") or "", (_GROUP,))
@@ -66,14 +66,14 @@ def _binding(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced:
     if not ref.get("name"):
         yield FieldError(Fault.REQUIRED, "roleRef.name")
     for index, subject in enumerate(obj.get("subjects") or ()):
-        yield from _subject(subject, f"subjects[{index}]", namespaced=namespaced)
+        yield from _subject_faults(subject, f"subjects[{index}]", namespaced=namespaced)
     # roleRef is immutable: changing it would give the subjects another role's rights.
     if old is not None and ref != (old.get("roleRef") or {}):
         shown = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
         yield FieldError(Fault.INVALID, "roleRef", Verbatim(go_json(shown)), "cannot change roleRef")
 
 
-def _subject(subject: JSON, path: str, *, namespaced: bool) -> Faults:
+def _subject_faults(subject: JSON, path: str, *, namespaced: bool) -> Faults:
     if not subject.get("name"):
         yield FieldError(Fault.REQUIRED, f"{path}.name")
     kind, group = subject.get("kind") or "", subject.get("apiGroup") or ""

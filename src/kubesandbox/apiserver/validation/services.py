@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
 
-def service(obj: JSON, old: JSON | None) -> Faults:
+def service_faults(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a Service: ports, type, selector, and a changed address."""
     spec = obj.get("spec") or {}
     kind, ports = spec.get("type") or "", spec.get("ports") or ()
@@ -25,8 +25,8 @@ def service(obj: JSON, old: JSON | None) -> Faults:
         yield FieldError(Fault.REQUIRED, "spec.externalName")
     names: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _port(port, f"spec.ports[{index}]", names, named=len(ports) > 1)
-    yield from _repeated(ports)
+        yield from _port_faults(port, f"spec.ports[{index}]", names, named=len(ports) > 1)
+    yield from _repeated_ports(ports)
     yield from object_meta.label_faults(spec.get("selector") or {}, "spec.selector")
     if kind not in _TYPES:
         yield not_supported("spec.type", kind, _TYPES)
@@ -36,7 +36,7 @@ def service(obj: JSON, old: JSON | None) -> Faults:
         yield FieldError(Fault.INVALID, "spec.clusterIPs[0]", value, "may not change once set")
 
 
-def _port(port: JSON, path: str, seen: set[str], *, named: bool) -> Faults:
+def _port_faults(port: JSON, path: str, seen: set[str], *, named: bool) -> Faults:
     name = port.get("name") or ""
     if named and not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
@@ -54,7 +54,7 @@ def _port(port: JSON, path: str, seen: set[str], *, named: bool) -> Faults:
         yield not_supported(f"{path}.protocol", protocol, PROTOCOLS)
 
 
-def _repeated(ports: list[JSON] | tuple[()]) -> Faults:
+def _repeated_ports(ports: list[JSON] | tuple[()]) -> Faults:
     known: list[tuple[Any, Any]] = []
     for index, port in enumerate(ports):
         key = (port.get("port"), port.get("protocol"))

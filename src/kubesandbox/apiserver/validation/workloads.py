@@ -9,7 +9,7 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
 from kubesandbox.apiserver.schema.go_json import go_json
-from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, immutable, not_negative
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, not_negative
 from kubesandbox.apiserver.validation.pod_templates import pod_spec
 
 JSON = dict[str, Any]
@@ -21,11 +21,11 @@ _PERCENT_RULE = (
 )
 
 
-def deployment(obj: JSON, old: JSON | None) -> Faults:
+def deployment_faults(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a Deployment: replicas, selector, template and strategy."""
-    yield from _workload(obj, old, "deployment")
+    yield from _workload_faults(obj, old, "deployment")
     spec = obj.get("spec") or {}
-    yield from _strategy(spec.get("strategy") or {}, "spec.strategy")
+    yield from _strategy_faults(spec.get("strategy") or {}, "spec.strategy")
     deadline = spec.get("progressDeadlineSeconds")
     if deadline is not None:
         yield from not_negative(spec, "spec", "progressDeadlineSeconds")
@@ -37,24 +37,24 @@ def deployment(obj: JSON, old: JSON | None) -> Faults:
 
 def replica_set(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a ReplicaSet: replicas, selector and template."""
-    yield from _workload(obj, old, "deployment")
+    yield from _workload_faults(obj, old, "deployment")
 
 
 def stateful_set(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a StatefulSet: replicas, selector and template."""
-    yield from _workload(obj, old, "statefulset")
+    yield from _workload_faults(obj, old, "statefulset")
 
 
 def daemon_set(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a DaemonSet: selector and template."""
-    yield from _workload(obj, old, "daemonset")
+    yield from _workload_faults(obj, old, "daemonset")
 
 
-def _workload(obj: JSON, old: JSON | None, called: str) -> Faults:
+def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
     spec = obj.get("spec") or {}
     template = spec.get("template") or {}
     yield from not_negative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit")
-    yield from _selector(spec, called)
+    yield from _selector_faults(spec, called)
     if old is not None and spec.get("selector") != ((old.get("spec") or {}).get("selector")):
         yield FieldError(Fault.INVALID, "spec.selector", spec.get("selector"), "field is immutable")
     yield from pod_spec(template.get("spec") or {}, "spec.template.spec")
@@ -63,7 +63,7 @@ def _workload(obj: JSON, old: JSON | None, called: str) -> Faults:
         yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
 
 
-def _selector(spec: JSON, called: str) -> Faults:
+def _selector_faults(spec: JSON, called: str) -> Faults:
     selector = spec.get("selector")
     if selector is None:
         yield FieldError(Fault.REQUIRED, "spec.selector")
@@ -77,26 +77,26 @@ def _selector(spec: JSON, called: str) -> Faults:
         yield FieldError(Fault.INVALID, "spec.template.metadata.labels", labels, why)
 
 
-def _strategy(strategy: JSON, path: str) -> Faults:
+def _strategy_faults(strategy: JSON, path: str) -> Faults:
     kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
             why = "may not be specified when strategy `type` is 'Recreate'"
             yield FieldError(Fault.FORBIDDEN, f"{path}.rollingUpdate", None, why)
     elif kind == "RollingUpdate":
-        yield from _rolling(rolling or {}, f"{path}.rollingUpdate")
+        yield from _rolling_update_faults(rolling or {}, f"{path}.rollingUpdate")
     else:
         shown = Verbatim(go_json({"Type": kind, "RollingUpdate": rolling}))
         yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
 
 
-def _rolling(rolling: JSON, path: str) -> Faults:
+def _rolling_update_faults(rolling: JSON, path: str) -> Faults:
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
     yield from _int_or_percent(surge, f"{path}.maxSurge")
-    if _number(unavailable) == 0 and _number(surge) == 0:
+    if _int_or_percent_value(unavailable) == 0 and _int_or_percent_value(surge) == 0:
         yield FieldError(Fault.INVALID, f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
-    if isinstance(unavailable, str) and _number(unavailable) > 100:
+    if isinstance(unavailable, str) and _int_or_percent_value(unavailable) > 100:
         yield FieldError(Fault.INVALID, f"{path}.maxUnavailable", unavailable, "must not be greater than 100%")
 
 
@@ -107,17 +107,17 @@ def _int_or_percent(value: Any, path: str) -> Faults:
         yield FieldError(Fault.INVALID, path, value, NOT_NEGATIVE)
 
 
-def _number(value: Any) -> int:
+def _int_or_percent_value(value: Any) -> int:
     if isinstance(value, str):
         return int(value[:-1]) if _PERCENT.fullmatch(value) else 0
     return int(value)
 
 
-def job(obj: JSON, old: JSON | None) -> Faults:
+def job_faults(obj: JSON, old: JSON | None) -> Faults:
     """Yields the faults of a Job: numbers, template, and changed immutable fields."""
     yield from job_spec(obj.get("spec") or {}, "spec")
     if old is not None:
-        yield from immutable(obj, old, "spec.completions", "spec.selector", "spec.template", "spec.completionMode")
+        yield from changed_paths(obj, old, "spec.completions", "spec.selector", "spec.template", "spec.completionMode")
 
 
 def job_spec(spec: JSON, path: str) -> Faults:
@@ -149,7 +149,7 @@ def cron_job(obj: JSON, _old: JSON | None) -> Faults:
     yield from job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
 
 
-def budget(obj: JSON, _old: JSON | None) -> Faults:
+def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
     """Yields the faults of a PodDisruptionBudget: at most one of the two numbers."""
     spec = obj.get("spec") or {}
     for name in ("minAvailable", "maxUnavailable"):

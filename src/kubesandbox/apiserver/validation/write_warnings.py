@@ -16,13 +16,13 @@ from kubesandbox.apiserver.served_kinds import Kind
 JSON = dict[str, Any]
 
 
-def of(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
+def warnings_of_write(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
     """Returns the warnings of a write, without those that already applied to the old object."""
     if kind.custom:
         new = {*(meta(obj).get("finalizers") or ())} - {*(meta(old or {}).get("finalizers") or ())}
-        return [text for finalizer in sorted(new) for text in _finalizer(finalizer)]
+        return [text for finalizer in sorted(new) for text in _finalizer_warnings(finalizer)]
     if (template := _TEMPLATES.get(kind.resource)) is not None:
-        return _template(kind, template, obj, old)
+        return _template_warnings(kind, template, obj, old)
     if kind.kind == "CustomResourceDefinition":
         known = unrecognized_formats(old) if old else []
         return [f'unrecognized format "{name}"' for name in unrecognized_formats(obj) if name not in known]
@@ -38,7 +38,7 @@ _TEMPLATES = {
 }
 
 
-def _template(kind: Kind, path: str, obj: JSON, old: JSON | None) -> list[str]:
+def _template_warnings(kind: Kind, path: str, obj: JSON, old: JSON | None) -> list[str]:
     """Returns the warnings about a pod spec: of a pod when it is new, of a template when the generation changed."""
     if old is not None and (kind.kind == "Pod" or meta(obj).get("generation") == meta(old).get("generation")):
         return []
@@ -48,7 +48,7 @@ def _template(kind: Kind, path: str, obj: JSON, old: JSON | None) -> list[str]:
     return _pod_spec(spec or {}, path)
 
 
-def _finalizer(name: str) -> Iterator[str]:
+def _finalizer_warnings(name: str) -> Iterator[str]:
     path = f'metadata.finalizers: "{name}"'
     for why in qualified_name(name):
         yield f"{path}: {why}"
@@ -72,10 +72,10 @@ def _pod_spec(spec: JSON, path: str) -> list[str]:
         for where, container in containers
         for index, port in enumerate(container.get("ports") or ())
     ]
-    return [*_variables(containers), *_ports(ports), *_names(ports)]
+    return [*_variable_warnings(containers), *_port_warnings(ports), *_port_name_warnings(ports)]
 
 
-def _variables(containers: list[tuple[str, JSON]]) -> Iterator[str]:
+def _variable_warnings(containers: list[tuple[str, JSON]]) -> Iterator[str]:
     for where, container in containers:
         names: set[str] = set()
         for index, variable in enumerate(container.get("env") or ()):
@@ -86,18 +86,18 @@ def _variables(containers: list[tuple[str, JSON]]) -> Iterator[str]:
             names.add(name)
 
 
-def _ports(ports: list[tuple[str, JSON]]) -> Iterator[str]:
+def _port_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
     for index, (where, port) in enumerate(ports):
         for other_where, other in ports[:index]:
-            if _key(port) == _key(other) and (how := _clash(port, other)):
+            if _port_key(port) == _port_key(other) and (how := _clash_of_ports(port, other)):
                 yield f"{where}: {how} port definition with {other_where}"
 
 
-def _key(port: JSON) -> tuple[Any, Any]:
+def _port_key(port: JSON) -> tuple[Any, Any]:
     return port.get("containerPort"), port.get("protocol")
 
 
-def _clash(port: JSON, other: JSON) -> str:
+def _clash_of_ports(port: JSON, other: JSON) -> str:
     address, host = port.get("hostIP") or "", port.get("hostPort") or 0
     other_address, other_host = other.get("hostIP") or "", other.get("hostPort") or 0
     if (address, host) == (other_address, other_host):
@@ -107,7 +107,7 @@ def _clash(port: JSON, other: JSON) -> str:
     return "dangerously ambiguous" if host == other_host and bool(address) != bool(other_address) else ""
 
 
-def _names(ports: list[tuple[str, JSON]]) -> Iterator[str]:
+def _port_name_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
     first: dict[str, str] = {}
     for where, port in ports:
         name = port.get("name") or ""
