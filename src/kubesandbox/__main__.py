@@ -56,6 +56,7 @@ def main() -> None:
 
 
 def _argument_parser() -> argparse.ArgumentParser:
+    """Returns the parser of the command's options."""
     shape = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("python -m kubesandbox", description=_HELP, epilog=_EXAMPLE, formatter_class=shape)
     option = parser.add_argument
@@ -86,6 +87,7 @@ def _parse_port(text: str) -> int:
 
 
 async def _serve_until_signal(arguments: argparse.Namespace) -> None:
+    """Serves until SIGINT or SIGTERM, or until standard input ends if the options say so."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -107,6 +109,7 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
 async def _run_cluster(
     arguments: argparse.Namespace, data: Path, definitions: list[Document], stop: asyncio.Event
 ) -> None:
+    """Runs server, controllers and node with their files in `data`, until `stop` is set."""
     from kubekit.kube.clock import SystemClock
     from kubesandbox import cluster
     from kubesandbox.apiserver.server import ApiServer
@@ -133,6 +136,7 @@ def _read_definitions(paths: list[Path]) -> list[Document]:
 
 
 def _load_definitions(kubeconfig: Path, definitions: list[Document]) -> None:
+    """Creates the definitions as the administrator. Raises SandboxError."""
     from kubekit.kube.client_sync import SyncClient
     from kubekit.kube.config import load as load_kubeconfig
     from kubesandbox import manifests
@@ -155,6 +159,7 @@ def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
 
 
 def _in_words(error: OSError, arguments: argparse.Namespace) -> str:
+    """Returns an error of the operating system in words that name the option to change."""
     if error.errno == errno.EADDRINUSE:
         return f"port {arguments.port} is in use; give another with --port, or end what uses it"
     if error.errno == errno.EACCES and not error.filename:

@@ -65,6 +65,7 @@ async def cancel_tasks(tasks: Iterable[asyncio.Task[None]]) -> None:
 async def _start_node(
     stack: contextlib.AsyncExitStack, data: Path, client: Client, watched: assembly.Watched, clock: Clock
 ) -> None:
+    """Starts the node agent and registers its Node; `stack` stops it."""
     # Imported here, since the agent takes a quarter of a second to import, which a server without a node does not need.
     from kubesandbox.node.agent import NodeAgent
     from kubesandbox.node.place import Place

@@ -80,6 +80,7 @@ def load(client: SyncClient, documents: Iterable[Document], *, namespace: str = 
 
 
 def _documents_below(path: Path) -> Iterator[Document]:
+    """Yields every document of a file, or of the files below a folder, by name. Raises SandboxError."""
     if not path.exists():
         raise _sandbox_error(f"{path}: there is no such file or folder", "NotFound")
     if path.is_file():
@@ -91,6 +92,7 @@ def _documents_below(path: Path) -> Iterator[Document]:
 
 
 def _objects_of(file: Path) -> Iterator[Document]:
+    """Yields the objects of one file. Raises SandboxError if it cannot be read."""
     try:
         documents = yaml.load_all(files.contents(file), name=str(file))
     except yaml.YamlError as error:
@@ -115,6 +117,7 @@ def _list_items(document: JSON) -> list[JSON]:
 
 
 def _create_or_replace(client: SyncClient, document: Document, namespace: str) -> JSON:
+    """Creates an object, or replaces one of its name; returns it as the server has it. Raises SandboxError."""
     try:
         resource = _resource_of(client, document)
         obj = document.object
@@ -133,6 +136,7 @@ def _create_or_replace(client: SyncClient, document: Document, namespace: str) -
 
 
 def _resource_of(client: SyncClient, document: Document) -> Resource:
+    """Returns the resource of a document's kind. Raises SandboxError if it is not served."""
     api_version, kind = str(document.object.get("apiVersion")), document.object.get("kind")
     try:
         served = client.send(discovery.list_kinds(api_version))
@@ -155,6 +159,7 @@ def _await_served(client: SyncClient, document: Document, definition: JSON, cloc
 
 
 def _is_served(client: SyncClient, spec: JSON) -> bool:
+    """Returns whether every served version of a definition can be listed."""
     names, namespaced = spec["names"], spec["scope"] == "Namespaced"
     try:
         for version in spec["versions"]:

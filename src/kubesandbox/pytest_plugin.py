@@ -72,6 +72,7 @@ def kube_api_factory(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
         node: bool | None = None,
         controllers: bool | None = None,
     ) -> AbstractContextManager[KubeApi]:
+        """Starts a server; what is not given is as in the pytest configuration."""
         from kubesandbox import testing
 
         folders = config.getini("kube_api_crds") if crds is None else crds

@@ -110,6 +110,7 @@ class KubeApi:
             self._client = None
 
     def _documents_from(self, source: Any) -> list[Document]:
+        """Returns the documents of a path, of one object, or of several."""
         from kubesandbox import manifests
 
         if isinstance(source, (str, os.PathLike)):
@@ -118,6 +119,7 @@ class KubeApi:
         return [manifests.Document(dict(obj)) for obj in objects]
 
     def _connected_client(self) -> SyncClient:
+        """Returns the administrator's client, connected once."""
         if self._client is None:
             from kubekit.kube.client_sync import SyncClient
             from kubekit.kube.config import load as load_kubeconfig
@@ -187,6 +189,7 @@ def _await_ready(process: subprocess.Popen[bytes], log: Path, command: str) -> N
 
 
 def _end_process(process: subprocess.Popen[bytes]) -> None:
+    """Ends the server's process, by SIGKILL if it does not end by itself in time."""
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT_S)

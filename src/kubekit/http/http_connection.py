@@ -89,6 +89,10 @@ class Connection:
 
 
 def _request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) -> bytes:
+    """Returns the request line and headers as bytes.
+
+    Raises ValueError for a target or value that would end its line.
+    """
     if not all(" " < each <= "~" for each in target):
         raise ValueError(f"{target!r} is not the path of a URL")
     for name, value in headers:
@@ -174,6 +178,7 @@ class Answer:
         return piece
 
     def _receive(self) -> None:
+        """Reads once from the socket and feeds the parser. Raises OSError if the connection breaks or is not HTTP."""
         self._sock.settimeout(self._wait_s())
         size = self._sock.recv_into(self._buffer)
         if not size:

@@ -23,6 +23,7 @@ def parse_http_date(text: str) -> datetime:
 
 
 def _parse_date(text: str) -> datetime:
+    """Returns the time in an HTTP date (RFC 9110, section 5.6.7), in UTC. Raises ValueError."""
     match text.split():
         case [_, day, month, year, time, "GMT"] if month in _MONTHS:
             hour, minute, second = time.split(":")

@@ -195,6 +195,7 @@ class Cache(Generic[K]):
             listener()
 
     def _store(self, obj: K) -> tuple[Change, K | None, K | None]:
+        """Stores an object and its index entries; returns the change: kind, old object (or None), new one."""
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None:

@@ -294,6 +294,7 @@ def _patch_call(content_type: str, path: str, patch: Any, query: Query) -> Call[
 
 
 def _list_query(label_selector: str, field_selector: str, limit: int, continue_: str, resource_version: str) -> Query:
+    """Returns the query of a list; a continue token takes the place of a resourceVersion."""
     # A continue token includes a resourceVersion; the API server rejects both together.
     values = (
         ("labelSelector", label_selector),
@@ -306,6 +307,7 @@ def _list_query(label_selector: str, field_selector: str, limit: int, continue_:
 
 
 def _write_query(dry_run: bool, field_validation: str, field_manager: str) -> Query:
+    """Returns the query of a write; parameters that are not set are left out."""
     values = (
         ("dryRun", "All" if dry_run else ""),
         ("fieldValidation", field_validation),

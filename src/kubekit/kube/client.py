@@ -119,6 +119,7 @@ class Client:
         """
 
         def page_call(token: str, limit: int = PAGE_SIZE) -> _Asked[K]:
+            """Returns the request for the page after `token`, of at most `limit` objects."""
             call = calls.list_page(
                 kind,
                 namespace,
@@ -199,6 +200,7 @@ class Client:
     async def _send_with_credential(
         self, request: Request, attempts: Attempts, silence_s: float
     ) -> aiohttp.ClientResponse:
+        """Sends the request; after a broken connection once more, if `attempts` allows it. Raises Unreachable."""
         credential = await self._credential()
         while True:
             try:
@@ -213,6 +215,7 @@ class Client:
     async def _send_on_session(
         self, request: Request, credential: Credential, silence_s: float
     ) -> aiohttp.ClientResponse:
+        """Sends the request once; `silence_s` is the longest wait, in seconds, for the next bytes of the answer."""
         session = await self._session_for(credential)
         return await session.request(
             request.method,

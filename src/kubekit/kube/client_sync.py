@@ -136,6 +136,7 @@ class SyncClient:
         )
 
     def _list_all_pages(self, page_of: Callable[[int, str], Call[Page[P]]]) -> Listing[P]:
+        """Returns all pages of a list as one; `page_of` makes the call for a page, from its size and token."""
         # Imported here because most commands read single objects only.
         from kubekit.kube.list_pages import Listing
         from kubekit.kube.warnings import reasons_incomplete
@@ -191,6 +192,7 @@ class SyncClient:
             yield event
 
     def _stream_lines(self, call: Call[T], timeout_s: float) -> Iterator[T]:
+        """Yields the decoded lines of a watch; a silence of more than `timeout_s` seconds ends it with Unreachable."""
         from kubekit.kube.line_splitter import Lines
 
         # A connection of its own: the kept-alive one stays free for other calls while the watch runs.
@@ -229,6 +231,7 @@ class SyncClient:
             self._ahead = ahead if abs(ahead) > _SAME_TIME else timedelta(0)
 
     def _send_with_credential(self, request: Request, attempts: Attempts) -> Answer:
+        """Sends the request; once more if the server had closed the idle connection. Raises Unreachable."""
         credential = self.config.auth.credential(self._clock.now())
         while True:
             reused = self._connection is not None
@@ -241,6 +244,7 @@ class SyncClient:
                     raise unreachable_error(self.config, error) from error
 
     def _send_on_connection(self, request: Request, credential: Credential) -> Answer:
+        """Sends the request once on the open connection, or on a new one. Raises OSError."""
         headers = headers_of(request, self.config, credential, self._user_agent)
         try:
             connection = self._connection_for(credential)
@@ -251,6 +255,7 @@ class SyncClient:
             raise ConfigError(f"{self.config.server} cannot be asked: {error}") from error
 
     def _read_body(self, response: Answer) -> bytes:
+        """Returns the whole body, and closes the connection if the server will. Raises Unreachable."""
         try:
             body = response.read()
         except OSError as error:

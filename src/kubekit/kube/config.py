@@ -108,6 +108,7 @@ def in_cluster(environ: Mapping[str, str], service_account: Place = SERVICE_ACCO
 
 
 def _kubeconfig_files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kubeconfig:
+    """Returns the merged kubeconfig: of the file given, else of $KUBECONFIG, else of ~/.kube/config."""
     if kubeconfig is not None:
         return load_files([kubeconfig], required=True)
     listed = [part for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
@@ -117,6 +118,7 @@ def _kubeconfig_files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kub
 
 
 def _of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
+    """Returns the configuration of the context `name`. Raises ConfigError if it, its cluster or its user is missing."""
     if not name:
         known = ", ".join(sorted(merged.contexts)) or "none"
         raise ConfigError(
@@ -137,6 +139,7 @@ def _of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
 def _cluster_config(
     name: str, namespace: str, cluster: Cluster, cluster_from: From, user: User, user_from: From
 ) -> ClusterConfig:
+    """Returns the configuration for a cluster and a user; paths are relative to the folder of each `_from`."""
     if cluster.proxy_url:
         raise ConfigError(f'context "{name}": proxy-url is not supported; remove it, or reach the server directly')
     ca_data = _certificate_bytes(cluster.certificate_authority_data, cluster.certificate_authority, cluster_from)
@@ -162,6 +165,7 @@ def _cluster_config(
 
 
 def _server_address(server: str, name: str, *, tls: bool) -> str:
+    """Returns the server's URL without a trailing slash, as client-go completes it. Raises ConfigError."""
     if not server:
         raise ConfigError(f'context "{name}": its cluster has no server')
     # client-go's rule for a bare host:port.
@@ -177,6 +181,7 @@ def _server_address(server: str, name: str, *, tls: bool) -> str:
 
 
 def _auth_of(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
+    """Returns how requests are authenticated: token file, token, basic authentication or plugin. Raises ConfigError."""
     if user.auth_provider is not None:
         raise ConfigError("auth-provider was removed from Kubernetes in 1.26; use a credential plugin (exec) instead")
     # client-go's order: tokenFile before a static token, a plugin only if there is neither.
@@ -192,6 +197,7 @@ def _auth_of(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
 
 
 def _plugin_auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> Auth:
+    """Returns the credential plugin of a user, or an empty credential if there is none."""
     from msgspec.structs import replace
 
     from kubekit.kube.exec_plugin import ExecPlugin, exec_spec
@@ -203,6 +209,7 @@ def _plugin_auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> A
 
 
 def _cluster_info(cluster: Cluster, ca_data: bytes) -> Mapping[str, Any]:
+    """Returns what a credential plugin learns of its cluster (client.authentication.k8s.io, `spec.cluster`)."""
     extension = next((each.extension for each in cluster.extensions if each.name == _EXEC_EXTENSION), None)
     values = {
         "server": cluster.server,
@@ -215,6 +222,7 @@ def _cluster_info(cluster: Cluster, ca_data: bytes) -> Mapping[str, Any]:
 
 
 def _impersonation_headers(user: User) -> tuple[tuple[str, str], ...]:
+    """Returns the headers by which a user acts as another. Raises ConfigError if only its groups or uid are named."""
     if not user.as_:
         if user.as_uid or user.as_groups or user.as_user_extra:
             raise ConfigError("impersonating a group, uid or extra needs a user name (as) too")
@@ -231,6 +239,7 @@ def _impersonation_headers(user: User) -> tuple[tuple[str, str], ...]:
 
 
 def _certificate_bytes(data: str, path: str, origin: From) -> bytes:
+    """Returns the certificate in `data` (base64), else in the file `path`, else nothing. Raises ConfigError."""
     if data:
         try:
             return binascii.a2b_base64(data, strict_mode=True)

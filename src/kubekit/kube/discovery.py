@@ -28,6 +28,7 @@ def list_kinds(api_version: str) -> Call[tuple[Resource, ...]]:
 
 
 def _decode_resources(data: bytes, group: str, version: str) -> tuple[Resource, ...]:
+    """Returns the kinds in an APIResourceList."""
     listed = codec.decode(dict[str, Any], data).get("resources")
     return tuple(
         Resource(group, version, str(item["kind"]), str(item["name"]), bool(item.get("namespaced")))

@@ -184,6 +184,7 @@ _MOST_DIGITS = 9
 
 
 def _retry_after_s(status: Status, header: str) -> float | None:
+    """Returns the seconds to wait that a header, or else the Status, asks for; None without either."""
     # The HTTP-date form is not used by API servers; a proxy's is treated as "no wish".
     wish = header.strip()
     if wish.isdecimal() and len(wish) <= _MOST_DIGITS:
@@ -194,6 +195,7 @@ def _retry_after_s(status: Status, header: str) -> float | None:
 
 
 def _status_of(code: int, body: bytes) -> Status:
+    """Returns the Status in an error's body, or one made from the HTTP code and the text."""
     document = _status_document(body)
     if document.get("kind") == "Status" and document.get("status") != "Success":
         status = codec.convert(Status, {"code": code, **document})
@@ -203,6 +205,7 @@ def _status_of(code: int, body: bytes) -> Status:
 
 
 def _status_document(body: bytes) -> dict[str, Any]:
+    """Returns the body's JSON object if it can be read as a Status, else an empty one."""
     try:
         document = codec.decode(dict[str, Any], body)
         codec.convert(Status, document)

@@ -131,6 +131,7 @@ def _is_interactive(spec: ExecSpec) -> bool:
 
 
 def _run_plugin(spec: ExecSpec) -> bytes:
+    """Runs the credential plugin and returns its output. Raises ConfigError if it cannot start or fails."""
     import subprocess
 
     interactive = _is_interactive(spec)

@@ -157,6 +157,7 @@ def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
 
 
 def _read_kubeconfig(path: str, *, required: bool) -> _File:
+    """Returns one kubeconfig file; a missing one is empty unless it is `required`. Raises ConfigError."""
     # Imported here, so that importing a client does not load YAML.
     from kubekit.lang import yaml
 

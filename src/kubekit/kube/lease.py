@@ -170,6 +170,7 @@ class LeaderElector:
             return False
 
     async def _take_or_renew(self) -> bool:
+        """Takes or renews the lease; returns False while another process holds it, or has just written it."""
         try:
             lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
         except NotFound:
@@ -188,6 +189,7 @@ class LeaderElector:
         return await self._write_lease(lease, spec)
 
     async def _create_lease(self) -> bool:
+        """Creates the lease, held by this process; returns False if another was faster."""
         now = self._clock.now()
         body = {
             "apiVersion": _LEASES.api_version,
@@ -202,6 +204,7 @@ class LeaderElector:
         return True
 
     async def _write_lease(self, lease: Lease, spec: dict[str, Any]) -> bool:
+        """Writes the spec over the version that was read; returns False if the lease has changed since."""
         body = {
             "metadata": {"resourceVersion": lease.metadata.resource_version, **self._annotation_fields()},
             "spec": spec,
@@ -225,6 +228,7 @@ class LeaderElector:
         return self._clock.monotonic() - self._seen_at >= min(promised, LONGEST_PROMISE * self._lease_duration_s)
 
     def _lease_spec(self, now: datetime, *, acquired: datetime, transitions: int) -> dict[str, Any]:
+        """Returns the spec of the lease as this process holds it."""
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": round(self._lease_duration_s),

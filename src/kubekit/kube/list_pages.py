@@ -161,6 +161,7 @@ def watch_reader(kind: type[K], request: Request) -> Callable[[bytes], WatchEven
     """
 
     def read_event(line: bytes) -> WatchEvent[K] | UndecodedEvent:
+        """Decodes one line of a watch. Raises the ApiError of an ERROR event, and DecodeError for an unknown type."""
         event = codec.decode(_RawEvent, line)
         if event.type == "ERROR":
             raise error_of_status(codec.decode(Status, bytes(event.object)), request)

@@ -94,6 +94,7 @@ def unreachable_error(config: ClusterConfig, error: BaseException) -> Unreachabl
 
 
 def _failure_text(config: ClusterConfig, error: BaseException) -> str:
+    """Returns why the server could not be reached, as people read it."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     if isinstance(error, ssl.SSLError):

@@ -107,6 +107,7 @@ def may_reach_path(user: User, verb: str, path: str) -> Call[Access]:
 
 
 def _resource_attributes(verb: str, resource: Resource, namespace: str, name: str, subresource: str) -> dict[str, str]:
+    """Returns the resourceAttributes of an access review, without the empty ones."""
     attributes = {
         "verb": verb,
         "group": resource.group,

@@ -37,6 +37,7 @@ def context_for(config: ClusterConfig, credential: Credential) -> ssl.SSLContext
 
 
 def _load_client_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+    """Loads the client certificate (PEM) and its key, if there is one. Raises ConfigError."""
     if not cert:
         return
     with _temporary_files(cert, key) as paths:

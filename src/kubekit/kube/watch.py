@@ -116,6 +116,7 @@ class Reflector(Generic[K]):
                 await self._fail_and_wait(verb, error)
 
     async def _list_into_cache(self) -> None:
+        """Lists all objects and replaces the cache's content by them."""
         listing = await self._client.listing(
             self._listed_as,
             self._namespace,

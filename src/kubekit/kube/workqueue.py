@@ -102,6 +102,7 @@ class WorkQueue(Generic[Key]):
             await self._wait_for_change()
 
     def _move_due(self) -> None:
+        """Moves the keys whose delay has passed to the queue."""
         now = self._clock.monotonic()
         while self._timers and self._timers[0][0] <= now:
             due, _, key = heapq.heappop(self._timers)

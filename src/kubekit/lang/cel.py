@@ -108,6 +108,7 @@ class Program:
             return value
 
     def _evaluate_plain(self, variables: Mapping[str, Any]) -> Any:
+        """Returns the value as plain Python data. Raises CelEvaluationError with the engine's reason."""
         data = dict(variables)
         for name in self._optionals:
             value = data.pop(name, None)
@@ -163,6 +164,7 @@ def _keep_none() -> None:
 
 @cache
 def _engine_types() -> dict[str, Any]:
+    """Returns the engine's types by the names that declarations use."""
     known = _cel_library().Type
     return {
         "dyn": known.DYN,
@@ -232,6 +234,7 @@ def _cost_hooks() -> list[Any]:
 
 
 def _overload(function: Function) -> Any:
+    """Returns the engine's declaration of one function for one list of argument types."""
     kinds: tuple[Kind, ...] = function.parameters
     identity = "_".join(("runup", function.name.replace(".", "_"), *kinds, "member" if function.member else "global"))
     known = _engine_types()

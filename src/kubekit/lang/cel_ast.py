@@ -99,6 +99,7 @@ def serialize(tree: Tree) -> bytes:
 
 
 def _type_kind(data: bytes) -> TypeKind:
+    """Returns the kind of a serialized `Type` (cel/expr/checked.proto), as coarsely as costs need it."""
     number, value = next(_read_fields(data), (1, b""))
     if number == 3 or number == 4:  # primitive, and one that may be null
         return "text" if value in _TEXT else "scalar"
@@ -111,6 +112,7 @@ def _type_kind(data: bytes) -> TypeKind:
 
 
 def _parse_node(data: bytes) -> Node:
+    """Returns the node in a serialized `Expr` (cel/expr/syntax.proto). Raises TreeError for an unknown kind."""
     node = Node(0, 0)
     for number, value in _read_fields(data):
         if number == 2:
@@ -157,6 +159,7 @@ class _Fixed:
 
 
 def _read_fields(data: bytes) -> Iterator[Field]:
+    """Yields field number and value of each protobuf field: an int, bytes, or a fixed-size value."""
     at = 0
     while at < len(data):
         tag, at = _read_varint(data, at)
@@ -176,6 +179,7 @@ def _read_fields(data: bytes) -> Iterator[Field]:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Returns the protobuf varint at `at`, and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -186,6 +190,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _write_fields(fields: list[Field]) -> bytes:
+    """Returns the fields in protobuf's wire format."""
     parts: list[bytes] = []
     for number, value in fields:
         if isinstance(value, int):
@@ -198,6 +203,7 @@ def _write_fields(fields: list[Field]) -> bytes:
 
 
 def _write_varint(value: int) -> bytes:
+    """Returns a number as a protobuf varint."""
     out = bytearray()
     while value >= 0x80:
         out.append(value & 0x7F | 0x80)

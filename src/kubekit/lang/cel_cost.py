@@ -150,6 +150,7 @@ def _pay_smaller(left: Any, right: Any) -> bool:
 
 
 def _pay_membership(item: Any, items: Any) -> bool:
+    """Pays for `item in items` and returns True; a list costs by its length, a map does not."""
     if isinstance(items, list):
         pay_cost(len(items) * (1 + len(item) // 10 if isinstance(item, str | bytes) else 1))
         for each in items:
@@ -208,6 +209,7 @@ def _new_list(_zero: int) -> int:
 
 
 def _collect_item(number: int, item: Any) -> int:
+    """Appends an item to the list of loop `number` after paying for it. Raises Exhausted."""
     meter = _METER.get()
     if meter is None:
         raise Exhausted
@@ -328,6 +330,7 @@ class _Rewriting:
         return self._tree.kind(node) not in ("scalar", "optional") and not _is_constant(node)
 
     def _rewrite_call(self, node: Node, own: dict[int, Node]) -> Node:
+        """Returns a call whose arguments are paid for; `own` has the rewritten ones by the ids of the old."""
         name, arguments = node.text(2), _target_and_arguments(node)
         _check_pattern(name, arguments)
         special = _SPECIAL.get(name)
@@ -362,6 +365,7 @@ class _Rewriting:
         return all(self._may_be_large(each) for each in arguments)
 
     def _rewrite_comprehension(self, node: Node, *, looped: bool) -> Node:
+        """Returns the loop with each turn paid for; `looped` is whether it is inside of another one."""
         parts = {number: value for number, value in node.fields if isinstance(value, Node)}
         iterates = node.text(1) != _UNUSED
         nodes = parts[5].count() + parts[6].count()
@@ -517,6 +521,7 @@ def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool
 
 
 def _packed_indices(packed: Any) -> list[int]:
+    """Returns the numbers in a packed repeated field (protobuf), or in a single one."""
     if isinstance(packed, int):
         return [packed]
     values, value, shift = [], 0, 0

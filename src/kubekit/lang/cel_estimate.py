@@ -38,6 +38,7 @@ class _Estimate:
         return self._types[node.id].kind
 
     def _size_of(self, node: Node) -> int:
+        """Returns the greatest size of a value: characters of a text, members of a list or map."""
         if node.id in self._sizes:
             return self._sizes[node.id]
         if node.kind == CONST:
@@ -50,6 +51,7 @@ class _Estimate:
         return self._types[node.id].most
 
     def _cost_of(self, node: Node) -> int:
+        """Returns the greatest cost of an expression, in the units of cel-go's checker."""
         if node.kind == IDENT:
             return 1
         if node.kind == SELECT:
@@ -64,6 +66,7 @@ class _Estimate:
         return self._comprehension_cost(node) if node.kind == COMPREHENSION else 0
 
     def _select_cost(self, node: Node) -> int:
+        """Returns the cost of `operand.field`; `has(operand.field)` costs nothing more than its operand."""
         operand = node.child(1)
         if operand is None:
             return 0
@@ -72,6 +75,7 @@ class _Estimate:
         return cost if tested or self._kind_of(operand) not in ("map", "object") else cost + 1
 
     def _call_cost(self, node: Node) -> int:
+        """Returns the cost of a call with its arguments; of `? :` that of the dearer branch."""
         name, target, arguments = node.text(2), node.child(1), node.children(3)
         costs = [self._cost_of(argument) for argument in arguments]
         if name in ("_&&_", "_||_"):
@@ -83,6 +87,7 @@ class _Estimate:
         return of_target + sum(costs) + self._function_cost(node, name, target, arguments)
 
     def _function_cost(self, node: Node, name: str, target: Node | None, arguments: list[Node]) -> int:
+        """Returns a function's own cost by its arguments' sizes (k8s.io/apiserver/pkg/cel/library/cost.go)."""
         sizes = [self._size_of(argument) for argument in arguments]
         kinds = [self._kind_of(argument) for argument in arguments]
         own = self._size_of(target) if target is not None else 0
@@ -109,6 +114,7 @@ class _Estimate:
         return 1
 
     def _comprehension_cost(self, node: Node) -> int:
+        """Returns the cost of a loop: that of one turn, times the greatest size of what it ranges over."""
         over, init, condition, step, result = (node.child(number) for number in (2, 4, 5, 6, 7))
         once = sum(self._cost_of(each) for each in (over, init, result) if each is not None)
         computed = [node.text(1)] if over is not None and over.kind == COMPREHENSION else []

@@ -43,6 +43,8 @@ class Function:
 
 
 def _parses_with(parse: Callable[..., Any]) -> Callable[..., bool]:
+    """Returns a function that tells whether `parse` accepts its arguments."""
+
     def check(*arguments: Any) -> bool:
         try:
             parse(*arguments)
@@ -57,6 +59,7 @@ def _parses_with(parse: Callable[..., Any]) -> Callable[..., bool]:
 
 
 def _parse_url(text: str) -> Tagged:
+    """Returns a URL's parts, tagged as a URL. Raises ValueError."""
     try:
         url = parse_request_uri(text)
     except URLError as error:
@@ -98,6 +101,7 @@ def _normalize_semver(text: str) -> str:
 
 
 def _compare(left: Tagged, right: Tagged) -> int:
+    """Returns -1, 0 or 1 for two quantities or two semantic versions. Raises ValueError for anything else."""
     if "quantity" in left and "quantity" in right:
         a, b = Decimal(left["quantity"]), Decimal(right["quantity"])
         return (a > b) - (a < b)
@@ -233,6 +237,8 @@ def _is_sorted(items: list[Any]) -> bool:
 
 
 def _min_or_max(choose: Callable[[list[Any]], Any], name: str) -> Callable[[list[Any]], Any]:
+    """Returns the function `name`, which chooses one of a list's items and refuses an empty list."""
+
     def choose_from(items: list[Any]) -> Any:
         if not items:
             raise ValueError(f"{name} called on empty list")

@@ -131,6 +131,7 @@ class _Checker:
         return BOOL if tested else selected
 
     def _member_type(self, node: Node, of: CelType, name: str) -> CelType:
+        """Returns the type of a member of a value of the type `of`; notes a fault if there is no such member."""
         if of.kind == "optional":
             return CelType("optional", self._member_type(node, of.element or DYN, name))
         if of.kind == "object" and of.fields is not None:
@@ -143,6 +144,7 @@ class _Checker:
         return self._note_fault(node, f"type '{of}' does not support field selection")
 
     def _call_type(self, node: Node) -> CelType:
+        """Returns the type of a call's result; notes a fault if no overload takes its arguments."""
         name, target = node.text(2), node.child(1)
         arguments = node.children(3)
         if name == "_?._" and len(arguments) == 2:
@@ -173,6 +175,7 @@ class _Checker:
         return map_of(_common_type(values))
 
     def _comprehension_type(self, node: Node) -> CelType:
+        """Returns the type of a loop's result, with its variables in scope for the loop only."""
         over, init = node.child(2), node.child(4)
         step, condition, result = node.child(6), node.child(5), node.child(7)
         ranged = self._type_of(over) if over else DYN
@@ -194,6 +197,7 @@ class _Checker:
 
 
 def _compile_untyped(expression: str, variables: Mapping[str, CelType]) -> bytes:
+    """Returns the engine's syntax tree, in which every variable is of type dyn. Raises CelSyntaxError."""
     # Types are this module's matter: for the engine everything is anything.
     hints = tuple((name, "dyn") for name in sorted(variables))
     try:
@@ -245,6 +249,7 @@ _ORDERED = (*_NUMBERS, "string", "bytes", "bool", "timestamp", "duration")
 
 
 def _are_compatible(a: CelType, b: CelType) -> bool:
+    """Returns whether values of both types may be compared; dyn goes with everything."""
     if "dyn" in (a.kind, b.kind):
         return True
     if "null" in (a.kind, b.kind):
@@ -269,6 +274,7 @@ def _equality_type(types: list[CelType]) -> CelType | None:
 
 
 def _ordering_type(types: list[CelType]) -> CelType | None:
+    """Returns the type of `<` and its like for these operands, None if they have no order."""
     kinds = [each.kind for each in types]
     if "dyn" in kinds:
         return BOOL if all(kind in (*_ORDERED, "dyn") for kind in kinds) else None
@@ -290,7 +296,10 @@ _DIFFERENCES: dict[tuple[str, str], CelType] = {
 def _arithmetic_rule(
     table: Mapping[tuple[str, str], CelType], numbers: tuple[str, ...], *, lists: bool = False
 ) -> Result:
+    """Returns the rule of an operator: numbers of one kind, `table` for other pairs, two lists if `lists`."""
+
     def type_of_operands(types: list[CelType]) -> CelType | None:
+        """Returns the type of the result for two operands, None if there is no such operator."""
         a, b = types
         if "dyn" in (a.kind, b.kind):
             return DYN
@@ -331,6 +340,7 @@ def _index_type(types: list[CelType]) -> CelType | None:
 
 
 def _membership_type(types: list[CelType]) -> CelType | None:
+    """Returns the type of `item in list` or `key in map`, None if the item cannot be one of them."""
     item, of = types
     if of.kind == "list":
         return BOOL if _are_compatible(item, of.element or DYN) else None

@@ -87,6 +87,7 @@ def compile_regexp(pattern: str) -> Regexp:
 
 
 def _go_words(reason: Any, pattern: str) -> str:
+    """Returns the reason as Go's regexp package words it."""
     text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
     if text == "trailing \\":
         return "error parsing regexp: trailing backslash at end of expression: ``"

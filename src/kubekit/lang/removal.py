@@ -43,6 +43,10 @@ def remove_tree(path: Path, most: int = MAX_ENTRIES) -> str:
 
 
 def _remove_at(parent: int, name: str, most: int) -> str:
+    """Removes the folder `name` in the open folder `parent`; returns why it could not, or "".
+
+    At most `most` entries go.
+    """
     try:
         root = os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -111,6 +115,7 @@ class _Removal:
             os.close(folder)
 
     def _move_up(self, name: str, *, dir_fd: int) -> None:
+        """Moves a folder up to the root under a new name, so that paths never become too long. Raises OSError."""
         # A name that is taken already may be a folder with something in it: then the next number is tried.
         for number in islice(self._names, 3):
             try:

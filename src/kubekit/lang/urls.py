@@ -67,6 +67,7 @@ def parse_request_uri(text: str) -> URL:
 
 
 def _parse_hierarchical(scheme: str, rest: str, query: str) -> URL:
+    """Returns the URL of a scheme and the rest after it, with its host if it has one. Raises URLError."""
     host = ""
     if rest.startswith("//") and (scheme or not rest.startswith("///")):
         authority, slash, path = rest[2:].partition("/")
@@ -78,6 +79,7 @@ def _parse_hierarchical(scheme: str, rest: str, query: str) -> URL:
 
 
 def _parse_host(authority: str) -> str:
+    """Returns the host of an authority, with its port. Raises URLError for a user, host or port that Go refuses."""
     user, _, host = authority.rpartition("@")
     if not _USER.fullmatch(user) or _BAD_ESCAPE.search(user):
         raise URLError("invalid userinfo")

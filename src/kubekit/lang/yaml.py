@@ -64,6 +64,7 @@ def dump_all(values: Iterable[Any]) -> str:
 
 
 def _decode_text(text: str | bytes, name: str) -> str:
+    """Returns the text without a byte order mark. Raises YamlError, with the line, if it is not UTF-8."""
     if isinstance(text, str):
         return text.removeprefix("\ufeff")
     try:

@@ -27,6 +27,7 @@ class _Dumper(yaml.CSafeDumper):
 
 
 def _write_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    """Represents a text: as a block if it has several lines, quoted if YAML 1.1 would read another type."""
     style = None
     if "\n" in text:
         style = "|"

@@ -54,6 +54,7 @@ class _Builder:
             raise self._from_libyaml(error) from error
 
     def documents(self) -> list[Any]:
+        """Returns every document of the stream. Raises YamlError."""
         values: list[Any] = []
         try:
             while True:
@@ -70,6 +71,10 @@ class _Builder:
             self._events.dispose()
 
     def _build_value(self, event: Any) -> Any:
+        """Returns the value that begins with `event`, and keeps it if it has an anchor.
+
+        Raises YamlError if it is too deep.
+        """
         kind = type(event)
         if kind is yaml.AliasEvent:
             return self._resolve_alias(event)
@@ -95,6 +100,7 @@ class _Builder:
         return items
 
     def _build_mapping(self) -> dict[str, Any]:
+        """Returns the members up to the end of the mapping, those of `<<` included. Raises YamlError."""
         members: dict[str, Any] = {}
         own: set[str] = set()
         while type(event := self._events.get_event()) is not yaml.MappingEndEvent:
@@ -112,6 +118,7 @@ class _Builder:
         return members
 
     def _merge_sources(self, event: Any) -> list[dict[str, Any]]:
+        """Returns the mappings that `<<` merges, the one with precedence last. Raises YamlError."""
         value = self._build_value(self._events.get_event())
         # In a sequence, earlier mappings take precedence.
         sources = list(reversed(value)) if isinstance(value, list) else [value]
@@ -120,6 +127,7 @@ class _Builder:
         return sources
 
     def _key_text(self, event: Any) -> str:
+        """Returns a key as text, as JSON needs it. Raises YamlError for a key that is null, a mapping or a sequence."""
         key = self._build_value(event)
         if isinstance(key, str):
             return key
@@ -132,6 +140,7 @@ class _Builder:
         )
 
     def _resolve_alias(self, event: Any) -> Any:
+        """Returns a copy of the value that an alias refers to. Raises YamlError."""
         known = self._anchors.get(event.anchor, ())
         if known is None:
             raise self._error_at(event, f"anchor {event.anchor!r} contains itself")
@@ -140,6 +149,7 @@ class _Builder:
         return self._copy_counted(known[0], event)
 
     def _copy_counted(self, value: Any, event: Any) -> Any:
+        """Returns a deep copy. Raises YamlError beyond the limit of aliased values in a document."""
         # A copy, so that no two places share a value; counted, to limit the size of the result.
         self._aliased += 1
         if self._aliased > MAX_ALIASED:
@@ -151,6 +161,7 @@ class _Builder:
         return value
 
     def _build_scalar(self, event: Any) -> Any:
+        """Returns the value of a scalar. Raises YamlError for a number that JSON cannot represent."""
         tag, text = event.tag, event.value
         plain = tag is None and event.implicit[0]
         value = scalar(text) if plain else self._tagged_value(tag, text, event)
@@ -159,6 +170,7 @@ class _Builder:
         return value
 
     def _tagged_value(self, tag: str, text: str, event: Any) -> Any:
+        """Returns a scalar's value by its tag, such as `!!int`. Raises YamlError if the text does not fit it."""
         if tag == _BINARY:
             try:
                 return base64.b64decode(text).decode("utf-8", "surrogateescape")
@@ -177,6 +189,7 @@ class _Builder:
         return YamlError(problem, name=self._name, line=mark.line + 1, column=mark.column + 1)
 
     def _from_libyaml(self, error: yaml.YAMLError) -> YamlError:
+        """Returns libyaml's error as ours, with its line and column if it has them."""
         if isinstance(error, yaml.MarkedYAMLError):
             problem = ", ".join(part for part in (error.context, error.problem) if part)
             mark = error.problem_mark or error.context_mark

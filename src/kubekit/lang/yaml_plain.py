@@ -68,6 +68,7 @@ class _Reader:
         self._known: dict[str, Any] = {}
 
     def document(self) -> Any:
+        """Returns the only document. Raises NotPlain if it is empty or something follows it."""
         if self._content == "---" and self._indent == 0:
             self._next_row()
         value = self._read_collection() if self._content else None
@@ -128,6 +129,7 @@ class _Reader:
             content = self._content
 
     def _read_key(self, written: str) -> str:
+        """Returns a key that needs no quotes, and remembers it for the next time. Raises NotPlain."""
         # `strip` leaves nothing exactly if every character is one of these.
         if not written or written[0] not in _LETTERS or written.strip(_IN_KEYS) or len(written) > _MAX_KEY:
             raise NotPlain
@@ -194,6 +196,7 @@ class _Reader:
         return value
 
     def _read_plain_scalar(self, text: str, indent: int) -> Any:
+        """Returns the value of an unquoted scalar, which may go on below `indent`. Raises NotPlain."""
         _check_plain(text)
         start = self._at
         self._next_row()

@@ -39,6 +39,7 @@ def scalar(text: str) -> str | int | float | bool | None:
 
 
 def _parse_number(text: str) -> int | float | None:
+    """Returns the number that the Go library reads from an unquoted scalar, or None if it reads text."""
     # Underscores are dropped everywhere but in a number that begins with its decimal point, as in Go.
     plain = text if text[0] == "." else text.replace("_", "")
     whole = _INTEGER.match(plain)

@@ -41,6 +41,7 @@ def quote_headers(headers: Iterable[str]) -> str:
 
 
 def _parse_header(header: str) -> dict[str, Mapping[str, str]]:
+    """Returns the parameters by scheme of one WWW-Authenticate header (RFC 9110, section 11.6.1)."""
     challenges: dict[str, Mapping[str, str]] = {}
     parameters: dict[str, str] = {}
     at = _skip_pattern(_BLANK, header, 0)

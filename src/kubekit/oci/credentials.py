@@ -150,6 +150,7 @@ def _read_auth_file(path: Path) -> AuthFile:
 
 
 def _login_of_entry(entry: Any, where: str) -> Login | None:
+    """Returns the login in an entry of `auths`, None if it has none. Raises BadCredentials."""
     if not isinstance(entry, dict):
         raise BadCredentials(f"{where}: is not an object")
     if token := entry.get("identitytoken"):

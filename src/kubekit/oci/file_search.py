@@ -194,6 +194,7 @@ class Search:
             self._found.setdefault(named, link)
 
     def _record_link(self, path: str, target: str) -> None:
+        """Records a link, and follows it again if it concerns the folder. Raises BeyondLimits for too many."""
         self._charge_memory(path, target)
         self._links[path] = target
         for folder in (*_parent_folders(path), ""):

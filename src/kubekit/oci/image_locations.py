@@ -122,6 +122,7 @@ def copy_image(source: Layout, digest: str, place: Place, access: Access, *, ove
 
 
 def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
+    """Copies the image into a layout; a folder that did not exist before is removed if that fails."""
     _check_usable(place.folder)
     existed = place.folder.exists()
     try:
@@ -133,6 +134,7 @@ def _put_into_layout(source: Layout, digest: str, place: LayoutPlace, *, overwri
 
 
 def _copy_into(source: Layout, digest: str, place: LayoutPlace, *, overwrite: bool) -> None:
+    """Copies the image's blobs and its index entry. Raises NameInUse unless the name may be overwritten."""
     target = Layout.create(place.folder)
     if not overwrite:
         for item in target.index().manifests:
@@ -161,6 +163,7 @@ def _check_same(name: str, found: str, digest: str) -> None:
 
 
 def _split_location(text: str) -> tuple[str, str]:
+    """Returns the folder, and the digest or tag after it ("" if there is none)."""
     folder, at, digest = text.partition("@")
     if at and is_digest(digest):
         return folder, digest

@@ -128,6 +128,7 @@ def decode_document(kind: type[T], data: bytes, what: str) -> T:
 
 
 def _drop_nulls(value: object) -> None:
+    """Removes the members that are null, at any depth, from `value` itself."""
     if isinstance(value, dict):
         for key in [key for key, member in value.items() if member is None]:
             del value[key]

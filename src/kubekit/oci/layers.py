@@ -261,13 +261,14 @@ class _Lower:
         prefix = f"{gone}/" if gone else ""
         at = bisect.bisect_left(self._sorted, prefix)
         if at < len(self._sorted) and self._sorted[at].startswith(prefix):
-            self._hidden.record_path(gone)
+            self._hidden.add(gone)
         while at < len(self._sorted) and self._sorted[at].startswith(prefix):
             self.files.pop(self._sorted[at], None)
             at += 1
 
 
 def _bytes_of(archive: Archive, entry: Entry, path: str, known: tuple[dict[str, bytes], ...], image: Layered) -> bytes:
+    """Returns the content of an entry that is a file, or a link to a file that is `known`. Raises BadImage."""
     if entry.isreg():
         return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():
@@ -308,11 +309,12 @@ class _Root:
         """Records that the current layer has `target` and its parent folders."""
         root = self.folder.resolve()
         while target != root and target not in self.own:
-            self.own.record_path(target)
+            self.own.add(target)
             target = target.parent
 
 
 def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> None:
+    """Writes one entry of a layer below the root; a whiteout removes what it hides. Raises BadImage and OSError."""
     target = root.locate(path)
     if hidden_by(path) is not None:
         _remove_hidden(target, root)
@@ -363,13 +365,14 @@ def _remove_hidden(whiteout: Path, root: _Root) -> None:
     if not opaque and hidden not in root.own:
         _remove_path(hidden)
     elif hidden not in root.emptied and hidden.is_dir() and not hidden.is_symlink():
-        root.emptied.record_path(hidden)
+        root.emptied.add(hidden)
         for path in sorted(hidden.rglob("*"), reverse=True):
             if path not in root.own:
                 _remove_path(path)
 
 
 def _safe_link(link: str, path: str, image: str) -> str:
+    """Returns a link's target relative to its folder. Raises BadImage if it leaves the image."""
     folder = posixpath.dirname(path)
     target = link.lstrip("/") if link.startswith("/") else posixpath.join(folder, link)
     target = posixpath.normpath(target)

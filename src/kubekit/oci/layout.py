@@ -281,6 +281,7 @@ def _known_names_text(names: list[str]) -> str:
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
+    """Writes a file that readers see whole or not at all. Raises OSError."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -90,6 +90,7 @@ def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
 
 
 def _parse_mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
+    """Returns one entry of a mirror set; `of_tags` if it is for references by tag. Raises BadMirrors."""
     source = entry.get("source") if isinstance(entry, dict) else None
     if not isinstance(source, str) or not source:
         raise BadMirrors(f"{where} has no source")

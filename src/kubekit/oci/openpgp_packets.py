@@ -46,6 +46,7 @@ def decompress_message(message: bytes, limit: int) -> bytes:
 
 
 def _decompress_packet(body: bytes, limit: int) -> bytes:
+    """Returns the content of a compressed-data packet (RFC 9580, 5.6), `limit` bytes at most. Raises BadMessage."""
     algorithm, data = body[0] if body else -1, body[1:]
     if algorithm == 0:
         return data

@@ -139,6 +139,7 @@ class RegistryClient:
             raise
 
     def _pull_from(self, reference: Reference, layout: Layout, architecture: str) -> str:
+        """Copies the image and all its blobs into `layout`; returns the digest of what the reference names."""
         named, image = self._document_and_manifest(reference, architecture)
         manifest = images.decode_document(Manifest, image, str(reference))
         _check_sizes(manifest, reference)
@@ -163,6 +164,7 @@ class RegistryClient:
         return named, self._fetch_manifest(reference.at(chosen.digest))
 
     def _fetch_manifest(self, reference: Reference) -> bytes:
+        """Returns the manifest or index of a reference. Raises BadImage if it is too large or has another digest."""
         name = reference.digest or reference.tag or "latest"
         what = f"reading manifest {reference}"
         with self._transport.ask(Question(reference, "GET", f"manifests/{name}", what, {"Accept": _ACCEPT})) as answer:
@@ -186,6 +188,7 @@ class RegistryClient:
         return data
 
     def _fetch_blob(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
+        """Copies a blob into the layout unless it is there. Raises BadImage for another digest."""
         path = layout.blob(blob.digest)
         # Blobs were verified when they were written, and are hashed again when they are read.
         if path.is_file() and path.stat().st_size == blob.size:
@@ -196,6 +199,7 @@ class RegistryClient:
             writer.commit(blob.digest)
 
     def _read_file(self, reference: Reference, path: str, architecture: str) -> bytes:
+        """Returns the content of a file, from the uppermost layer that has it. Raises ImageNotFound."""
         _, image = self._document_and_manifest(reference, architecture)
         manifest = images.decode_document(Manifest, image, str(reference))
         _check_sizes(manifest, reference)
@@ -213,6 +217,7 @@ class RegistryClient:
     def _read_folders(
         self, reference: Reference, folders: tuple[str, ...], pick: Pick, architecture: str
     ) -> dict[str, bytes]:
+        """Returns the files below `folders` that `pick` chooses, by path. Raises BadImage beyond the limits."""
         _, data = self._document_and_manifest(reference, architecture)
         manifest = images.decode_document(Manifest, data, str(reference))
         _check_sizes(manifest, reference)
@@ -224,6 +229,7 @@ class RegistryClient:
         return read_folders(_Remote(arriving, str(reference), manifest, config), folders, pick)
 
     def _search_in(self, reference: Reference, sought: FileQuery, architecture: str) -> SearchResult:
+        """Searches the layers from the uppermost down until all files are found. Raises OciError."""
         named, data = self._document_and_manifest(reference, architecture)
         manifest = images.decode_document(Manifest, data, str(reference))
         _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
@@ -258,6 +264,7 @@ class RegistryClient:
             raise BadImage(f"{reference} has no image for linux/{architecture}; it is for {own}")
 
     def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: Budget) -> bool:
+        """Searches one layer; returns whether the search is complete. Raises BadImage."""
         with contextlib.closing(self._verified_pieces(reference, blob)) as pieces:
             source = Pieces(pieces)
             try:
@@ -313,6 +320,10 @@ class RegistryClient:
                 skip = max(skip - len(piece), 0)
 
     def _next_piece(self, answer: Answer, question: Question) -> bytes:
+        """Returns the bytes that have arrived, none at the end.
+
+        Raises Unreachable, or Interrupted if another attempt may help.
+        """
         if self.access.wait(0):
             raise Unreachable(f"{question.what}: given up")
         try:
@@ -323,6 +334,7 @@ class RegistryClient:
             raise connection_error(question, question.reference.host, error) from error
 
     def _upload_blob(self, layout: Layout, blob: Descriptor, target: Reference) -> None:
+        """Uploads a blob unless the registry has it, in one PUT (distribution-spec, "Pushing blobs")."""
         if self._has_blob(blob, target):
             return
         with self._transport.ask(self._push_question(target, "POST", "blobs/uploads/", body=b"")) as started:
@@ -354,6 +366,7 @@ class RegistryClient:
         body: bytes | Path | None = None,
         size: int = 0,
     ) -> Question:
+        """Returns a request of a push, with the scope that its token needs."""
         return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push", size=size)
 
 

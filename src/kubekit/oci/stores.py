@@ -37,6 +37,10 @@ def add_signature(store: Path, digest: str, signature: bytes) -> Path:
 
 
 def _link_numbered(complete: Path, folder: Path, digest: str) -> Path:
+    """Links a complete signature under its first free number; returns the path.
+
+    Raises CannotWrite if all are in use.
+    """
     for number in range(1, MAX_SIGNATURES + 1):
         path = folder / f"signature-{number}"
         try:

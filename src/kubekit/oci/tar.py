@@ -102,6 +102,7 @@ class Archive:
             yield piece
 
     def _next_entry(self) -> Entry | None:
+        """Returns the next entry, with the long name and pax records before it; None at the end. Raises BadTar."""
         extended: dict[str, bytes] = {}
         for _ in range(MAX_HEADERS_IN_A_ROW + 1):
             block = self._next_header()
@@ -119,6 +120,7 @@ class Archive:
         raise BadTar(f"more than {MAX_HEADERS_IN_A_ROW} extended headers belong to one entry")
 
     def _make_entry(self, block: bytes, kind: bytes, size: int, said: dict[str, bytes]) -> Entry:
+        """Returns the entry of a header; the extended headers before it take precedence. Raises BadTar."""
         if kind == _SPARSE or any(key.startswith("GNU.sparse.") for key in said):
             raise BadTar("it has a sparse file, which is not read")
         name = _decode_name(said.get("path", b"") or _name_in_header(block), "name")
@@ -181,6 +183,7 @@ def _decode_name(name: bytes, what: str) -> str:
 
 
 def _parse_number(field: bytes, *, or_else: int | None = None) -> int:
+    """Returns a header's number, octal or base-256. Raises BadTar if it is neither, unless `or_else` is given."""
     plain = field.strip(b" \0")
     if not plain.strip(b"01234567"):
         return int(plain or b"0", 8)
@@ -193,6 +196,7 @@ def _parse_number(field: bytes, *, or_else: int | None = None) -> int:
 
 
 def _check_sum(block: bytes) -> None:
+    """Raises BadTar if a header's checksum is wrong."""
     wanted = _parse_number(block[148:156])
     without = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
     if wanted == without:

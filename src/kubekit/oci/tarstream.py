@@ -179,6 +179,7 @@ class Unpacked:
         return "sha256:" + self._hash.hexdigest()
 
     def _next_bytes(self) -> bytes:
+        """Returns the next unpacked bytes, counted against the limits and hashed. Raises BeyondLimits."""
         data = self._stream.read(_PIECE)
         self._budget.take(len(data))
         self._left -= len(data)
@@ -249,6 +250,7 @@ def find_in_layer(
 
 
 def _hides_path(name: str, entry: Entry, path: str) -> bool:
+    """Returns whether an entry of an upper layer hides `path` in the layers below it."""
     whiteout = hidden_by(name)
     if whiteout is not None:
         gone, stays = whiteout

@@ -283,6 +283,7 @@ class Transport:
         )
 
     def _fetch_token(self, question: Question, challenge: Mapping[str, str], login: Login | None) -> str:
+        """Returns the token that the challenge's service issues for the request's scope. Raises Unauthorized."""
         scope = f"repository:{question.reference.path}:{question.scope}"
         wanted = {"service": challenge.get("service", ""), "scope": scope}
         if login is not None and login.identity_token:
@@ -431,6 +432,7 @@ def _no_login(question: Question) -> str:
 
 
 def _wrong_login(question: Question, said: str) -> str:
+    """Returns the message for credentials that the registry refused."""
     quote = f" ({said})" if said else ""
     action = "pushing to" if "push" in question.scope else "reading"
     host = question.reference.host
@@ -459,6 +461,7 @@ def _on_one_line(text: str) -> str:
 
 
 def _token_in(data: bytes, question: Question) -> str:
+    """Returns the token in a token service's answer. Raises Unauthorized if there is none."""
     try:
         document = json.loads(data)
         token = document.get("token") or document.get("access_token")

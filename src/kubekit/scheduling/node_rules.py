@@ -58,6 +58,7 @@ def matches_term(labels: Mapping[str, str], name: str, term: NodeSelectorTerm) -
 
 
 def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
+    """Returns whether labels meet one requirement of a node selector; an unknown operator is never met."""
     present, value = requirement.key in labels, labels.get(requirement.key, "")
     match requirement.operator:
         case "In":

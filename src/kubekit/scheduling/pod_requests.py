@@ -50,6 +50,7 @@ def pod_requests(spec: SchedulingPodSpec) -> Requested:
 
 
 def _with_init_containers(running: Requested, containers: tuple[SchedulingContainer, ...]) -> Requested:
+    """Returns the requests of the running containers, or of init containers where one needs more (KEP-753)."""
     sidecars: Requested = {}
     most: Requested = {}
     for container in containers:

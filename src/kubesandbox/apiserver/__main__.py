@@ -30,6 +30,7 @@ def main() -> None:
 
 
 async def _run_server(data: Path, port: int, audit: Path | None) -> None:
+    """Runs the server until SIGINT or SIGTERM."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

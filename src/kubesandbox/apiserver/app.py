@@ -62,7 +62,7 @@ class App:
     async def handle(self, request: Request, uri: str, certificate: User | None) -> Response:
         """Returns the response to one request; never raises. `uri` is the path with its query, for the audit log."""
         parts = self._parts
-        received = parts.audit.time()
+        received = parts.audit.now_text()
         target = parse_target(request.method, request.path, request.query)
         who: User | None = None
         acting: User | None = None
@@ -99,6 +99,7 @@ class App:
         return response
 
     async def _dispatch_request(self, request: Request, target: Target) -> Response:
+        """Returns the response of the handler for the path and verb. Raises ApiError."""
         if not target.is_resource:
             return self._serve_document(request)
         parts = self._parts
@@ -120,6 +121,7 @@ class App:
         return await parts.rest.reading.known(lambda: self._verbs[target.verb](request, target, kind))
 
     def _serve_document(self, request: Request) -> Response:
+        """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
         path = request.path.rstrip("/") or "/"
         if (answer := health.answer_probe(path, request.query)) is not None:
             return answer
@@ -144,6 +146,7 @@ class App:
         return self._parts.discovery.serve(path, negotiate(request.header("accept"), DOCUMENTS).form)
 
     def _list_paths(self) -> list[str]:
+        """Returns the paths that `/` lists, sorted."""
         groups = self._parts.kinds.groups()
         paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"]
         for group, versions in groups.items():
@@ -154,6 +157,7 @@ class App:
     # -- impersonation -----------------------------------------------------------------------------------------------
 
     def _impersonated_user(self, request: Request, who: User) -> User | None:
+        """Returns the user that the request's headers name, None without such headers. Raises ApiError."""
         name = request.header("impersonate-user")
         groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
         if not name:
@@ -171,6 +175,7 @@ class App:
         return User(name, request.header("impersonate-uid"), groups)
 
     def _require_impersonation(self, who: User, name: str, groups: tuple[str, ...]) -> None:
+        """Raises ApiError 403 unless `who` may impersonate that user and those groups."""
         authz = self._parts.authz
         if name.startswith("system:serviceaccount:") and name.count(":") == 3:
             _, _, namespace, account = name.split(":")

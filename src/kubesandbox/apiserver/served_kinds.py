@@ -333,6 +333,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 
 
 def _split_version(version: str) -> tuple[int, str, int]:
+    """Returns major number, stage ("" if stable) and number in the stage; major -1 for another form."""
     body = version[1:] if version.startswith("v") else ""
     for stage in ("alpha", "beta"):
         major, separator, minor = body.partition(stage)

@@ -115,6 +115,7 @@ class ApiServer:
     # -- building --------------------------------------------------------------------------------------------------
 
     def _build_app(self) -> App:
+        """Returns the application with its store, kinds, access control and handlers."""
         clock, store = self.clock, self.store
         self.kinds, self.schemas = KindTable(), Schemas()
         self._audit = AuditLog(self._audit_path, clock.now, clock.monotonic)
@@ -125,7 +126,7 @@ class ApiServer:
         self.rest = Rest(store, self.kinds, self.schemas, admission, Renderer(clock), clock)
         self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock)
         admission.definitions = self.definitions
-        self.schemas.conversions.ask = Converting(store).ask
+        self.schemas.conversions.ask = Converting(store).convert_objects
         self.rest.writing.guard = Escalation(self.authz).check
         admission.policy_status = lambda policy: type_checking.policy_status(policy, self.kinds, self.schemas.tree)
         self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check
@@ -165,6 +166,7 @@ class ApiServer:
             await self.rest.change(kind, target, lambda old: {**old, **changed}, _OWN)
 
     async def _start_listening(self, ca: certs.KeyPair) -> None:
+        """Listens for HTTPS on the host and port; port 0 takes a free one."""
         server = web.Server(self._serve_request, access_log=None)
         self._runner = web.ServerRunner(server, shutdown_timeout=1.0)
         await self._runner.setup()
@@ -177,6 +179,7 @@ class ApiServer:
             await self._create_own(obj, kept=False)
 
     def _tls_context(self, ca: certs.KeyPair) -> ssl.SSLContext:
+        """Returns the server's TLS context, which asks for client certificates without demanding them."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         pki = self.data / "pki"
         context.load_cert_chain(pki / "server.crt", pki / "server.key")
@@ -200,6 +203,7 @@ class ApiServer:
     # -- the rim to aiohttp ----------------------------------------------------------------------------------------
 
     async def _serve_request(self, raw: web.BaseRequest) -> web.StreamResponse:
+        """Converts aiohttp's request and the response of the application."""
         raw._client_max_size = _TRANSPORT_LIMIT
         headers = {name.lower(): value for name, value in raw.headers.items()}
         # A request repeats this header for each group.
@@ -217,6 +221,7 @@ class ApiServer:
         return format_datetime(self.clock.now(), usegmt=True)
 
     def _user_of_certificate(self, raw: web.BaseRequest) -> User | None:
+        """Returns the user of the connection's client certificate, None without one."""
         transport = raw.transport
         if transport is None:
             return None
@@ -228,6 +233,7 @@ class ApiServer:
         return self._certificates[protocol]
 
     async def _send_stream(self, raw: web.BaseRequest, response: Response) -> web.StreamResponse:
+        """Sends a response piece by piece, until the handler or the client ends it."""
         answer = web.StreamResponse(status=response.status, headers=_response_headers(response, self._date_header()))
         answer.enable_chunked_encoding()
         writer = await answer.prepare(raw)
@@ -252,6 +258,7 @@ class ApiServer:
 
 
 def _response_headers(response: Response, date: str) -> Any:
+    """Returns the response's headers with its content type and `date`."""
     from multidict import CIMultiDict
 
     result = CIMultiDict(response.headers)

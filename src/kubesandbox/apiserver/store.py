@@ -244,6 +244,7 @@ class Store:
             self._lock = None
 
     def _open_database(self) -> sqlite3.Connection:
+        """Returns a connection to the database, with its tables created."""
         db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=32)
         # NORMAL in WAL mode: a commit reaches the kernel before it is acknowledged, so a killed process loses nothing.
         # Only a power failure can lose the last commits, and never a part of one
@@ -253,6 +254,7 @@ class Store:
         return db
 
     def _load_revisions(self, db: sqlite3.Connection) -> None:
+        """Reads the log of revisions into memory, the oldest first."""
         marks = dict(db.execute("SELECT name, rv FROM marks"))
         self._compacted = marks.get("compacted", 0)
         now = self._monotonic()
@@ -370,6 +372,7 @@ class Store:
     async def _submit_write(
         self, resource: str, key: str, obj: JSON, deleted: bool, expected: int | None, encode: Callable[[JSON], bytes]
     ) -> Entry:
+        """Queues a write and waits for its commit. Raises Conflict or StoreError."""
         if self._loop is None or self._thread is None:
             raise StoreError("the store is closed")
         done: asyncio.Future[Entry] = self._loop.create_future()
@@ -378,6 +381,7 @@ class Store:
         return await asyncio.shield(done)
 
     def _publish_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
+        """Makes committed writes visible, tells subscribers, and wakes the writers; runs in the event loop."""
         now = self._monotonic()
         for write in committed:
             entry = write.entry
@@ -395,6 +399,7 @@ class Store:
         self._compact_old(now)
 
     def _apply_entry(self, entry: Entry, *, deleted: bool, at: float) -> Event:
+        """Applies a committed change to the tables and the log; `at` is the monotonic time. Returns its event."""
         table = self._tables.setdefault(entry.resource, _Table())
         prev = table.entries.get(entry.key)
         if deleted:
@@ -417,6 +422,7 @@ class Store:
     # -- compaction ------------------------------------------------------------------------------------------------
 
     def _compact_old(self, now: float) -> None:
+        """Drops the oldest changes while the log is too long, a tenth more than the limit at a time."""
         if not self._too_long(now, slack=1.1):
             return
         dead: list[int] = []
@@ -430,6 +436,7 @@ class Store:
         self._queue.put(_Compact(dead, self._compacted))
 
     def _forget_oldest(self) -> Iterable[int]:
+        """Removes the oldest change from the log; yields the revisions that the database no longer needs."""
         event = self._log.popleft()
         self._tables[event.entry.resource].events.popleft()
         self._log_bytes -= len(event.entry.raw)
@@ -449,6 +456,7 @@ class Store:
     # -- the writer thread -----------------------------------------------------------------------------------------
 
     def _write_forever(self) -> None:
+        """Commits queued writes in batches until the queue has None; runs in a thread of its own."""
         running = True
         while running:
             batch: list[_Write | _Compact] = []
@@ -468,6 +476,7 @@ class Store:
             self._db.close()
 
     def _commit_batch(self, batch: list[_Write | _Compact]) -> None:
+        """Commits a batch in one transaction; if that fails, all its writes fail."""
         writes = [item for item in batch if isinstance(item, _Write)]
         refused: list[tuple[_Write, Exception]] = []
         heads: dict[tuple[str, str], int] = {}
@@ -497,6 +506,7 @@ class Store:
     def _row_of(
         self, write: _Write, heads: dict[tuple[str, str], int], refused: list[tuple[_Write, Exception]]
     ) -> tuple[int, str, str, int, bytes] | None:
+        """Returns the database row of a write, None if it conflicts; `heads` has the revisions within the batch."""
         head = (write.resource, write.key)
         current = heads[head] if head in heads else self._heads.get(head, 0)
         if write.expected is not None and write.expected != current:
@@ -515,6 +525,7 @@ class Store:
         return rv, write.resource, write.key, int(write.deleted), raw
 
     def _close_broken(self) -> None:
+        """Rolls back and closes the connection after an error."""
         # After an error of the disk a connection may stay broken; the next batch opens a new one.
         if self._db is not None:
             with contextlib.suppress(sqlite3.Error):

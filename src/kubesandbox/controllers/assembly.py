@@ -114,6 +114,7 @@ def start_scheduler(client: Client, watched: Watched, clock: Clock) -> list[asyn
 
 
 def _deployment_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
+    """Returns the controller loop of Deployments, woken by their ReplicaSets and pods."""
     loop = Loop(Deployments(watched.deployments, watched.sets, watched.pods, clock), client, clock)
     loop.watch(watched.deployments)
     loop.watch(watched.sets, owners_of="Deployment")
@@ -143,6 +144,7 @@ def _job_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
 
 
 def _scheduler_loop(client: Client, watched: Watched, clock: Clock, own_nodes: Sequence[WholeNode] = ()) -> Loop:
+    """Returns the controller loop of the scheduler, woken by pods and by nodes with room."""
     loop = Loop(Scheduler(watched.pods, watched.nodes, clock, own_nodes), client, clock)
     loop.watch(watched.pods)
 
@@ -157,6 +159,7 @@ def _scheduler_loop(client: Client, watched: Watched, clock: Clock, own_nodes: S
 
 
 def _budget_loop(client: Client, watched: Watched, clock: Clock) -> Loop:
+    """Returns the controller loop of PodDisruptionBudgets, woken by the pods of their namespaces."""
     loop = Loop(Budgets(watched.budgets, watched.pods), client, clock)
     loop.watch(watched.budgets)
 

@@ -77,6 +77,7 @@ class Loop:
         cache.add_listener(on_change)
 
     def _queue_object(self, obj: Object, owners_of: str) -> None:
+        """Queues an object, or its owners of the kind `owners_of`."""
         if not owners_of:
             self.queue.add(key_of(obj))
             return
@@ -101,6 +102,7 @@ class Loop:
                 self.queue.done(key)
 
     async def _reconcile(self, key: NamespacedName) -> None:
+        """Sends the calls of one pass. A conflict ends it, because the watch brings the new state. Raises KubeError."""
         for step in self.controller.calls(key):
             if isinstance(step, Again):
                 self.queue.add_after(key, step.after_s)
@@ -114,6 +116,7 @@ class Loop:
                 return
 
     async def _send_step(self, step: Call[Any] | Attempt | Read) -> None:
+        """Sends one call; a Read gets its answer, an Attempt its error. Raises KubeError."""
         if isinstance(step, Read):
             step.answer = await self._client.send(step.call)
             return

@@ -168,6 +168,7 @@ def _scale_call(found: WholeReplicaSet, replicas: int) -> Call[Any]:
 
 
 def _replica_set(deployment: WholeDeployment, digest: str, replicas: int, revision: int) -> JSON:
+    """Returns the ReplicaSet of a Deployment's present template, with `digest` as its pod-template-hash."""
     template = _with_hash_label(deployment.spec.template, digest)
     selector = codec.to_dict(deployment.spec.selector)
     selector["matchLabels"] = {**selector.get("matchLabels", {}), HASH_LABEL: digest}

@@ -64,6 +64,7 @@ def watch_namespaces(loop: Loop, graph: Graph, furnishing: Furnishing) -> None:
     """Queues new namespaces, and those whose account or certificate was deleted or changed."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Queues a namespace that is new, or that lost its account or certificate."""
         if resource == NAMESPACES and new is not None and old is None:
             loop.queue.add(NamespacedName("", new.metadata.name))
         elif new is None and old is not None and _NAMES.get(resource) == old.metadata.name:

@@ -99,6 +99,7 @@ class GarbageCollector:
         graph.listen(self._on_change)
 
     def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Queues what a change may make garbage: the object itself, or the dependents of one that goes."""
         obj = new or old
         if obj is None or IMPORTED in obj.metadata.labels:  # its owners are those of another cluster
             return
@@ -133,6 +134,7 @@ class GarbageCollector:
                 self._queue.done(item)
 
     async def _collect_object(self, resource: Resource, key: NamespacedName) -> None:
+        """Deletes an object without living owners, or goes on with its deletion. Raises KubeError and Unsettled."""
         cache = self._graph.caches.get(resource)
         obj = cache.get(key) if cache is not None else None
         if obj is None:
@@ -145,6 +147,10 @@ class GarbageCollector:
         await self._carry_out(decide_collection(obj.metadata, owners, below), resource, obj)
 
     async def _owner_state(self, reference: OwnerReference, of: Resource, obj: Object) -> Owner:
+        """Returns whether an owner is gone, waits for its dependents, or keeps the object.
+
+        Raises Unsettled and ForeignOwner.
+        """
         resource = self._graph.resource(reference.api_version, reference.kind)
         if resource is None:
             raise Unsettled(f"no kind {reference.kind} of {reference.api_version} is served")
@@ -169,6 +175,7 @@ class GarbageCollector:
         return codec.convert(ObjectMeta, owner["metadata"])
 
     async def _carry_out(self, step: Cut | Delete | None, resource: Resource, obj: Object) -> None:
+        """Carries out what was decided about an object. Raises KubeError."""
         match step:
             case Cut(uids):
                 await self._remove_owners(resource, obj, uids)
@@ -178,6 +185,7 @@ class GarbageCollector:
                 await self._delete_object(resource, obj, propagation, guarded=not unblock)
 
     async def _finish_deletion(self, resource: Resource, obj: Object) -> None:
+        """Orphans or deletes the dependents of an object that is being deleted, then removes its finalizer."""
         dependents = self._graph.dependents(obj, resource)
         if ORPHAN in obj.metadata.finalizers:
             for each, dependent in dependents:

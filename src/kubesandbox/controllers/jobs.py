@@ -147,6 +147,7 @@ def backoff_s(seen: Tally, now: datetime, *, first_s: float = FIRST_BACKOFF_S) -
 
 
 def _finished_at(pod: WholePod) -> datetime | None:
+    """Returns when the last container of a pod ended, None if the status has no such time."""
     finish_times = [
         state["terminated"].get("finishedAt")
         for each in pod.status.get("containerStatuses") or ()

@@ -42,6 +42,7 @@ class NamespaceController:
         graph.listen(self._on_change)
 
     def _on_change(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Queues a namespace that is being deleted, and one that is whose objects change."""
         obj = new or old
         if obj is None:
             return
@@ -91,6 +92,7 @@ class NamespaceController:
         await self._client.send(calls.replace(NAMESPACES, namespace, subresource="finalize"))
 
     async def _delete_object(self, resource: Resource, obj: Object) -> None:
+        """Deletes an object, unless it is being deleted, is gone, or was replaced."""
         if obj.metadata.deletion_timestamp is not None:
             return
         metadata = obj.metadata
@@ -112,6 +114,7 @@ class NamespaceController:
         return remaining
 
     async def _report_conditions(self, namespace: JSON, left: Iterable[tuple[Resource, Object]]) -> None:
+        """Patches the namespace's conditions if what is left in it changed them."""
         before = codec.convert(tuple[Condition, ...], (namespace.get("status") or {}).get("conditions") or [])
         after = before
         for condition in deletion_conditions(left):

@@ -135,6 +135,7 @@ def unavailable_for_s(pod: WholePod, min_ready_s: int, now: datetime) -> float:
 
 
 def _replica_set_status(found: WholeReplicaSet, active: Sequence[WholePod], now: datetime) -> JSON:
+    """Returns the numbers of a ReplicaSet's status."""
     wanted = found.spec.template.get("metadata", {}).get("labels") or {}
     ready = [pod for pod in active if is_ready(pod)]
     minimum = found.spec.min_ready_seconds

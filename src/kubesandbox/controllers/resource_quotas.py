@@ -65,6 +65,7 @@ def watch_quotas(loop: Loop, graph: Graph) -> None:
     """Queues quotas that change, and those of a namespace where something comes, goes, or changes what it uses."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Queues the quotas that a change concerns."""
         obj = new or old
         if obj is None or not obj.metadata.namespace:
             return

@@ -225,6 +225,7 @@ def _paused_condition(deployment: WholeDeployment, told: DeploymentCondition | N
 
 
 def _has_progressed(deployment: WholeDeployment, counts: Counts) -> bool:
+    """Returns whether a roll-out is further than the status says, which starts its deadline anew."""
     before = deployment.status
     return (
         counts.updated > before.updated_replicas

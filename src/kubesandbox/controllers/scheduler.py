@@ -55,6 +55,7 @@ class Scheduler:
 
 
 def _emptiest_node(nodes: Iterable[WholeNode], pods: Iterable[WholePod]) -> str:
+    """Returns the name of the node with the fewest pods."""
     load = {node.metadata.name: 0 for node in nodes}
     for pod in pods:
         if pod.spec.get("nodeName") in load:
@@ -105,6 +106,7 @@ def _is_tolerated(taint: JSON, tolerations: Iterable[JSON]) -> bool:
 
 
 def _tolerates(toleration: JSON, taint: JSON) -> bool:
+    """Returns whether a toleration covers a taint."""
     if toleration.get("effect") and toleration["effect"] != taint.get("effect"):
         return False
     if toleration.get("operator") == "Exists":

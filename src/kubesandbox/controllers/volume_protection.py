@@ -59,6 +59,7 @@ def watch_volumes(loop: Loop, graph: Graph) -> None:
     """Queues claims and volumes that are deleted, and the claims of a namespace in which a pod ends."""
 
     def on_change(resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Queues claims and volumes that wait for their release, and the claims of a pod that changed."""
         if resource in FINALIZERS and new is not None and _awaits_release(resource, new):
             loop.queue.add(key_of(new))
         elif resource == PODS and old is not None:

@@ -54,6 +54,7 @@ class Account:
                 await self.write()
 
     async def _request_token(self) -> str:
+        """Returns a token that is bound to the pod and valid for TOKEN_LIFE_S seconds. Raises KubeError."""
         metadata = self._pod.metadata
         body = {
             "apiVersion": "authentication.k8s.io/v1",
@@ -69,6 +70,7 @@ class Account:
         return str(answer["status"]["token"])
 
     def _kubeconfig_document(self) -> bytes:
+        """Returns a kubeconfig that refers to the files of token and certificate."""
         cluster = {"server": self._place.server, "certificate-authority": str(self.folder / "ca.crt")}
         context = {"cluster": "sandbox", "user": "pod", "namespace": self._pod.metadata.namespace}
         document = {

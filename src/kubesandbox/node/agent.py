@@ -46,6 +46,7 @@ class NodeAgent:
         return bool(self._tasks)
 
     def _on_change(self, old: WholePod | None, new: WholePod | None) -> None:
+        """Starts a worker for a pod that is bound to this node, updates it, or ends it."""
         if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._end_processes(old)
         if new is None or not new.spec.get("nodeName"):

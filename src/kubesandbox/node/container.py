@@ -100,6 +100,7 @@ class ContainerWorker:
         await self._wait_unless_stopped(self._place.backoff.first_s)
 
     def _not_started(self, message: str) -> None:
+        """Records that the container could not be started."""
         now, record = self._clock.now(), self._record
         self._report_event("Warning", "Failed", f"Error: failed to start container: {message}")
         begun = record.started(
@@ -126,6 +127,7 @@ class ContainerWorker:
         ), log_start
 
     async def _run_once(self, container: RunningContainer, launch: Launch, image: LocalImage, log_start: int) -> None:
+        """Waits until a started container ends, with its probes running, and records how."""
         prober = Prober(self._spec, self._reporter, self._clock, self._place.host_ip)
         self._report_event("Normal", "Created", f"Created container: {self._spec.name}")
         started = self._clock.now()
@@ -153,6 +155,7 @@ class ContainerWorker:
         self._reporter.put(running.ended(end))
 
     async def _until_exit(self, container: RunningContainer, prober: Prober) -> Exit:
+        """Returns the container's exit; stops it when the pod is stopped or a probe fails."""
         waiter = asyncio.create_task(container.wait())
         try:
             async with run_beside(prober.keep_ready(), prober.keep_alive()):

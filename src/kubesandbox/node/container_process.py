@@ -166,6 +166,7 @@ def termination_message(message_file: Path, log_file: Path, log_start: int, *, p
 
 
 def _log_tail(path: Path, start: int) -> str:
+    """Returns the last lines of a log from `start` (bytes) on, for a termination message."""
     try:
         with path.open("rb") as file:
             file.seek(0, 2)

@@ -136,6 +136,7 @@ def resumed_record(pod: WholePod, name: str, image: str) -> ContainerRecord:
 
 
 def _status_in_pod(pod: WholePod, name: str) -> JSON | None:
+    """Returns the status of a container as it stands in the pod, None if there is none."""
     statuses = (pod.status.get(key) or () for key in ("initContainerStatuses", "containerStatuses"))
     return next(
         (
@@ -158,6 +159,7 @@ def _lost_end(started_at: datetime | None) -> Ended:
 
 
 def _end_in_status(state: JSON) -> Ended | None:
+    """Returns the end that a container's state tells of, None if it has not ended."""
     terminated = state.get("terminated")
     if not terminated:
         return None

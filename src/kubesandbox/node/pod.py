@@ -77,6 +77,7 @@ class PodWorker:
                 await asyncio.to_thread(self._supplies.clear)
 
     async def _run_pod(self) -> None:
+        """Runs the pod's containers to their end, then waits until its object is deleted."""
         async with run_beside(
             self._reporter.keep_publishing(), self._supplies.account.keep(self._clock), self._enforce_deadline()
         ):
@@ -104,6 +105,7 @@ class PodWorker:
         return not self._stopping.is_set()
 
     def _container_worker(self, spec: ContainerSpec) -> ContainerWorker:
+        """Returns the worker of one container."""
         return ContainerWorker(
             spec,
             reporter=self._reporter,
@@ -151,6 +153,7 @@ class PodWorker:
             self._stopping.set()
 
     async def _declare_running(self) -> None:
+        """Reports a pod as running without its processes, if the node is set to; then waits for its deletion."""
         if self._place.declare_others and not podstatus.is_ours(self._pod):
             now, uid = self._clock.now(), self._pod.metadata.uid
             for spec in podspec.init_containers(self._pod):

@@ -118,6 +118,7 @@ def _path_in_volume(volume: Path, sub_path: str) -> Path:
 
 
 def _host_path(volume: JSON, sources: Sources) -> Path:
+    """Returns the path of a hostPath volume, created if its type allows it. Raises BadPod."""
     source = volume["hostPath"]
     path = sources.host / str(source["path"]).lstrip("/")
     kind = source.get("type") or ""
@@ -170,6 +171,7 @@ _KINDS: dict[str, Callable[[JSON, Sources], Path]] = {
 
 
 def _projected_files(source: JSON, sources: Sources) -> dict[str, File]:
+    """Returns the files of one source of a projected volume, by path. Raises BadPod."""
     if "serviceAccountToken" in source:
         token = (sources.account / "token").read_bytes()
         return {source["serviceAccountToken"]["path"]: File(token, 0o600)}
@@ -203,6 +205,7 @@ def _files_of_fields(source: JSON, sources: Sources) -> dict[str, File]:
 
 
 def _field_text(item: JSON, sources: Sources) -> str:
+    """Returns the value of a downward API item: a field of the pod, or a container's resource. Raises BadPod."""
     if "fieldRef" in item:
         return podenv.field_value(sources.pod, item["fieldRef"]["fieldPath"], host_ip=sources.host_ip)
     reference = item["resourceFieldRef"]
@@ -214,6 +217,7 @@ def _field_text(item: JSON, sources: Sources) -> str:
 
 
 def _write_files(volume: JSON, sources: Sources, files: Mapping[str, File], default_mode: int | None) -> Path:
+    """Writes the files of a volume and returns its folder. Raises BadPod if a path leaves it."""
     folder = sources.folder / "volumes" / str(volume["name"])
     folder.mkdir(parents=True, exist_ok=True)
     for name, file in files.items():

@@ -94,6 +94,7 @@ def named_references(source: JSON, kinds: Mapping[str, str], key: str) -> set[tu
 
 
 def _env_from(source: JSON, lookup: Lookup) -> dict[str, str]:
+    """Returns the variables of one envFrom source, with its prefix. Raises BadPod."""
     for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
         reference = source.get(field)
         if reference:
@@ -105,6 +106,7 @@ def _env_from(source: JSON, lookup: Lookup) -> dict[str, str]:
 def _variable_value(
     pod: WholePod, container: ContainerSpec, entry: JSON, *, host_ip: str, lookup: Lookup
 ) -> str | None:
+    """Returns the value of a variable; None if its source is optional and missing. Raises BadPod."""
     source = entry.get("valueFrom")
     if not source:
         return str(entry.get("value") or "")
@@ -120,6 +122,7 @@ def _variable_value(
 
 
 def _value_of_key(pod: WholePod, kind: str, reference: JSON, lookup: Lookup) -> str | None:
+    """Returns the value of a key; None if it is optional and missing. Raises BadPod."""
     value = _required_data(kind, reference, lookup).get(reference["key"])
     if value is not None:
         return _decode_value(value)

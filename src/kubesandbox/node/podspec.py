@@ -99,6 +99,7 @@ def container_spec(container: JSON, *, is_init: bool = False) -> ContainerSpec:
 
 
 def _parse_mount(mount: JSON) -> Mount:
+    """Returns a volumeMount."""
     return Mount(
         volume=mount["name"],
         # Without the slash at the end, so that paths compare equal.

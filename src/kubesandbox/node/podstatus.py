@@ -154,6 +154,7 @@ def _only_waiting(pod: WholePod) -> bool:
 
 
 def _container_status(record: ContainerRecord, *, is_init: bool = False) -> JSON:
+    """Returns a container's status in its JSON form."""
     result: JSON = {
         "name": record.name,
         "image": record.image,
@@ -171,6 +172,7 @@ def _container_status(record: ContainerRecord, *, is_init: bool = False) -> JSON
 
 
 def _state_json(state: State) -> JSON:
+    """Returns a container's state in its JSON form."""
     match state:
         case Waiting(reason, message):
             return {"waiting": {"reason": reason, **({"message": message} if message else {})}}
@@ -204,6 +206,7 @@ def _all_conditions(seen: Seen, now_phase: str, now: datetime) -> list[JSON]:
 
 
 def _own_conditions(seen: Seen, now_phase: str) -> Iterable[_Condition]:
+    """Yields the conditions that the agent itself sets."""
     incomplete = [init.name for init in seen.inits if not init.succeeded]
     unready = [record.name for record in seen.containers if not record.ready]
     reason, message = {
@@ -223,6 +226,7 @@ def _own_conditions(seen: Seen, now_phase: str) -> Iterable[_Condition]:
 
 
 def _condition_json(told: _Condition, before: JSON | None, now: datetime) -> JSON:
+    """Returns a condition in its JSON form; its lastTransitionTime stays while its value does."""
     value = "True" if told.holds else "False"
     kept = before is not None and before.get("status") == value and before.get("lastTransitionTime")
     result: JSON = {

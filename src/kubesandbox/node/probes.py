@@ -60,6 +60,7 @@ def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe |
 
 
 def _port_number(written: int | str, ports: Iterable[JSON]) -> int:
+    """Returns the number of a port, which a probe may name. Raises BadPod for an unknown name."""
     if isinstance(written, int) or written.isdigit():
         return int(written)
     for port in ports:

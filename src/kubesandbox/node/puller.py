@@ -37,6 +37,7 @@ class Puller:
         return image
 
     async def _find_local(self) -> LocalImage | None:
+        """Returns the image if the node has it and the pull policy allows its use. Raises PullError for Never."""
         name, policy = self._spec.image, self._spec.pull_policy
         if policy == "Always":
             return None

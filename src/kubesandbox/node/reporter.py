@@ -103,6 +103,7 @@ class Reporter:
         telling.add_done_callback(self._events.discard)
 
     def _compute_status(self) -> JSON:
+        """Returns the pod's status by the present records."""
         inputs = Seen(
             pod=self.pod,
             containers=self._records_of(self._names),
@@ -124,6 +125,7 @@ class Reporter:
         return calls.merge_patch(PODS, metadata.name, body, metadata.namespace, subresource="status")
 
     def _event_object(self, type_: str, reason: str, message: str, spec: ContainerSpec | None) -> JSON:
+        """Returns an Event about the pod, or about one of its containers."""
         metadata, now = self.pod.metadata, self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         involved = {
             "apiVersion": "v1",

@@ -77,6 +77,7 @@ class RuncRunner:
         return why_not_installed("runc") or self._try_out()
 
     def _try_out(self) -> str:
+        """Runs `/usr/bin/true` in a container; returns why that failed, or "" if it did not."""
         work = self._state.parent / "runc-probe"
         image = work / "image"
         image.mkdir(parents=True, exist_ok=True)
@@ -101,6 +102,7 @@ class RuncRunner:
 
 
 def _write_bundle(launch: Launch) -> None:
+    """Writes the bundle that runc reads: the root file system's folders and links, and the configuration."""
     rootfs = launch.work / "rootfs"
     for folder in ("proc", "dev", "tmp", "run", "var", "usr", "etc"):
         (rootfs / folder).mkdir(parents=True, exist_ok=True)
@@ -166,6 +168,7 @@ def _resource_limits(launch: Launch) -> JSON:
 
 
 def _system_mounts() -> list[JSON]:
+    """Returns the mounts that every container has: /proc, and empty file systems in memory."""
     fresh = {"/dev": "mode=755", "/tmp": "mode=1777", "/run": "mode=755", "/var": "mode=755"}  # noqa: S108  inside it
     return [
         {"destination": "/proc", "type": "proc", "source": "proc"},
@@ -177,6 +180,7 @@ def _system_mounts() -> list[JSON]:
 
 
 def _mount_entry(bind: Bind) -> JSON:
+    """Returns a bind as an entry of the OCI runtime configuration."""
     return {
         "destination": bind.target,
         "type": "bind",

@@ -122,6 +122,7 @@ class Supplies:
         return Bind(message, spec.message_path)
 
     def _container_environment(self, spec: ContainerSpec, image: LocalImage) -> dict[str, str]:
+        """Returns the environment of a container: the cluster's address, the image's variables, then the pod's."""
         server = urlsplit(self._place.server)
         env = {
             "PATH": _PATH,

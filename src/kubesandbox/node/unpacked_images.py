@@ -74,6 +74,7 @@ class ImageStore:
             raise PullError(f'failed to pull and unpack image "{pullspec}": {error}') from error
 
     def _pull_image(self, reference: Reference) -> LocalImage:
+        """Fetches and unpacks an image, and notes which digest its tag has."""
         client = RegistryClient()
         digest = client.resolve(reference)
         if not self._unpacked_folder(digest).is_dir():
@@ -84,6 +85,7 @@ class ImageStore:
         return self._open_unpacked(reference, digest)
 
     def _parse_pullspec(self, pullspec: str) -> Reference:
+        """Returns the reference. Raises PullError if it is invalid, or of a registry that this node does not use."""
         try:
             reference = parse(pullspec)
         except OciError as error:
@@ -97,6 +99,7 @@ class ImageStore:
         return self._folder / "unpacked" / digest.replace(":", "-")
 
     def _open_unpacked(self, reference: Reference, digest: str) -> LocalImage:
+        """Returns the unpacked image with its configuration."""
         config = open_image(self._layout, digest).config.config
         return LocalImage(
             reference=str(reference.at(digest)),

@@ -139,8 +139,8 @@ class _Small(Store):
 
     pages = 24
 
-    def _connect(self) -> sqlite3.Connection:
-        db = super()._connect()
+    def _open_database(self) -> sqlite3.Connection:
+        db = super()._open_database()
         db.execute(f"PRAGMA max_page_count={self.pages}")
         return db
 

@@ -90,6 +90,7 @@ class AuditLog:
 
 
 def _object_ref(target: Target) -> JSON:
+    """Returns the objectRef of an audit event, without empty fields."""
     pairs = (
         ("resource", target.resource),
         ("namespace", target.namespace),

@@ -44,6 +44,7 @@ class Authenticator:
         raise unauthorized()
 
     def _by_token(self, token: str) -> User:
+        """Returns the user of a bearer token. Raises ApiError 401."""
         if user := self._static.get(token):
             return user
         user = self.review(token, (AUDIENCE,))
@@ -71,6 +72,7 @@ class Authenticator:
         return _account_user(claims)
 
     def _still_there(self, claims: Claims) -> bool:
+        """Returns whether the account of a token, and the object that it is bound to, still exist."""
         # A token is invalid once its account, or the object that it is bound to, is deleted.
         bound = [("serviceaccounts", claims.account, claims.account_uid)]
         if claims.bound_kind in {"Pod", "Secret"}:
@@ -90,6 +92,7 @@ def _uid_of(entry: Any) -> str:
 
 
 def _account_user(claims: Claims) -> User:
+    """Returns the user of a ServiceAccount's token, with the extra fields that name its pod."""
     extra = [("authentication.kubernetes.io/credential-id", (f"JTI={claims.token_id}",))]
     if claims.bound_kind == "Pod":
         extra.append(("authentication.kubernetes.io/pod-name", (claims.bound_name,)))

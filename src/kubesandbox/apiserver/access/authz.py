@@ -115,6 +115,7 @@ class _Binding:
 
 
 def _is_subject(user: User, subject: tuple[str, str, str], namespace: str) -> bool:
+    """Returns whether a subject (kind, namespace, name) of a binding in `namespace` is the user."""
     kind, where, name = subject
     if kind == "User":
         return name == user.name
@@ -186,6 +187,7 @@ class Authorizer:
         return [binding for binding in self._bindings if binding.subject_of(user) is not None]
 
     def _rules_of(self, user: User) -> list[tuple[_Binding, Rule, JSON]]:
+        """Returns the user's bindings, each with one of its rules, parsed and as written; kept until RBAC changes."""
         bound_rules = self._by_user.get(user)
         if bound_rules is None:
             bound_rules = [
@@ -211,6 +213,7 @@ class Authorizer:
         return self._aggregate_rules(selectors) if selectors else role.get("rules") or ()
 
     def _aggregate_rules(self, selectors: Iterable[JSON]) -> list[JSON]:
+        """Returns the rules of all ClusterRoles with the labels of one of the selectors."""
         rules: list[JSON] = []
         wanted = [selector.get("matchLabels") or {} for selector in selectors]
         for entry in self._store.items(f"clusterroles{_RBAC}"):
@@ -219,6 +222,7 @@ class Authorizer:
         return rules
 
     def _read_bindings(self) -> Iterator[_Binding]:
+        """Yields every ClusterRoleBinding and RoleBinding."""
         for plural in ("clusterrolebindings", "rolebindings"):
             for entry in self._store.items(f"{plural}{_RBAC}"):
                 obj = entry.load()

@@ -100,6 +100,7 @@ def _issue_certificate(
     now: datetime,
     alternative: x509.SubjectAlternativeName | None,
 ) -> KeyPair:
+    """Returns a key and its certificate, signed by `ca`; `alternative` has the names of a server."""
     ca_cert = x509.load_pem_x509_certificate(ca.cert)
     ca_key = serialization.load_pem_private_key(ca.key, None)
     if not isinstance(ca_key, ec.EllipticCurvePrivateKey):
@@ -124,6 +125,7 @@ def _subject_name(common: str, organizations: Sequence[str] = ()) -> x509.Name:
 def _certificate_builder(
     subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: datetime
 ) -> x509.CertificateBuilder:
+    """Returns the builder of a certificate that is valid for ten years from an hour ago."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

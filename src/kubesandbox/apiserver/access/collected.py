@@ -77,6 +77,7 @@ class Collected:
             request.warnings.append(INCOMPLETE + why)
 
     def _read_maps(self) -> _Told:
+        """Returns what the collection's ConfigMaps say, parsed once until they change."""
         if self._told is None:
             (absent, annotations), (partly, _) = self._read_map(ABSENT), self._read_map(PARTLY)
             own, anyway, within = (annotations.get(key, "") for key in (OWN, ANYWAY, WITHIN))

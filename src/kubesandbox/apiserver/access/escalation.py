@@ -88,6 +88,7 @@ def _single_rules(rule: JSON) -> Iterator[JSON]:
 
 
 def _covers_part(rule: JSON, part: JSON) -> bool:
+    """Returns whether a rule grants all that the rule `part` grants."""
     return (
         _holds_values(rule, part, "verbs")
         and _holds_values(rule, part, "apiGroups")

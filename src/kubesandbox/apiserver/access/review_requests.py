@@ -50,6 +50,7 @@ class Reviews:
         return _review_response(body, self._decide_access(_user_of(request), spec))
 
     async def _review_access(self, request: Request, target: Target) -> Response:
+        """Handles a SubjectAccessReview of any of the kinds. Raises ApiError 422."""
         body = read_object(request)
         spec = body.get("spec") or {}
         _raise_faults([*_attribute_faults(spec), *_subject_faults(spec), *_place_faults(spec, target.namespace)])
@@ -58,6 +59,7 @@ class Reviews:
         return _review_response(body, self._decide_access(user, spec))
 
     def _decide_access(self, user: User, spec: JSON) -> JSON:
+        """Returns the review's status: whether `user` is allowed to do what `spec` describes, and why."""
         if about := spec.get("resourceAttributes"):
             wanted = Attributes(
                 about.get("verb", ""),
@@ -76,6 +78,7 @@ class Reviews:
         return status
 
     async def _review_rules(self, request: Request, _: Target) -> Response:
+        """Handles a SelfSubjectRulesReview. Raises ApiError 400 without a namespace."""
         body = read_object(request)
         namespace = (body.get("spec") or {}).get("namespace", "")
         if not namespace:
@@ -106,6 +109,7 @@ class Reviews:
         return _review_response(read_object(request), {"userInfo": _user_of(request).to_dict()})
 
     async def _review_token(self, request: Request, _: Target) -> Response:
+        """Handles a TokenReview."""
         body = read_object(request)
         spec = body.get("spec") or {}
         audiences = tuple(spec.get("audiences") or (AUDIENCE,))
@@ -122,6 +126,7 @@ def _raise_faults(faults: list[FieldError]) -> None:
 
 
 def _attribute_faults(spec: JSON) -> Iterator[FieldError]:
+    """Yields a fault unless a review has exactly one of the two kinds of attributes."""
     about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if about is not None and path is not None:
         shown = Verbatim(go_json({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}))
@@ -138,6 +143,7 @@ def _subject_faults(spec: JSON) -> Iterator[FieldError]:
 
 
 def _place_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
+    """Yields a fault if a LocalSubjectAccessReview is about another namespace than its own."""
     if not namespace:
         return
     about = spec.get("resourceAttributes")

@@ -105,6 +105,7 @@ class TokenSigner:
 
 
 def _parse_claims(payload: JSON) -> Claims:
+    """Returns the claims in a token's payload. Raises KeyError if one is missing."""
     bound = payload["kubernetes.io"]
     kind = next((name for name in ("Pod", "Secret", "Node") if name.lower() in bound), "")
     about: JSON = bound[kind.lower()] if kind else {}

@@ -86,6 +86,7 @@ class Converting:
 
 
 def _conversion_review(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
+    """Returns the ConversionReview that asks for `objects` in the version `desired`."""
     # The first version in the webhook's order of preference that the server knows.
     version = next((each for each in versions if each in ("v1", "v1beta1")), "v1")
     request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": desired, "objects": list(objects)}
@@ -101,6 +102,7 @@ def _tls_context(bundle: str) -> ssl.SSLContext:
 
 
 async def _post_review(call: Call, question: JSON) -> Any:
+    """Posts a review to the webhook; returns the JSON of its answer. Raises _Failed with the words of Go's client."""
     post = f'Post "{call.shown}": '
     try:
         async with (
@@ -185,6 +187,7 @@ def _check_converted(given: JSON, made: Any, version: str) -> JSON:
 
 
 def _check_text_values(folder: str, values: Any) -> JSON:
+    """Returns labels or annotations. Raises _Failed unless they are a map of text."""
     if not isinstance(values, dict):
         raise _Failed(f"invalid metadata: invalid metadata.{folder} of type {_go_type(values)} in converted object")
     for key, value in values.items():

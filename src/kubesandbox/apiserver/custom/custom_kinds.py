@@ -26,6 +26,7 @@ def _is_established(crd: JSON) -> bool:
 
 
 def _kind_of_version(crd: JSON, spec: JSON, version: JSON) -> Kind:
+    """Returns the kind that one version of a definition makes the server serve."""
     names = spec["names"]
     declared = version.get("subresources") or {}
     subresources = [STATUS] if "status" in declared else []
@@ -91,6 +92,7 @@ def complete_definition(crd: JSON, now: datetime, taken: str = "") -> None:
 
 
 def _set_condition(status: JSON, type_: str, value: str, reason: str, message: str, now: datetime) -> None:
+    """Sets a condition; its lastTransitionTime is `now` only if its value changes."""
     conditions = status["conditions"] = status.get("conditions") or []
     old = next((condition for condition in conditions if condition["type"] == type_), None)
     since = old["lastTransitionTime"] if old and old["status"] == value else rfc3339(now)

@@ -40,6 +40,7 @@ class Definitions:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
     def _on_change(self, event: Event) -> None:
+        """Serves a definition that was created or changed, and stops serving one that was deleted."""
         crd = event.entry.load()
         if event.type == "DELETED":
             self._end_watches(meta(crd)["name"], {})
@@ -49,6 +50,7 @@ class Definitions:
             self._serve_definition(crd)
 
     def _serve_definition(self, crd: JSON) -> None:
+        """Serves the kinds of a definition; starts the clean-up if it is being deleted."""
         name = meta(crd)["name"]
         self._end_watches(name, crd["spec"])
         self._forget_schemas(name)
@@ -67,6 +69,7 @@ class Definitions:
             self._schemas.forget(kind)
 
     async def _delete_objects(self, name: str) -> None:
+        """Deletes all objects of a definition that is being deleted, and then lets the definition go."""
         # Objects with finalizers stay until those are removed, and the definition stays as long.
         try:
             kinds = self._kinds.custom().get(name, ())
@@ -79,6 +82,7 @@ class Definitions:
             self._tasks.pop(name, None)
 
     async def _delete_all(self, kind: Kind) -> None:
+        """Deletes all objects of a kind; returns when none is left, however long their finalizers take."""
         changed = asyncio.Event()
         stop = self._store.subscribe(kind.storage, lambda _: changed.set())
         try:
@@ -94,6 +98,7 @@ class Definitions:
             stop()
 
     async def _remove_finalizer(self, name: str) -> None:
+        """Removes the server's own finalizer from a definition."""
         kind = self._kinds.find("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         if kind is None or self._store.get(CRDS, "", name) is None:
             return

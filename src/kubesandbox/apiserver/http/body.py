@@ -74,6 +74,7 @@ def load_yaml(data: bytes) -> Any:
 
 
 def _checked_object(value: Any) -> JSON:
+    """Returns the body's object, an empty one for null. Raises ApiError 400 in the words of Go's decoder."""
     if value is None:
         return {}
     why = ""
@@ -184,6 +185,7 @@ def yaml_duplicates(data: bytes) -> str:
 
 
 def _duplicate_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
+    """Yields the second key of each duplicate in a YAML document."""
     if isinstance(node, yaml.MappingNode):
         keys: set[str] = set()
         for key, value in node.value:
@@ -224,6 +226,7 @@ class _Pairs:
 
 
 def _collect_members(value: Any, path: str, found: Members) -> None:
+    """Records in `found` the paths of all members of a parsed JSON value, and those that occur again."""
     if isinstance(value, _Pairs):
         keys: set[str] = set()
         for key, child in value.pairs:

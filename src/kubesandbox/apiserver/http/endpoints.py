@@ -56,6 +56,7 @@ def resource_of(path: str) -> tuple[str, str, str]:
 
 
 def _is_place(target: Target, kind: Kind) -> bool:
+    """Returns whether a path is one at which a kind has objects, by its namespace."""
     if target.rest:
         return False
     if kind.namespaced:

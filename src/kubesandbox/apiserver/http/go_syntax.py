@@ -103,6 +103,7 @@ class _Scanner:
         return character
 
     def scan_value(self, context: str) -> None:
+        """Scans one value; `context` is how errors describe where it stands. Raises _SyntaxError."""
         first = self.skip_space()
         if first == ord("{"):
             self._scan_object()
@@ -119,6 +120,7 @@ class _Scanner:
             self.refuse(context)
 
     def _scan_object(self) -> None:
+        """Scans an object from its brace on."""
         self.at += 1
         if self.expect(b'"}', "looking for beginning of object key string") == ord("}"):
             return
@@ -131,6 +133,7 @@ class _Scanner:
             self.expect(b'"', "looking for beginning of object key string")
 
     def _scan_array(self) -> None:
+        """Scans an array from its bracket on."""
         self.at += 1
         if self.skip_space() == ord("]"):
             self.at += 1
@@ -141,6 +144,7 @@ class _Scanner:
                 return
 
     def _scan_string(self) -> None:
+        """Scans a string after its opening quote."""
         while True:
             character = self.peek()
             if character == ord('"'):
@@ -153,6 +157,7 @@ class _Scanner:
                 self._scan_escape()
 
     def _scan_escape(self) -> None:
+        """Scans an escape after its backslash."""
         character = self.peek()
         if character == ord("u"):
             self.at += 1
@@ -172,6 +177,7 @@ class _Scanner:
             self.at += 1
 
     def _scan_number(self) -> None:
+        """Scans a number."""
         if self.peek() == ord("-"):
             self.at += 1
         if self.peek() == ord("0"):
@@ -195,6 +201,7 @@ class _Scanner:
 
 
 def _quote_character(character: int) -> str:
+    """Returns a byte as Go's `quoteChar` shows it in errors (encoding/json, scanner.go)."""
     if character == ord("'"):
         return r"'\''"
     if 0x20 <= character < 0x7F:

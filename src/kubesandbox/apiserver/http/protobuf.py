@@ -87,6 +87,7 @@ def _read_fields(data: bytes) -> Iterator[tuple[int, Any]]:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """Returns the varint at `at`, and the position after it. Raises ProtobufError."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -100,6 +101,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _decode_message(name: str, data: bytes) -> JSON:
+    """Decodes the message `name` into its JSON; fields that the table does not know are dropped."""
     known = _by_number(name)
     result: JSON = {}
     for number, raw in _read_fields(data):
@@ -123,6 +125,7 @@ def _decode_map_value(kind: str, entry: dict[int, Any]) -> Any:
 
 
 def _set_member(result: JSON, name: str, value: Any, zero: Any) -> None:
+    """Sets a member unless it is absent or `zero`; one without a name is inlined."""
     if value is None or (zero is not None and value == zero):
         return
     if not name:
@@ -134,6 +137,7 @@ def _set_member(result: JSON, name: str, value: Any, zero: Any) -> None:
 
 
 def _decode_value(kind: str, raw: Any) -> Any:
+    """Decodes a value of a scalar kind, or of the message `@NAME`."""
     if kind.startswith("@"):
         decoded = _decode_message(kind[1:], raw)
         if "@items" in _member_names(kind[1:]):

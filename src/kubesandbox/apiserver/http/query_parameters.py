@@ -29,6 +29,7 @@ def dry_run_faults(values: Sequence[str]) -> list[Cause]:
 
 
 def _manager_faults(manager: str) -> Iterator[Cause]:
+    """Yields the faults of a fieldManager: its length, and characters that cannot be printed."""
     if len(manager.encode()) > _MANAGER_BYTES:
         yield Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_BYTES} bytes", "fieldManager")
     for at, character in enumerate(manager):

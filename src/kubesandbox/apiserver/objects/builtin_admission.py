@@ -87,6 +87,7 @@ class Admission:
         self._complete_definition(kind, new)
 
     def _complete_definition(self, kind: Kind, obj: JSON) -> None:
+        """Fills in a definition, and adds the finalizer that keeps it until its objects are gone."""
         if kind.kind == "CustomResourceDefinition" and not kind.custom and self.definitions is not None:
             if "deletionTimestamp" not in meta(obj):
                 finalizers = meta(obj).setdefault("finalizers", [])

@@ -74,6 +74,7 @@ class Conversions:
         return converted
 
     async def _ask_webhook(self, kind: Kind, objects: Sequence[JSON], version: str) -> list[JSON]:
+        """Returns the objects in `version`, as the webhook converts them. Raises ApiError."""
         if self.ask is None:
             raise ApiError(500, "", "nobody asks conversion webhooks here")
         return await self.ask(kind, objects, version)

@@ -86,6 +86,7 @@ class Decoding:
             raise errors.bad_request(str(error)) from None
 
     def _decode_typed(self, kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> tuple[JSON, list[str]]:
+        """Returns the object and its unknown fields. Raises the ApiError that `refuse` makes of a fault."""
         obj["apiVersion"], obj["kind"] = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.kind
         if (obj["apiVersion"], obj["kind"]) != (kind.api_version, kind.kind):
             raise _other_type(kind, obj, refuse)
@@ -189,6 +190,7 @@ def _as_met(unknown: list[str], seen: Members) -> list[str]:
 def _report_faults(
     request: Request, faults: list[str], options: WriteOptions, refusal_: Callable[[str], ApiError]
 ) -> None:
+    """Refuses the fields, or warns of them, as the request's fieldValidation says."""
     if not faults or options.validation == "Ignore":
         return
     if options.strict:

@@ -103,6 +103,7 @@ def _default_job(obj: JSON, _now: datetime) -> None:
 
 
 def _default_service(obj: JSON, _now: datetime) -> None:
+    """Sets the cluster IP and the fields that follow from it; an ExternalName has none."""
     spec = obj["spec"]
     if spec.get("type") == "ExternalName":
         return

@@ -83,6 +83,7 @@ def parse_labels(text: str) -> tuple[Requirement, ...]:
 
 
 def _parse_requirement(tokens: _Tokens) -> Requirement:
+    """Returns the next requirement, such as `a=b`, `a in (b,c)` or `!a`. Raises _Unparsable."""
     absent = tokens.peek() == "!"
     if absent:
         tokens.next()
@@ -103,6 +104,7 @@ def _parse_requirement(tokens: _Tokens) -> Requirement:
 
 
 def _parse_exact_value(tokens: _Tokens) -> str:
+    """Returns the value after `=`, "" at the end of the requirement. Raises _Unparsable."""
     if tokens.peek() in {"", ","}:
         return ""
     value = tokens.next()
@@ -112,6 +114,7 @@ def _parse_exact_value(tokens: _Tokens) -> str:
 
 
 def _parse_value_list(tokens: _Tokens) -> tuple[str, ...]:
+    """Returns the values in parentheses after `in` and `notin`, sorted. Raises _Unparsable."""
     if (word := tokens.next()) != "(":
         raise _Unparsable(f"found '{word}' expected: '('")
     if tokens.peek() == ")":
@@ -145,6 +148,7 @@ def _handle_comma(tokens: _Tokens, found: set[str]) -> None:
 
 
 def _check_values(key: str, operator: str, values: tuple[str, ...]) -> None:
+    """Raises _Unparsable for values that are not label values, or not integers where they are compared."""
     whys = []
     for index, value in enumerate(values):
         if operator in {"gt", "lt"} and not _INTEGER.fullmatch(value):

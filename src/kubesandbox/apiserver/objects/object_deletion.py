@@ -104,6 +104,7 @@ class Deleting:
         raise errors.conflict(kind.plural, kind.group, name)
 
     def _admit_deletion(self, kind: Kind, namespace: str, name: str, obj: JSON, options: DeleteOptions) -> None:
+        """Lets admission policies judge a deletion by a user. Raises ApiError."""
         request, policies = options.request, self._writing.policies
         if request is None or request.user is None or policies is None:
             return
@@ -135,6 +136,7 @@ class Deleting:
         return obj
 
     def _set_deletion_time(self, metadata: JSON, grace_s: int) -> None:
+        """Sets deletionTimestamp and grace period (seconds), unless those set are as early."""
         if "deletionTimestamp" in metadata and grace_s >= int(metadata.get("deletionGracePeriodSeconds") or 0):
             return
         # Marking for deletion counts as a change of the desired state (BeforeDelete in registry/rest/delete.go).
@@ -200,6 +202,7 @@ def _policy_faults(policy: str, orphans: bool | None) -> Iterator[errors.Cause]:
 
 
 def _check_preconditions(kind: Kind, name: str, obj: JSON, options: DeleteOptions) -> None:
+    """Raises ApiError 409 if the object has another uid or resourceVersion than the request demands."""
     uid, version = meta(obj).get("uid"), meta(obj).get("resourceVersion")
     why = ""
     if options.uid and options.uid != uid:

@@ -61,10 +61,12 @@ class Patching:
         return self._reading.answer(request, kind, entry)
 
     def _change_for(self, request: Request, target: Target, kind: Kind, options: WriteOptions, patch: Any) -> Change:
+        """Returns the function that computes the patched object from the stored one."""
         type_ = media_type(request)
         duplicates = _duplicate_fields(request, type_)
 
         def compute_new(old: JSON) -> JSON:
+            """Returns the stored object with the patch applied and decoded. Raises ApiError 400 or 422."""
             new = self._patch_object(kind, old, type_, patch)
             if not isinstance(new, dict):
                 raise errors.bad_request("the patch does not leave an object")
@@ -77,6 +79,7 @@ class Patching:
         return compute_new
 
     def _patch_object(self, kind: Kind, old: JSON, type_: str, patch: Any) -> Any:
+        """Returns `old` with a patch of the content type `type_` applied. Raises ApiError."""
         # The revision is a precondition only if the patch itself sets it.
         before = meta(old).pop("resourceVersion", "")
         if type_ == _MERGE:
@@ -92,6 +95,7 @@ class Patching:
     # -- apply -----------------------------------------------------------------------------------------------------
 
     async def _serve_apply(self, request: Request, target: Target, kind: Kind) -> Response:
+        """Handles a server-side apply, which creates the object if it does not exist."""
         options = write_options(request, "PatchOptions", apply=True)
         if target.subresource:
             await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
@@ -113,10 +117,13 @@ class Patching:
     def _apply_function(
         self, target: Target, kind: Kind, config: JSON, options: WriteOptions
     ) -> Callable[[JSON | None], JSON]:
+        """Returns the function that applies `config` to the live object, or to None for a new one."""
+
         def stored_form(obj: JSON) -> JSON:
             return self._decoding.stored_form(kind, obj)
 
         def compute_applied(live: JSON | None) -> JSON:
+            """Returns the live object with the configuration applied. Raises ApiError 409 for conflicts."""
             applied = apply_patch(
                 self._schemas.tree(kind),
                 kind,
@@ -143,6 +150,7 @@ def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None
 
 
 def _read_patch(request: Request, type_: str) -> Any:
+    """Returns the JSON of a patch. Raises ApiError 400 in the words of Go's decoder."""
     try:
         patch = orjson.loads(request.body)
     except orjson.JSONDecodeError as error:

@@ -42,7 +42,7 @@ class Reading:
         stored = self._store.get(kind.storage, namespace, name)
         if stored is None:
             raise errors.not_found(kind.plural, kind.group, name)
-        return self._schemas.seen(kind, stored)
+        return self._schemas.as_read(kind, stored)
 
     def entries(self, kind: Kind, namespace: str) -> list[Entry]:
         """Returns all stored objects of a namespace, or of all namespaces."""
@@ -50,7 +50,7 @@ class Reading:
 
     async def known(self, attempt: Callable[[], T | Awaitable[T]]) -> T:
         """Returns the result of `attempt`, after a webhook has converted the objects that it needs. Raises ApiError."""
-        return await self._schemas.conversions.known(attempt)
+        return await self._schemas.conversions.repeat_converted(attempt)
 
     # -- one object ------------------------------------------------------------------------------------------------
 
@@ -95,6 +95,7 @@ class Reading:
         return _object_response(raw, 200, as_yaml=accepted.as_yaml)
 
     def _listed_entries(self, kind: Kind, namespace: str, options: ListOptions) -> tuple[int, Entries]:
+        """Returns the revision of a list and its entries, from the continue token on. Raises ApiError 400 or 410."""
         current = self._store.rv
         try:
             if options.continue_:
@@ -131,10 +132,10 @@ class Reading:
             initial_bookmark=options.initial_events and options.bookmarks,
             timeout_s=options.timeout_s or DEFAULT_TIMEOUT_S,
             form=f"{accepted.form.value}/{accepted.version}/{include}",
-            seen=lambda entry: self._schemas.seen(kind, entry),
+            seen=lambda entry: self._schemas.as_read(kind, entry),
             convert=self._schemas.conversions.convert,
             render=self._renderer.for_watch(kind, accepted, include),
-            nothing=self._schemas.nothing(kind),
+            nothing=self._schemas.empty_internal(kind),
             fresh=(options.resource_version or 0) if options.initial_events else 0,
             columns=accepted.form is Form.TABLE,
         )
@@ -148,6 +149,7 @@ class Reading:
         return None if options.initial_events else (since or self._store.rv)
 
     async def _run_watcher(self, watcher: Watcher) -> AsyncIterator[bytes]:
+        """Yields the chunks of a watch, which `stop_watches` can end meanwhile."""
         self._watchers.add(watcher)
         try:
             async for chunk in watcher.run():

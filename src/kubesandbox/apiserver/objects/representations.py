@@ -79,6 +79,7 @@ class Renderer:
     def _render_table(
         self, kind: Kind, entries: list[Entry], metadata: JSON, version: str, include: str, *, columns: bool = True
     ) -> bytes:
+        """Returns a Table; `include` is how much of each object its rows have."""
         _check_included(include)
         now = self._clock.now()
         rows = []

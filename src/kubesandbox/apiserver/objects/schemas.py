@@ -56,6 +56,7 @@ class Schemas:
         return schema.decode(obj) if schema else (obj, [])
 
     def _decode_custom(self, kind: Kind, obj: JSON) -> tuple[JSON, list[str]]:
+        """Returns a custom resource without unknown fields, and their paths. Raises DecodeError."""
         schema = self.schema_of(kind)
         if schema is None:
             return obj, []
@@ -79,7 +80,7 @@ class Schemas:
 
         Raises Unconverted if a webhook must convert it first.
         """
-        if kind.converts and (other := self.conversions.as_read(kind, [entry])[0]) is not entry:
+        if kind.converts and (other := self.conversions.entries_in_version(kind, [entry])[0]) is not entry:
             return other
         schema = self.schema_of(kind) if kind.custom else None
         if schema is None or not schema.has_defaults:
@@ -92,12 +93,13 @@ class Schemas:
     def all_seen(self, kind: Kind, entries: list[Entry]) -> list[Entry]:
         """Returns `seen` of each entry; all entries that a webhook must convert are in one Unconverted."""
         if kind.converts:
-            self.conversions.as_read(kind, entries)
+            self.conversions.entries_in_version(kind, entries)
         if not kind.custom:
             return entries
         return [self.as_read(kind, entry) for entry in entries]
 
     def _stored_default(self, kind: Kind, version: str, obj: JSON) -> JSON:
+        """Returns a stored object with the defaults of the version in which it is stored."""
         key = (kind, version)
         if key not in self._others:
             served = kind.crd is not None and any(v["name"] == version for v in kind.crd["spec"]["versions"])
@@ -124,6 +126,7 @@ class Schemas:
 
 
 def _with_defaults(kind: Kind, schema: Schema, entry: Entry) -> Entry:
+    """Returns the entry with the defaults of its schema; the same entry if it has them."""
     stored = entry.load()
     completed = schema.default(stored)
     if completed == stored:

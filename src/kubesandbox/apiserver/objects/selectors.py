@@ -113,6 +113,7 @@ _SPECIAL: dict[str, Callable[[JSON], Any]] = {
 
 
 def _field_value(obj: JSON, path: str) -> str:
+    """Returns the field at `path` as a field selector compares it: text, "" if it is absent."""
     if special := _SPECIAL.get(path):
         value = special(obj)
     else:

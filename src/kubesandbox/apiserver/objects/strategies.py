@@ -75,6 +75,7 @@ def limit_to_part(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
 
 
 def _status_of(kind: Kind, new: JSON, old: JSON) -> JSON:
+    """Returns `old` with the status of `new`, and with labels or annotations where the kind keeps them."""
     kept = dict(meta(old))
     metadata = () if kind.custom else ("annotations",) if kind.plural in _LABELS_KEPT else ("annotations", "labels")
     for key in ("managedFields", *metadata):

@@ -172,6 +172,7 @@ class Watcher:
             unsubscribe()
 
     async def _repeat_converted(self, attempt: Callable[[], T]) -> T:
+        """Returns the result of `attempt`, repeated after each conversion by a webhook."""
         while True:
             try:
                 return attempt()
@@ -181,6 +182,10 @@ class Watcher:
                 await self._watch.convert(unconverted)
 
     def _first_lines(self) -> Iterable[bytes]:
+        """Yields what a watch begins with: the changes since its revision, or the existing objects.
+
+        Raises ApiError 410.
+        """
         watch, store = self._watch, self._store
         self._at_first = True
         if watch.fresh > store.rv:  # a real server waits three seconds for it
@@ -210,6 +215,7 @@ class Watcher:
         return due if self._watch.bookmarks and due > now else deadline
 
     async def _follow_changes(self, rv: int, deadline: float) -> AsyncIterator[bytes]:
+        """Yields chunks of changes and bookmarks until `deadline` (monotonic seconds) or `stop`."""
         next_bookmark = self._next_bookmark(deadline)
         while (self._pending or not self._closed) and not self._overrun:
             now = self._monotonic()

@@ -126,6 +126,7 @@ class Writing:
         return self._schemas.default(kind, obj)
 
     async def _store_new(self, kind: Kind, namespace: str, obj: JSON, options: WriteOptions) -> Entry:
+        """Stores a prepared object that passed admission and validation. Raises ApiError."""
         # After field ownership is recorded: nobody owns the fields that registries and admission plugins add.
         self._admission.before_create(kind, obj, self._clock.now())
         self._validate_object(kind, obj, None)
@@ -149,6 +150,7 @@ class Writing:
     def _check_policies(
         self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
     ) -> None:
+        """Lets admission policies judge a user's write; `part` is the subresource. Raises ApiError."""
         # The object of scale and eviction is another one: what policies say of those is not asked.
         if self.policies is None or options.user is None or part not in _ADMITTED:
             return
@@ -228,6 +230,7 @@ class Writing:
     def _finish_update(
         self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool
     ) -> JSON:
+        """Returns the new state as it is stored: limited to its part, defaulted, with managers and generation."""
         new["apiVersion"], new["kind"] = kind.api_version, kind.kind
         new = self._schemas.default(kind, new)
         carry_over(kind, new, old)
@@ -243,6 +246,7 @@ class Writing:
         return new
 
     async def _store_change(self, kind: Kind, entry: Entry, old: JSON, new: JSON, options: WriteOptions) -> Entry:
+        """Stores the new state, unless nothing changed. Raises Conflict, or ApiError 500."""
         if is_same_state(old, new) and COMPLETED not in entry.cache and not self._lies_elsewhere(kind, entry):
             return entry
         stored = to_stored(kind, new)
@@ -265,7 +269,7 @@ class Writing:
 
         Returns the new entry as `kind` sees it.
         """
-        obj = await self._schemas.conversions.stored(kind, obj)
+        obj = await self._schemas.conversions.to_storage_version(kind, obj)
         try:
             entry = await self._store.put(
                 kind.storage, namespace, name, obj, expected=expected, encode=encoder_of(kind)
@@ -276,17 +280,17 @@ class Writing:
 
     async def _as_stored(self, kind: Kind, obj: JSON, rv: int) -> Entry:
         """Returns the entry that a dry run would have stored."""
-        stored = await self._schemas.conversions.stored(kind, obj)
+        stored = await self._schemas.conversions.to_storage_version(kind, obj)
         return await self._as_read(kind, Entry(kind.storage, key_of(obj), rv, encoder_of(kind)(stored)))
 
     async def _as_read(self, kind: Kind, entry: Entry) -> Entry:
         if not kind.converts:
             return entry
-        return await self._reading.known(lambda: self._schemas.conversions.seen(kind, [entry])[0])
+        return await self._reading.known(lambda: self._schemas.conversions.entries_in_version(kind, [entry])[0])
 
     async def remove(self, kind: Kind, entry: Entry, obj: JSON) -> Entry:
         """Removes an object whose last state is `obj`. Raises Conflict, or ApiError 500."""
-        obj = await self._schemas.conversions.stored(kind, obj)
+        obj = await self._schemas.conversions.to_storage_version(kind, obj)
         try:
             gone = await self._store.delete(
                 kind.storage, entry.namespace, entry.name, obj, expected=entry.rv, encode=encoder_of(kind)

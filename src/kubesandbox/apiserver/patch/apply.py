@@ -92,6 +92,7 @@ def _time_of_apply(
     default: Callable[[JSON], JSON],
     now: datetime,
 ) -> str:
+    """Returns the time of the applier's managedFields entry: the old one if the apply changes nothing."""
     # An apply without changes must not be a write, so it keeps its time.
     if before is not None and before.paths == mine and live is not None:
         applied = {key: value for key, value in default(copy.deepcopy(new)).items() if key != "metadata"}
@@ -127,6 +128,7 @@ def _find_conflicts(managers: Managers, changed: set[Path]) -> list[tuple[Manage
 
 
 def _conflict_error(conflicts: list[tuple[Manager, list[Path]]]) -> ApiError:
+    """Returns the 409 that names each field which another manager owns, in the words of structured-merge-diff."""
     pairs = [
         (_show_manager(manager), show_path(path))
         for manager, paths in sorted(conflicts, key=_manager_text)

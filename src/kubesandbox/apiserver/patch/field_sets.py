@@ -113,6 +113,7 @@ def field_set(root: Structural, obj: JSON) -> FieldSet:
 
 
 def _collect_paths(node: Structural | None, value: Any, path: Path, found: set[Path]) -> None:
+    """Adds to `found` the path of each leaf, item and empty map of a value."""
     if is_atomic(node, value):
         found.add(path)
     elif isinstance(value, dict):
@@ -155,6 +156,7 @@ def compare_objects(root: Structural, old: JSON, new: JSON) -> Comparison:
 
 
 def _compare_values(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+    """Records the differences between two values at `path`; either may be absent."""
     if old is _ABSENT or new is _ABSENT:
         (result.added if old is _ABSENT else result.removed).add(path)
         present = new if old is _ABSENT else old
@@ -179,6 +181,7 @@ def _nothing_like(other: Any, value: Any) -> Any:
 
 
 def _compare_members(node: Structural | None, old: Any, new: Any, path: Path, result: Comparison) -> None:
+    """Records the differences between the members of two maps, or the items of two lists."""
     sample = old if new is _ABSENT else new
     if isinstance(sample, dict):
         before = {} if old is _ABSENT else old
@@ -268,6 +271,7 @@ def without_paths(node: Structural | None, value: Any, paths: FieldSet | set[Pat
 
 
 def _without_trie(node: Structural | None, value: Any, gone: JSON) -> Any:
+    """Returns a value without the paths in the tree `gone`; absent if nothing is left of it."""
     if isinstance(value, dict):
         result = {}
         for name, member in value.items():

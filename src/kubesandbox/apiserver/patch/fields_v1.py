@@ -32,6 +32,7 @@ def to_fields_v1(paths: Iterable[Path]) -> JSON:
 
 
 def _order_members(trie: JSON) -> JSON:
+    """Returns a tree of paths with its members in the order of FieldsV1."""
     # A leaf is written as {}; "." is needed only beside children.
     children = sorted((key for key in trie if key != "."), key=lambda key: ("fkvi".find(key[0]), key))
     if not children:
@@ -48,6 +49,7 @@ def from_fields_v1(fields: JSON) -> FieldSet:
 
 
 def _collect_paths(fields: JSON, path: Path, found: set[Path]) -> None:
+    """Adds to `found` the paths in a FieldsV1 below `path`."""
     for key, below in fields.items():
         if key == ".":
             found.add(path)

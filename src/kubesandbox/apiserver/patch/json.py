@@ -33,6 +33,7 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
 
 
 def _apply_one(obj: Any, operation: Any) -> Any:
+    """Returns `obj` after one operation of a JSON patch (RFC 6902). Raises ApiError 422."""
     if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
         raise _rejected_error()
     if operation.get("op") in _NEEDS_VALUE and "value" not in operation:

@@ -90,6 +90,7 @@ def write_managers(obj: JSON, managers: Managers) -> None:
 
 
 def _managed_fields_entry(manager: Manager, owned: Ownership) -> JSON:
+    """Returns a manager and its fields as an entry of managedFields."""
     entry: JSON = {"manager": manager.name, "operation": manager.operation, "apiVersion": manager.version}
     if owned.time:
         entry["time"] = owned.time
@@ -155,6 +156,7 @@ def release_paths(managers: Managers, paths: set[Path]) -> Managers:
 
 
 def _merge_oldest_updaters(managers: Managers) -> Managers:
+    """Merges the oldest updaters into one, `ancient-changes`, where there are more than ten."""
     updaters = sorted((m for m in managers if not m.applies), key=lambda m: managers[m].time)
     surplus = updaters[: max(0, len(updaters) - _MAX_UPDATERS)]
     if not surplus:

@@ -30,6 +30,7 @@ def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
 
 
 def _merge_map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
+    """Returns `original` with a map of a strategic merge patch merged into it. Raises ApiError 500."""
     match patch.get("$patch"):
         case "replace":
             replaced: JSON = _without_directives({key: value for key, value in patch.items() if key != "$patch"})
@@ -59,6 +60,7 @@ def _merge_map(node: Structural | None, original: JSON, patch: JSON) -> JSON:
 
 
 def _merge_member(node: Structural | None, result: JSON, key: str, value: Any, order: Any) -> None:
+    """Merges one member of a patch into `result`; `order` is its $setElementOrder, if any."""
     below = child_node(node, key)
     current = result.get(key)
     if value is None:
@@ -90,6 +92,7 @@ def _merge_key(key: str, node: Structural | None) -> str | None:
 
 
 def _merge_list(key: str, node: Structural | None, original: list[Any], patch: list[Any]) -> list[Any]:
+    """Returns a list merged by the schema's merge key and strategy, or replaced if it has none."""
     merge_key = _merge_key(key, node)
     if merge_key is None:
         return _clean_list(patch)
@@ -109,6 +112,7 @@ def _merge_list(key: str, node: Structural | None, original: list[Any], patch: l
 
 
 def _merge_item(node: Structural | None, result: list[Any], item: JSON, merge_key: str) -> None:
+    """Merges, appends or deletes one item of a list with the merge key `merge_key`."""
     at = next((index for index, old in enumerate(result) if _item_identity(old, merge_key) == item[merge_key]), None)
     if item.get("$patch") == "delete":
         if at is not None:

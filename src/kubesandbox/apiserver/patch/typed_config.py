@@ -34,6 +34,7 @@ def why_invalid(tree: Structural | None, kind: Kind, config: JSON) -> str:
 
 
 def _value_faults(node: Structural | None, value: Any, path: Path) -> Faults:
+    """Yields why a value does not fit its node, in the words of structured-merge-diff."""
     if node is None or value is None:
         return
     if node.type == "object":

@@ -79,6 +79,7 @@ class PolicyAdmission:
         warnings: list[str],
         annotations: dict[str, str],
     ) -> Iterator[_Denial]:
+        """Yields the denials of one policy through each of its bindings; adds its warnings and audit annotations."""
         name, values = policy["metadata"]["name"], dict[str, list[str]]()
         bindings = [each for each in self._all_bindings() if each["spec"].get("policyName") == name]
         try:
@@ -109,6 +110,7 @@ class PolicyAdmission:
         return (entry.load() for entry in self._store.items(_BINDINGS, ""))
 
     def _param_kind(self, policy: JSON) -> Kind | None:
+        """Returns the kind of a policy's parameters, None if it has none. Raises _Unusable if it is not served."""
         wanted = policy["spec"].get("paramKind")
         if not wanted:
             return None

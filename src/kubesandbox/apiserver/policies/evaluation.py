@@ -109,6 +109,7 @@ class Evaluation:
         return True
 
     def _validate_one(self, validation: JSON, index: int) -> Iterator[Decision]:
+        """Yields the decision of one validation; an error decides by the failurePolicy."""
         try:
             holds = self._evaluate(validation["expression"])
         except _Failed as error:
@@ -120,6 +121,7 @@ class Evaluation:
             yield Decision(True, self._denial_message(validation), validation.get("reason") or "Invalid", index)
 
     def _denial_message(self, validation: JSON) -> str:
+        """Returns the message of a denial: of messageExpression, else `message`, else the expression."""
         text = ""
         if expression := validation.get("messageExpression"):
             try:
@@ -133,6 +135,7 @@ class Evaluation:
         return text or said or f"failed expression: {validation['expression'].strip()}"
 
     def _annotation_value(self, expression: str) -> str:
+        """Returns the value of an audit annotation. Raises _Failed unless it is text or null."""
         value = self._evaluate(expression)
         if value is not None and not isinstance(value, str):
             raise _Failed(
@@ -142,6 +145,7 @@ class Evaluation:
         return (value or "").strip()
 
     def _evaluate(self, expression: str) -> Any:
+        """Returns the value of an expression, its variables computed first. Raises _Failed."""
         if AUTHORIZER.search(expression):
             raise _Failed(f"expression '{expression}' resulted in error: {_NO_AUTHORIZER}")
         try:

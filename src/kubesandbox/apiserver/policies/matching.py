@@ -72,6 +72,7 @@ def selects_labels(selector: JSON | None, labels: Mapping[str, str]) -> bool:
 
 
 def _matches_expression(expression: JSON, labels: Mapping[str, str]) -> bool:
+    """Returns whether labels meet one matchExpression."""
     key, values = expression.get("key", ""), expression.get("values") or ()
     match expression.get("operator"):
         case "In":
@@ -90,6 +91,7 @@ def _labels_of(obj: JSON | None) -> Mapping[str, str]:
 
 
 def _matches_namespace(selector: JSON | None, write: Write, labels: Mapping[str, str] | None) -> bool:
+    """Returns whether a namespaceSelector selects a write, by the labels of its namespace."""
     if not selector:
         return True
     if write.kind.resource == "namespaces":
@@ -105,6 +107,7 @@ def _matches_object(selector: JSON | None, write: Write) -> bool:
 
 
 def _matches_rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
+    """Returns whether a rule selects a write; `equivalent` counts other versions of its kind as well."""
     kind = write.kind
     names = rule.get("resourceNames") or ()
     if names and write.name not in names:

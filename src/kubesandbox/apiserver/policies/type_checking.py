@@ -33,6 +33,7 @@ def policy_status(policy: JSON, kinds: Iterable[Kind], schema_of: SchemaOf) -> J
 
 
 def _type_warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> list[JSON]:
+    """Returns the expressionWarnings of a policy, for the kinds whose schema is known."""
     types = {
         kind: served_type(schema) for kind in _matched_kinds(spec, kinds) if (schema := schema_of(kind)) is not None
     }
@@ -53,6 +54,7 @@ def _type_warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> 
 
 
 def _of_kind(kind: Kind, type_: CelType, expression: str, spec: JSON, known: Mapping[str, CelType]) -> str:
+    """Returns why an expression does not fit one kind's type, or ""."""
     if AUTHORIZER.search(expression):
         return ""
     types = {**known, "object": type_, "oldObject": type_}

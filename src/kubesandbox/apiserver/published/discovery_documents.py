@@ -55,6 +55,7 @@ class Discovery:
         return self._cache[key]
 
     def _make_document(self, parts: list[str], form: Form) -> Response | None:
+        """Returns the document at a path in parts, None if there is none."""
         match parts:
             case ["api"]:
                 return (
@@ -102,6 +103,7 @@ class Discovery:
         return sorted(kinds, key=lambda kind: kind.plural)
 
     def _resource_list(self, group: str, version: str) -> Response | None:
+        """Returns the APIResourceList of a group and version, None for an unknown one."""
         kinds = self._kinds_of(group, version)
         if not kinds:
             return None
@@ -111,6 +113,7 @@ class Discovery:
         return json_response({**head, "resources": rows})
 
     def _group_items(self, *, core: bool) -> list[JSON]:
+        """Returns the items of the aggregated discovery: those of the core group, or of all others."""
         items = []
         for group, versions in self._kinds.groups().items():
             if core is not (group == ""):
@@ -129,6 +132,7 @@ class Discovery:
 
 
 def _aggregated_response(items: list[JSON]) -> Response:
+    """Returns the items as an APIGroupDiscoveryList."""
     body = {
         "kind": "APIGroupDiscoveryList",
         "apiVersion": "apidiscovery.k8s.io/v2",
@@ -139,6 +143,7 @@ def _aggregated_response(items: list[JSON]) -> Response:
 
 
 def _legacy_rows(kind: Kind) -> list[JSON]:
+    """Returns the rows of a kind and its subresources in an APIResourceList."""
     row: JSON = {
         "name": kind.plural,
         "singularName": kind.singular_name,
@@ -184,6 +189,7 @@ def _storage_hash(kind: Kind) -> str:
 
 
 def _aggregated_row(kind: Kind) -> JSON:
+    """Returns a kind, with its subresources, as an APIResourceDiscovery."""
     row: JSON = {
         "resource": kind.plural,
         "responseKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},

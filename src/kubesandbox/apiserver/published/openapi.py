@@ -88,6 +88,7 @@ def build_v2(kinds: Iterable[Kind]) -> JSON:
 
 
 def _schemas_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
+    """Yields name and schema of a kind, of its list, and of what its subresources add."""
     name = schema_name(kind)
     gvk = [{"group": kind.group, "kind": kind.kind, "version": kind.version}]
     yield name, {**_schema_of(kind), "x-kubernetes-group-version-kind": gvk}
@@ -170,6 +171,7 @@ def references_in(value: Any) -> Iterator[str]:
 
 
 def _paths_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
+    """Yields the paths of a kind with their operations."""
     space = "namespaces/{namespace}/" if kind.namespaced else ""
     collection = f"/{path_prefix(kind)}/{space}{kind.plural}"
     for path, role in ((collection, "collection"), (f"{collection}/{{name}}", "item")):
@@ -183,6 +185,7 @@ def _paths_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
 
 
 def _operation_of(kind: Kind, method: str, action: str) -> JSON:
+    """Returns the operation of an HTTP method on a kind; `action` is what its operationId begins with."""
     parameters = {"parameters": _PARAMETERS} if method in ("post", "put", "patch") else {}
     return {
         "operationId": f"{action}{kind.group.replace('.', '').title()}{kind.version.title()}{kind.kind}",
@@ -203,6 +206,7 @@ _NOT_IN_V2 = ("oneOf", "anyOf", "not", "nullable", "content")
 
 
 def _as_v2(value: Any) -> Any:
+    """Returns a value of the v3 document with its references as the v2 document has them."""
     if isinstance(value, list):
         return [_as_v2(item) for item in value]
     if not isinstance(value, dict):

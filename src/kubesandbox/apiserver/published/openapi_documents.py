@@ -68,6 +68,7 @@ class OpenApiDocuments:
         return self._group_answer(request, key, self._group_document(key, kinds)) if kinds else Response(404)
 
     def _group_answer(self, request: Request, key: str, document: Document) -> Response:
+        """Returns a group's document; a request with an outdated hash is redirected to the present one."""
         asked = request.query.get("hash", "")
         if not asked:
             return _document_response(request, document)
@@ -85,6 +86,7 @@ class OpenApiDocuments:
         return known[1]
 
     def _v2_protobuf(self) -> Document:
+        """Returns the v2 document in protobuf, encoded once for each set of kinds."""
         key, generation = openapi_protobuf.MEDIA_TYPE, self._kinds.generation
         known = self._whole.get(key)
         if known is None or known[0] != generation:

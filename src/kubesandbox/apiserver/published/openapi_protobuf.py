@@ -41,6 +41,7 @@ def is_wanted(accept: str) -> bool:
 
 
 def _encode_varint(value: int) -> bytes:
+    """Encodes a number as a protobuf varint."""
     # Negative numbers are encoded in two's complement of 64 bits (protobuf.dev/programming-guides/encoding).
     value &= (1 << 64) - 1
     encoded = bytearray()
@@ -103,6 +104,7 @@ def _path_item(item: JSON) -> bytes:
 
 
 def _encode_operation(operation: JSON) -> bytes:
+    """Encodes an operation with its parameters and responses."""
     answers = (
         _named_field(1, code, _bytes_field(1, _text_field(1, answer["description"])))
         for code, answer in operation["responses"].items()

@@ -82,6 +82,7 @@ def is_terminating(pod: JSON) -> bool:
 
 
 def _is_counted(pod: JSON, now: datetime) -> bool:
+    """Returns whether a pod uses resources: it has not ended, and is not long past its deletion."""
     if (pod.get("status") or {}).get("phase") in {"Succeeded", "Failed"}:
         return False
     metadata = pod["metadata"]
@@ -92,6 +93,7 @@ def _is_counted(pod: JSON, now: datetime) -> bool:
 
 
 def _compute_resources(requests: Amounts, limits: Amounts) -> dict[str, str]:
+    """Returns requests and limits by the names that quotas have for them."""
     result = {"pods": "1"}
     for name, amount in requests.items():
         if name in _NATIVE or name.startswith(_HUGE_PAGES):

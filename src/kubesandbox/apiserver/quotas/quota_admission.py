@@ -74,6 +74,7 @@ class QuotaAdmission:
         return self._add_usage(quota, write, names)
 
     def _add_usage(self, quota: JSON, write: Write, names: list[str]) -> dict[str, str] | None:
+        """Returns what is used once the write is stored, None if it adds nothing. Raises ApiError 403 beyond `hard`."""
         obj, resource, now = write.obj, write.kind.resource, self._clock.now()
         assert obj is not None
         hard, used = quota["status"]["hard"], quota["status"]["used"]

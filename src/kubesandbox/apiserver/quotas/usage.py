@@ -66,6 +66,7 @@ def counted_kinds(hard: Amounts) -> set[str]:
 
 
 def _counts_kind(resource: str, name: str) -> bool:
+    """Returns whether a quota's resource `name` counts objects of the kind `resource` (`plural.group`)."""
     if resource == PODS:
         return pod_usage.is_pod_resource(name)
     if resource == SERVICES:
@@ -76,6 +77,7 @@ def _counts_kind(resource: str, name: str) -> bool:
 
 
 def _of_service(spec: JSON) -> dict[str, str]:
+    """Returns what a Service uses: node ports and load balancers."""
     ports, kind = spec.get("ports") or (), spec.get("type")
     node_ports = len(ports) if kind in {"NodePort", "LoadBalancer"} else 0
     if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is False:
@@ -85,6 +87,7 @@ def _of_service(spec: JSON) -> dict[str, str]:
 
 
 def _of_claim(claim: JSON) -> dict[str, str]:
+    """Returns what a PersistentVolumeClaim uses: storage, and the same by its storage class."""
     spec = claim.get("spec") or {}
     annotations = claim["metadata"].get("annotations") or {}
     storage_class = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName") or ""

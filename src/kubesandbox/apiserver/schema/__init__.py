@@ -33,7 +33,6 @@ __all__ = [
     "SchemaError",
     "Structural",
     "Verbatim",
-    "aggregate",
     "aggregate_text",
     "builtin_schema",
     "compile_crd",

@@ -59,7 +59,7 @@ class BuiltinSchema:
     @cached_property
     def root(self) -> Structural:
         """The merge tree."""
-        return _shared_compiler().node({"$ref": self._name})
+        return _shared_compiler().compile_schema_node({"$ref": self._name})
 
     def decode(self, obj: JSON) -> tuple[JSON, list[str]]:
         """Returns `obj` as the server stores it, and the paths of its unknown fields. Raises DecodeError."""
@@ -109,6 +109,7 @@ def definitions() -> Mapping[str, JSON]:
 
 @cache
 def _build_definition(name: str) -> JSON:
+    """Returns the OpenAPI definition of a built-in type. Raises KeyError for an unknown one."""
     if name in _SPECIAL:
         return _SPECIAL[name]
     struct = builtin_table.find_type(name)
@@ -125,6 +126,7 @@ def _build_definition(name: str) -> JSON:
 
 
 def _property_schema(field: Field) -> JSON:
+    """Returns the schema of a field, with its default and merge strategy."""
     result = _type_schema(field.type)
     if field.default is not None:
         result["default"] = field.default
@@ -153,6 +155,7 @@ def _document_zero(word: str) -> Any:
 
 
 def _type_schema(word: str) -> JSON:
+    """Returns the schema of a type as the table writes it: `[]` for lists, `{}` for maps."""
     if word.startswith("[]"):
         return {"type": "array", "items": _type_schema(word[2:])}
     if word.startswith("{}"):

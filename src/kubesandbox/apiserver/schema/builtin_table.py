@@ -97,6 +97,7 @@ def find_type(name: str) -> Type | None:
 
 
 def _parse_field(package: str, word: str) -> Field:
+    """Returns the field that a word of the table describes."""
     match = _FIELD.fullmatch(word)
     assert match is not None, word
     absent = match["absent"]

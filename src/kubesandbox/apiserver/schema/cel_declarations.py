@@ -65,6 +65,7 @@ def _child_type(node: Structural | None, name: str) -> CelType | None:
 
 
 def _object_type(node: Structural, name: str, *, root: bool) -> CelType | None:
+    """Returns the type of an object or a map; None if its values have none."""
     # The type that `additional` allows counts, not that there are others.
     if isinstance(node.raw.get("additionalProperties"), dict):
         values = _child_type(node.additional, f"{name}.@prop")
@@ -118,6 +119,7 @@ def served_type(node: Structural) -> CelType:
 
 
 def _loose_type(node: Structural) -> CelType:
+    """Returns the type by OpenAPI alone: without list limits, and dyn where unknown fields are kept."""
     if node.raw.get("x-kubernetes-preserve-unknown-fields") and not node.properties:
         return DYN
     if node.type == "array" and node.items is not None:

@@ -98,6 +98,7 @@ _APPROVAL_RULES = "https://github.com/kubernetes/enhancements/pull/1111"
 
 
 def _spec_faults(spec: JSON) -> Errors:
+    """Yields the faults of a definition's group, scope, names and conversion."""
     group, scope = spec.get("group", ""), spec.get("scope", "")
     if not group:
         yield FieldError(Fault.REQUIRED, "spec.group")
@@ -121,6 +122,7 @@ def _spec_faults(spec: JSON) -> Errors:
 
 
 def _names_faults(names: JSON) -> Errors:
+    """Yields the faults of a definition's names, by the rules for DNS labels."""
     for key in ("plural", "singular", "kind", "listKind"):
         value = names.get(key) or (_default_name(names, key) if key in ("singular", "listKind") else "")
         if not value:
@@ -144,6 +146,7 @@ def _default_name(names: JSON, key: str) -> str:
 
 
 def _conversion_faults(conversion: JSON) -> Errors:
+    """Yields the faults of a conversion: strategy, webhook and review versions."""
     strategy, webhook = conversion.get("strategy") or "None", conversion.get("webhook") or {}
     reviews, client = webhook.get("conversionReviewVersions"), webhook.get("clientConfig")
     if strategy not in ("None", "Webhook"):
@@ -168,6 +171,7 @@ def _conversion_faults(conversion: JSON) -> Errors:
 
 
 def _stored_version_faults(crd: JSON) -> Errors:
+    """Yields a fault for each stored version that the spec no longer has, and if the storage version is not listed."""
     # A new definition may come without status; the server sets storedVersions.
     if "status" not in crd:
         return

@@ -70,6 +70,7 @@ def can_be_structural(schema: JSON) -> bool:
 
 
 def _forbidden_faults(schema: JSON, path: str) -> Errors:
+    """Yields a fault for each keyword that structural schemas must not have."""
     kind = schema.get("type") or ""
     if kind and kind not in _TYPES:
         yield not_supported(f"{path}.type", kind, _TYPES)
@@ -92,6 +93,7 @@ def _of_type(schema: JSON, path: str, wanted: str, key: str) -> Errors:
 
 
 def _map_type(schema: JSON, path: str) -> Errors:
+    """Yields the faults of x-kubernetes-map-type."""
     map_type = schema.get(_MAP_TYPE)
     if map_type is None:
         return
@@ -101,6 +103,7 @@ def _map_type(schema: JSON, path: str) -> Errors:
 
 
 def _list_type(schema: JSON, path: str) -> Errors:
+    """Yields the faults of x-kubernetes-list-type."""
     list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS)
     where = f"{path}.{_LIST_TYPE}"
     if list_type is not None:
@@ -127,6 +130,7 @@ def _set_items(items: Any, path: str) -> Errors:
 
 
 def _map_keys(schema: JSON, path: str) -> Errors:
+    """Yields the faults of x-kubernetes-list-map-keys, which only lists of type map have."""
     list_type, keys, items = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or [], schema.get("items")
     if list_type == "map":
         yield from _listed_keys(keys, items, path)
@@ -149,6 +153,7 @@ def _map_keys(schema: JSON, path: str) -> Errors:
 
 
 def _listed_keys(keys: list[str], items: Any, path: str) -> Errors:
+    """Yields a fault for each key that the items do not have, or that may be absent."""
     where = f"{path}.{_LIST_KEYS}"
     if not keys:
         yield FieldError(Fault.REQUIRED, where, detail="must not be empty if x-kubernetes-list-type is map")

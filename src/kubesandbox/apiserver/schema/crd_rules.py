@@ -36,6 +36,7 @@ def rule_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
 
 
 def _message_faults(schema: JSON, raw: JSON, where: str) -> Errors:
+    """Yields the faults of a rule's text, message, reason and field path."""
     rule, message = raw.get("rule") or "", raw.get("message") or ""
     if not rule.strip():
         yield FieldError(Fault.REQUIRED, f"{where}.rule", detail="rule is not specified")
@@ -56,6 +57,7 @@ def _message_faults(schema: JSON, raw: JSON, where: str) -> Errors:
 
 
 def _field_path(schema: JSON, given: str, where: str) -> Errors:
+    """Yields a fault if a rule's fieldPath does not lead to a field of the schema."""
     if not given:
         return
     if not given.strip():
@@ -77,6 +79,7 @@ def _is_path(schema: JSON, given: str) -> bool:
 
 
 def _path_steps(given: str) -> Iterator[str]:
+    """Yields the names in a fieldPath such as `.spec['a.b'].c`."""
     rest = given
     while rest:
         if rest.startswith("['"):
@@ -89,6 +92,7 @@ def _path_steps(given: str) -> Iterator[str]:
 
 
 def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
+    """Yields the faults of a node's rules that do not compile or have another type than bool."""
     raws = schema.get(_KEY) or ()
     if not raws:
         return
@@ -125,6 +129,7 @@ def _rule_variables(node: Structural, path: str, rule: Rule) -> dict[str, CelTyp
 def _result_types(
     compiled: CompiledRule, raw: Mapping[str, Any], variables: Mapping[str, CelType], where: str
 ) -> Errors:
+    """Yields a fault for a rule that is not bool, and for a messageExpression that is not text."""
     if result_type(compiled.rule.rule, variables) not in (BOOL, DYN) or compiled.program.result_type not in (
         "bool",
         "dyn",

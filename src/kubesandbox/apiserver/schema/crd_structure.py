@@ -47,6 +47,7 @@ def structural(schema: JSON, path: str) -> list[FieldError]:
 
 
 def _shape_faults(schema: JSON, path: str, level: str) -> Errors:
+    """Yields what a schema lacks or has too much to be structural; `level` is root, field or item."""
     if schema.get("type") == "array" and schema.get("items") is None:
         yield FieldError(Fault.REQUIRED, f"{path}.items", detail="must be specified")
     if isinstance(schema.get("items"), dict):
@@ -71,6 +72,7 @@ def _extension_faults(schema: JSON, path: str) -> Errors:
 
 
 def _type_faults(schema: JSON, path: str, level: str) -> Errors:
+    """Yields a fault for a node without a type, or of one that its extensions exclude."""
     kind, where = schema.get("type") or "", f"{path}.type"
     if schema.get(_EMBEDDED) and kind != "object":
         detail = f"must be object if {_EMBEDDED} is true"
@@ -110,6 +112,7 @@ def _only_names(metadata: JSON) -> bool:
 
 
 def _alternative_faults(schema: JSON, path: str, *, nested: bool = False) -> Errors:
+    """Yields the faults of the schemas below anyOf, allOf, oneOf and not."""
     any_of = schema.get("anyOf") or []
     if not (any_of == _INT_OR_STRING_TYPES and not nested):
         for index, child in enumerate(any_of):
@@ -135,6 +138,7 @@ def _pattern_faults(pattern: str, path: str) -> Errors:
 
 
 def _nested_faults(schema: JSON, path: str) -> Errors:
+    """Yields a fault for each keyword that a schema within an alternative must not have."""
     yield from _alternative_faults(schema, path, nested=True)
     if isinstance(schema.get("items"), dict):
         yield from _nested_faults(schema["items"], f"{path}.items")
@@ -158,6 +162,7 @@ def _completeness_faults(said: JSON, schema: JSON | None, path: str, where: str)
 
 
 def _complete_nested(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
+    """Yields the faults of one alternative against the schema outside of it."""
     if schema is None:
         yield FieldError(Fault.REQUIRED, path, detail=f"because it is defined in {where}")
         return

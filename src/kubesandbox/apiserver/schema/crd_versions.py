@@ -63,6 +63,7 @@ def _schema_of(version: JSON) -> Any:
 
 
 def _part_faults(versions: list[JSON]) -> Errors:
+    """Yields the faults of the versions' parts; a part that all share is reported once, without the version."""
     hoisted = {key for key in _HOISTED if versions and _are_alike([version.get(key) for version in versions])}
     for index, version in enumerate(versions):
         for key in _HOISTED:
@@ -79,6 +80,7 @@ def _are_alike(values: list[Any]) -> bool:
 
 
 def _faults_of_part(key: str, version: JSON, place: str) -> Errors:
+    """Yields the faults of one part of a version: schema, subresources, columns, selectable fields."""
     value = version[key]
     if key == "schema":
         if (schema := _schema_of(version)) is not None:
@@ -104,6 +106,7 @@ def _versions_as_go(versions: list[JSON]) -> Verbatim:
 
 
 def _deprecation_faults(version: JSON, path: str) -> Errors:
+    """Yields the faults of a deprecationWarning: only of a deprecated version, printable, 256 characters at most."""
     warning = version.get("deprecationWarning")
     if warning is None:
         return
@@ -135,6 +138,7 @@ def _no_rules(_schema: JSON, _path: str, _uncorrelated: str) -> Errors:
 
 
 def _faults_of_defaults(schema: JSON, path: str) -> Errors:
+    """Yields the faults of all defaults in a schema."""
     if "default" in schema:
         yield from _default_faults(schema, path)
     for where, child in child_schemas(schema, path):
@@ -147,6 +151,7 @@ def _faults_of_defaults(schema: JSON, path: str) -> Errors:
 
 
 def _default_faults(schema: JSON, path: str) -> Errors:
+    """Yields the faults of one default: unknown fields, or a value that its own schema refuses."""
     try:
         node = compile_node(schema)
     except SchemaError:
@@ -163,6 +168,7 @@ _COLUMN_TYPES = "boolean,date,integer,number,string"
 
 
 def _column_faults(column: JSON, path: str) -> Errors:
+    """Yields the faults of an additionalPrinterColumn."""
     if not column.get("name"):
         yield FieldError(Fault.REQUIRED, f"{path}.name")
     kind = column.get("type")
@@ -180,6 +186,7 @@ def _simple_path(given: str, path: str) -> FieldError:
 
 
 def _scale_faults(scale: JSON | None, path: str) -> Errors:
+    """Yields the faults of a scale subresource's paths."""
     if scale is None:
         return
     for key, under in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
@@ -197,6 +204,7 @@ def _scale_faults(scale: JSON | None, path: str) -> Errors:
 
 
 def _selectable_faults(given: str, schema: JSON, path: str) -> Errors:
+    """Yields a fault if a selectable field is not a scalar field of the schema."""
     if not given:
         yield FieldError(Fault.REQUIRED, path)
         return

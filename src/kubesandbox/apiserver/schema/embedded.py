@@ -33,6 +33,7 @@ def coerce_metadata(node: Structural, obj: JSON) -> tuple[JSON, list[str]]:
 
 
 def _coerce_below(node: Structural | None, value: Any, path: str, unknown: list[str]) -> Any:
+    """Returns a value with the metadata of embedded resources decoded; adds unknown paths to `unknown`."""
     if node is None:
         return value
     if isinstance(value, list):
@@ -65,6 +66,7 @@ def embedded_faults(node: Structural, obj: JSON) -> list[FieldError]:
 
 
 def _faults_below(node: Structural | None, value: Any, path: str) -> Iterator[FieldError]:
+    """Yields the faults of all resources embedded in a value."""
     if node is None:
         return
     if isinstance(value, list):
@@ -79,6 +81,7 @@ def _faults_below(node: Structural | None, value: Any, path: str) -> Iterator[Fi
 
 
 def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
+    """Yields the faults of one embedded resource: apiVersion, kind and metadata."""
     for key in ("apiVersion", "kind"):
         given = value.get(key)
         if key not in value:

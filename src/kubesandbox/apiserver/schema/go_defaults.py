@@ -56,6 +56,7 @@ def _csi_driver(obj: JSON) -> None:
 
 
 def _default_definition(obj: JSON) -> None:
+    """Sets the defaults of a CustomResourceDefinition: names, conversion, stored versions."""
     spec, status = own_struct(obj, "spec"), own_struct(obj, "status")
     names = own_struct(spec, "names")
     kind = str(names.get("kind") or "")

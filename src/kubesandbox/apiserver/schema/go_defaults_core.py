@@ -29,6 +29,7 @@ def default_pod(obj: JSON) -> None:
 
 
 def _with_requests(container: JSON) -> JSON:
+    """Returns a container whose requests are its limits where it states none."""
     resources = container.get("resources") or {}
     if not resources.get("limits"):
         return container

@@ -22,6 +22,7 @@ def duplicate_faults(node: Structural, value: Any, old: Any = MISSING) -> list[F
 
 
 def _faults_below(node: Structural, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    """Yields the duplicates in all lists of a value; parts that are as in `old` pass."""
     if old is not MISSING and old == value:
         return
     if isinstance(value, list):
@@ -39,6 +40,7 @@ def _faults_below(node: Structural, value: Any, old: Any, path: str) -> Iterator
 
 
 def _repeated_items(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:
+    """Yields a fault for each item that a set or list-map has twice."""
     if node.list_type == "atomic":
         return
     occurrences: Counter[str] = Counter()

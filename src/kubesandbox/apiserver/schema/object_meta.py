@@ -80,6 +80,7 @@ def label_faults(values: JSON, path: str) -> Faults:
 
 
 def _annotation_faults(annotations: JSON, path: str) -> Faults:
+    """Yields the faults of annotations: each key, and 256 KiB for all together."""
     for key in annotations:
         for why in qualified_name(key.lower()):
             yield FieldError(Fault.INVALID, path, key, why)
@@ -89,6 +90,7 @@ def _annotation_faults(annotations: JSON, path: str) -> Faults:
 
 
 def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
+    """Yields the faults of owner references, of which one at most is the controller."""
     controller = ""
     for owner in owners:
         yield from _owner_faults(owner, path)
@@ -104,6 +106,7 @@ def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
 
 
 def _owner_faults(owner: JSON, path: str) -> Faults:
+    """Yields the faults of one owner reference."""
     version, kind = owner.get("apiVersion") or "", owner.get("kind") or ""
     # Go's parser returns an empty version for one of more than two parts.
     if not version or version.count("/") > 1:

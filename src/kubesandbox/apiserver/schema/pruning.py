@@ -24,6 +24,7 @@ def prune_unknown(node: Structural, value: Any, *, is_resource: bool = True) -> 
 
 
 def _prune_below(node: Structural, value: Any, path: str, is_resource: bool, dropped: list[str]) -> Any:
+    """Returns a value without unknown fields, whose paths are added to `dropped`."""
     if isinstance(value, list):
         if node.items is None:
             return value
@@ -78,6 +79,7 @@ def _default_for_null(node: Structural, value: Any) -> Any:
 
 
 def _default_object(node: Structural, value: dict[str, Any]) -> dict[str, Any]:
+    """Returns an object with the defaults of its members."""
     result = dict(value)
     for name, child in node.properties.items():
         absent = name not in result or (result[name] is None and not child.nullable)

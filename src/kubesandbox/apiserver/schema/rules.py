@@ -64,6 +64,7 @@ class RuleSet:
         self.any = self._compile_below(root, set())
 
     def _compile_below(self, node: Structural, visited: set[int]) -> bool:
+        """Compiles the rules of a node and of all below it; returns whether there are any."""
         if id(node) in visited:
             return id(node) in self._with_rules
         visited.add(id(node))
@@ -89,6 +90,7 @@ class RuleSet:
         return errors
 
     def _faults_below(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
+        """Yields the rules that a value or a part of it breaks."""
         if value is None or id(node) not in self._with_rules:
             return
         yield from self._own_faults(node, value, old, path, budget)
@@ -103,6 +105,7 @@ class RuleSet:
     def _member_faults(
         self, node: Structural, value: dict[str, Any], old: Any, path: str, budget: Budget
     ) -> Iterator[FieldError]:
+        """Yields the rules that the members of an object break, each compared with its old value."""
         correlated = old if isinstance(old, dict) and node.map_type != "atomic" else {}
         for name, member in value.items():
             child = node.field(name)
@@ -111,6 +114,7 @@ class RuleSet:
                 yield from self._faults_below(child, member, correlated.get(name, MISSING), where, budget)
 
     def _own_faults(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
+        """Yields the rules of the node itself that a value breaks; transition rules only with an old value."""
         unchanged = old is not MISSING and old == value
         for rule in self._rules.get(id(node), ()):
             if isinstance(rule, FieldError):
@@ -138,6 +142,7 @@ def _compile_rule(node: Structural, rule: Rule) -> CompiledRule | FieldError:
 def _broken_rule(
     node: Structural, compiled: CompiledRule, value: Any, old: Any, path: str, budget: Budget
 ) -> Iterator[FieldError]:
+    """Yields the fault of a rule that is false, or that cannot be evaluated."""
     rule = compiled.rule
     shown = (rule.message or rule.rule).strip()
     variables = {"self": _cel_value(node, value), "oldSelf": None if old is MISSING else _cel_value(node, old)}
@@ -154,6 +159,7 @@ def _broken_rule(
 
 
 def _could_not_tell(reason: str, shown: str) -> str:
+    """Returns the words for a rule whose evaluation failed."""
     if reason.startswith("no such overload"):
         return (
             f"'{reason}': call arguments did not match a supported operator, "
@@ -165,6 +171,7 @@ def _could_not_tell(reason: str, shown: str) -> str:
 def _rule_failure(
     node: Structural, compiled: CompiledRule, variables: dict[str, Any], path: str, budget: Budget
 ) -> FieldError:
+    """Returns the fault of a broken rule, with its message, reason and field path."""
     rule = compiled.rule
     where = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
     detail = (
@@ -214,6 +221,7 @@ def _cel_value(node: Structural, value: Any) -> Any:
 
 
 def _escape_below(node: Structural | None, value: Any) -> Any:
+    """Returns a value whose properties have the names that rules use for them."""
     if node is None:
         return value
     if isinstance(value, dict):

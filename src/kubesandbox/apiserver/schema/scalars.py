@@ -116,8 +116,10 @@ def _literal_element(text_: str) -> _Element:
 
 
 def _time_layout(seconds: re.Pattern[str], *fraction: _Element) -> tuple[_Element, ...]:
+    """Returns the elements of Go's layout RFC3339, with `seconds` and a fraction as given."""
     return (
-        ("2006", re.compile(r"\d{4}"), "", 0, 0), _literal_element("-"), ("01", _TWO, "month", 1, 12), _literal_element("-"),
+        ("2006", re.compile(r"\d{4}"), "", 0, 0), _literal_element("-"),
+        ("01", _TWO, "month", 1, 12), _literal_element("-"),
         ("02", _TWO, "day", 1, 31), _literal_element("T"), ("15", _TWO, "hour", 0, 23), _literal_element(":"),
         ("04", _TWO, "minute", 0, 59), _literal_element(":"), ("05", seconds, "second", 0, 59), *fraction,
         ("Z07:00", re.compile(r"Z|[+-]\d\d:\d\d"), "", 0, 0),

@@ -98,6 +98,7 @@ class Compiler:
         return self._from_reference(ref, raw) if ref else self._fill_node(Structural(), raw)
 
     def _from_reference(self, ref: str, raw: Mapping[str, Any]) -> Structural:
+        """Returns the node of a reference, compiled once; siblings of the reference are set on a copy."""
         if self._resolve is None:
             raise SchemaError(f"{ref}: references are not allowed here")
         shared = self._referenced.get(ref)
@@ -108,6 +109,7 @@ class Compiler:
         return replace(shared, **_field_settings(own)) if own else shared
 
     def _fill_node(self, node: Structural, raw: Mapping[str, Any]) -> Structural:
+        """Sets the fields of `node` from a schema, and compiles the schemas below it."""
         node.raw = raw
         node.type = raw.get("type", "")
         node.properties = {
@@ -144,6 +146,7 @@ def _reference_of(raw: Mapping[str, Any]) -> str:
 
 
 def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the settings that a field has beside its type: default, nullable, list and map type."""
     settings: dict[str, Any] = {}
     if "default" in raw:
         settings |= {"has_default": True, "default": raw["default"]}
@@ -160,6 +163,7 @@ def _field_settings(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_rule(raw: Mapping[str, Any]) -> Rule:
+    """Returns an entry of x-kubernetes-validations with its defaults."""
     return Rule(
         rule=raw.get("rule", ""),
         message=raw.get("message") or "",

@@ -234,6 +234,7 @@ def shape_of(name: str) -> Struct | None:
 
 @cache
 def _shape_of_word(word: str) -> Shape:
+    """Returns the shape of a type as the table writes it."""
     if word[:2] == "[]":
         return List(_shape_of_word(word[2:]))
     if word[:2] == "{}":

@@ -41,6 +41,7 @@ def type_name(value: Any) -> str:
 
 
 def _value_faults(node: Structural, value: Any, old: Any, path: str) -> Errors:
+    """Yields the faults of a value and of all below it, in the order of kube-openapi."""
     if old is not MISSING and old == value and type(old) is type(value):
         return
     yield from _type_faults(node, value, path)
@@ -57,6 +58,7 @@ def _value_faults(node: Structural, value: Any, old: Any, path: str) -> Errors:
 
 
 def _type_faults(node: Structural, value: Any, path: str) -> Errors:
+    """Yields a fault if a value has another JSON type than its schema."""
     actual = type_name(value)
     if node.int_or_string:
         if actual not in ("integer", "string") and not (actual == "null" and node.nullable):
@@ -81,6 +83,7 @@ def _name_in_body(path: str) -> str:
 
 
 def _limit_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    """Yields the faults by the keywords for numbers, texts, lists and objects."""
     if _KEYWORDS.isdisjoint(raw):
         return
     kind = type_name(value)
@@ -94,6 +97,7 @@ def _limit_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
 
 
 def _member_faults(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
+    """Yields the required members that are absent, and the faults of those that are there."""
     for name in node.required:
         if name not in value:
             yield FieldError(Fault.REQUIRED, _join_path(path, name))
@@ -146,6 +150,7 @@ def _join_path(path: str, name: str) -> str:
 
 
 def _junctor_faults(node: Structural, value: Any, path: str) -> Errors:
+    """Yields the faults by anyOf, oneOf, allOf and not."""
     if node.any_of and not any(_fits_schema(child, value, path) for child in node.any_of):
         yield _junctor_fault(path, "must validate at least one schema (anyOf)")
         yield from _faults_of_closest(node.any_of, value, path)

@@ -72,6 +72,7 @@ class Evictions:
         return options
 
     def _budgets_of(self, namespace: str, pod: JSON) -> list[JSON]:
+        """Returns the PodDisruptionBudgets that select a pod."""
         labels = meta(pod).get("labels") or {}
         budgets = []
         for entry in self._rest.store.items("poddisruptionbudgets.policy", namespace):
@@ -97,6 +98,7 @@ class Evictions:
         await self._rest.change(kind, place, compute, WriteOptions(manager="kube-apiserver", validation="Ignore"))
 
     async def _mark_disrupted(self, target: Target, kind: Kind) -> None:
+        """Sets the pod's condition DisruptionTarget. Raises ApiError."""
         condition = {
             "type": "DisruptionTarget",
             "status": "True",

@@ -53,6 +53,7 @@ class PodLogs:
     async def _follow_log(
         self, file: Path, data: bytes, at: int, target: Target, kind: Kind, container: str
     ) -> AsyncIterator[bytes]:
+        """Yields the log from `at` (bytes) on until its container has ended; `data` comes first."""
         while True:
             # Checked before reading, so that the last read includes everything written until the end.
             over = self._is_over(target, kind, container)
@@ -65,6 +66,7 @@ class PodLogs:
             await self._clock.sleep(_LOOK_S)
 
     def _is_over(self, target: Target, kind: Kind, container: str) -> bool:
+        """Returns whether nothing more is written to the log: its container has ended, or the pod is gone."""
         entry = self._rest.store.get(kind.storage, target.namespace, target.name)
         if entry is None:
             return True
@@ -74,6 +76,7 @@ class PodLogs:
 
 
 def _choose_container(pod: JSON, container: str) -> str:
+    """Returns the container whose log is meant. Raises ApiError 400 if the name is unknown, or needed."""
     name, spec = meta(pod)["name"], pod.get("spec") or {}
     names = {field: [each["name"] for each in spec.get(field) or ()] for field, _ in _LISTS}
     if container:

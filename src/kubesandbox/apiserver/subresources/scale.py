@@ -65,6 +65,7 @@ class Scale:
 
 
 def _patch_scale(request: Request, shown: JSON) -> JSON:
+    """Returns the Scale with the request's patch applied. Raises ApiError 415."""
     type_ = media_type(request)
     if type_ == "application/json-patch+json":
         result: JSON = apply_json_patch(shown, orjson.loads(request.body))
@@ -86,6 +87,7 @@ def _scale_of_entry(entry: Entry, kind: Kind, paths: Any) -> JSON:
 
 
 def _scale_of(obj: JSON, paths: Any) -> JSON:
+    """Returns the Scale of an object, its numbers and selector read at `paths`."""
     metadata = meta(obj)
     selector = _value_at(obj, paths.get("labelSelectorPath") or "")
     status: JSON = {"replicas": _value_at(obj, paths["statusReplicasPath"]) or 0}
@@ -108,6 +110,7 @@ def _value_at(obj: JSON, path: str) -> Any:
 
 
 def _set_value_at(obj: JSON, path: str, value: Any) -> JSON:
+    """Returns `obj` after setting the value at a path such as `.spec.replicas`."""
     *parents, last = filter(None, path.split("."))
     here = obj
     for part in parents:
@@ -117,6 +120,7 @@ def _set_value_at(obj: JSON, path: str, value: Any) -> JSON:
 
 
 def _selector_text(selector: JSON) -> str:
+    """Returns a label selector as text, such as `a=b,c in (d,e)`."""
     parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
     for each in selector.get("matchExpressions") or ():
         operator, key = each.get("operator"), each.get("key", "")

@@ -61,6 +61,7 @@ def _variables_type(variables: Mapping[str, CelType]) -> dict[str, CelType]:
 def _expression_faults(
     holder: JSON, key: str, where: str, known: Mapping[str, CelType], wanted: tuple[str, ...]
 ) -> Faults:
+    """Yields the faults of `holder[key]`: it is absent, does not compile, or is of another type than `wanted`."""
     text = holder.get(key) or ""
     if not text.strip():
         yield FieldError(Fault.REQUIRED, where, detail=f"{key} is not specified" if key == "expression" else "")

@@ -46,6 +46,7 @@ def container_faults(spec: JSON, path: str, volumes: set[str]) -> Faults:
 
 
 def _faults_of_container(container: JSON, path: str, volumes: set[str]) -> Faults:
+    """Yields the faults of one container."""
     name = container.get("name") or ""
     if not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
@@ -67,6 +68,7 @@ def _faults_of_container(container: JSON, path: str, volumes: set[str]) -> Fault
 
 
 def _port_faults(ports: list[JSON] | tuple[()], path: str) -> Faults:
+    """Yields the faults of a container's ports: names, numbers, protocols."""
     names: set[str] = set()
     for index, port in enumerate(ports):
         where, name, protocol = f"{path}[{index}]", port.get("name") or "", port.get("protocol") or ""
@@ -90,6 +92,7 @@ def _port_faults(ports: list[JSON] | tuple[()], path: str) -> Faults:
 
 
 def _variable_faults(variable: JSON, path: str) -> Faults:
+    """Yields the faults of an environment variable: its name, and the source of its value."""
     name, source = variable.get("name") or "", variable.get("valueFrom")
     if not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
@@ -112,6 +115,7 @@ def _variable_faults(variable: JSON, path: str) -> Faults:
 
 
 def _field_path_faults(given: str, path: str) -> Faults:
+    """Yields a fault if a fieldRef names no field that variables may have."""
     if not given:
         yield FieldError(Fault.REQUIRED, path)
     elif given in _OTHER_FIELDS:
@@ -122,6 +126,7 @@ def _field_path_faults(given: str, path: str) -> Faults:
 
 
 def _mount_faults(mounts: list[JSON] | tuple[()], path: str, volumes: set[str]) -> Faults:
+    """Yields the faults of volume mounts: an unknown volume, or a path that is mounted twice."""
     places: set[str] = set()
     for index, mount in enumerate(mounts):
         where, name, place = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
@@ -137,6 +142,7 @@ def _mount_faults(mounts: list[JSON] | tuple[()], path: str, volumes: set[str]) 
 
 
 def _probe_faults(probe: JSON, path: str, *, once: bool) -> Faults:
+    """Yields the faults of a probe; `once` if it must have a success threshold of 1."""
     given = [name for name in _HANDLERS if probe.get(name) is not None]
     if not given:
         yield FieldError(Fault.REQUIRED, path, None, "must specify a handler type")
@@ -149,6 +155,7 @@ def _probe_faults(probe: JSON, path: str, *, once: bool) -> Faults:
 
 
 def _resource_faults(resources: JSON, path: str) -> Faults:
+    """Yields a fault for each request that exceeds its limit."""
     limits = resources.get("limits") or {}
     for name, asked in (resources.get("requests") or {}).items():
         limit = limits.get(name)

@@ -58,6 +58,7 @@ def secret_faults(obj: JSON, old: JSON | None) -> Faults:
 
 
 def _faults_of_type(kind: str, data: JSON, annotations: JSON) -> Faults:
+    """Yields the faults of a Secret by its type: keys that are missing, and data that is not JSON."""
     for key in _NEEDED.get(kind, ()):
         if key not in data:
             yield FieldError(Fault.REQUIRED, f"data[{key}]")

@@ -44,6 +44,7 @@ def _served_by_others(kind: Kind) -> bool:
 
 
 def _update_faults(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
+    """Returns the faults of changed metadata: new finalizers during a deletion, and immutable fields."""
     field_errors: list[FieldError] = []
     if old.get("deletionTimestamp"):
         field_errors += object_meta.no_new_finalizers(new.get("finalizers") or (), old.get("finalizers") or ())
@@ -66,6 +67,7 @@ def _name_faults(kind: Kind, metadata: JSON) -> Iterator[FieldError]:
 
 
 def _name_rule(kind: Kind) -> Callable[[str], str]:
+    """Returns the rule for names of a kind, which returns why a name is invalid, or ""."""
     if kind.group in _PATH_SEGMENTS:
         return _path_segment
     if kind.group == "" and kind.kind == "Namespace":

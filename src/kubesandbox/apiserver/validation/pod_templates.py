@@ -56,6 +56,7 @@ def _token_faults(spec: JSON) -> Faults:
 
 
 def _immutable_part(spec: JSON) -> JSON:
+    """Returns a pod's spec without the fields that an update may change."""
     kept = copy.deepcopy(spec)
     # A binding sets the pod's node by an update, which is validated here as well.
     for name in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"):
@@ -91,6 +92,7 @@ def pod_spec(spec: JSON, path: str) -> Faults:
 
 
 def _number_faults(spec: JSON, path: str) -> Faults:
+    """Yields the faults of a pod's deadline (seconds), host name and subdomain."""
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline < 2**31:
         why = "must be between 1 and 2147483647, inclusive"
@@ -101,6 +103,7 @@ def _number_faults(spec: JSON, path: str) -> Faults:
 
 
 def _volume_faults(volumes: list[JSON] | tuple[()], path: str, names: set[str]) -> Faults:
+    """Yields the faults of volumes; adds the names of the valid ones to `names`."""
     for index, volume in enumerate(volumes):
         where, name = f"{path}[{index}]", volume.get("name") or ""
         faults = list(_source_faults(volume, where))
@@ -122,6 +125,7 @@ _SOURCES = ("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticB
 
 
 def _source_faults(volume: JSON, where: str) -> Faults:
+    """Yields the faults of a volume's source, of which there must be one."""
     given = [name for name in _SOURCES if volume.get(name) is not None]
     if not given:
         yield FieldError(Fault.REQUIRED, where, None, "must specify a volume type")
@@ -136,6 +140,7 @@ def _source_faults(volume: JSON, where: str) -> Faults:
 
 
 def _host_path(source: JSON, where: str) -> Faults:
+    """Yields the faults of a hostPath volume."""
     path, kind = source.get("path") or "", source.get("type")
     if not path:
         yield FieldError(Fault.REQUIRED, f"{where}.path")
@@ -147,6 +152,7 @@ def _host_path(source: JSON, where: str) -> Faults:
 
 
 def _toleration_faults(toleration: JSON, where: str) -> Faults:
+    """Yields the faults of a toleration."""
     key, operator = toleration.get("key") or "", toleration.get("operator") or ""
     for why in object_meta.qualified_name(key) if key else ():
         yield FieldError(Fault.INVALID, f"{where}.key", key, why)

@@ -40,6 +40,7 @@ def network_policy(obj: JSON, _old: JSON | None) -> Faults:
 
 
 def _port_faults(port: JSON, path: str) -> Faults:
+    """Yields the faults of a NetworkPolicy's port."""
     protocol, number, end = port.get("protocol") or "TCP", port.get("port"), port.get("endPort")
     if protocol not in _PROTOCOLS:
         yield not_supported(f"{path}.protocol", protocol, _PROTOCOLS)
@@ -62,6 +63,7 @@ def _port_faults(port: JSON, path: str) -> Faults:
 
 
 def _peer_faults(peer: JSON, path: str) -> Faults:
+    """Yields a fault for a NetworkPolicy's peer without a selector, or with one beside an ipBlock."""
     if not any(peer.get(key) is not None for key in ("podSelector", "namespaceSelector", "ipBlock")):
         yield FieldError(Fault.REQUIRED, path, detail="must specify a peer")
     elif peer.get("ipBlock") is not None and len([key for key, value in peer.items() if value is not None]) > 1:
@@ -101,6 +103,7 @@ def runtime_class(obj: JSON, old: JSON | None) -> Faults:
 
 
 def _not_of_the_system(name: str, value: int, obj: JSON) -> str:
+    """Returns why a PriorityClass cannot have a name of the system's, or ""."""
     known = SYSTEM_CLASSES.get(name)
     if known is None:
         return f"{name} is not a known system priority class"

@@ -31,6 +31,7 @@ def cluster_role(obj: JSON, _old: JSON | None) -> Faults:
 
 
 def _rule_faults(rule: JSON, path: str, *, namespaced: bool) -> Faults:
+    """Yields the faults of a rule; a namespaced one has no non-resource URLs."""
     if not rule.get("verbs"):
         yield FieldError(Fault.REQUIRED, f"{path}.verbs", None, "verbs must contain at least one value")
     if urls := rule.get(_PATHS):
@@ -58,6 +59,7 @@ def cluster_role_binding(obj: JSON, old: JSON | None) -> Faults:
 
 
 def _binding_faults(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, namespaced: bool) -> Faults:
+    """Yields the faults of a binding: its role, which never changes, and its subjects."""
     ref = obj.get("roleRef") or {}
     if ref.get("apiGroup") != _GROUP:
         yield not_supported("roleRef.apiGroup", ref.get("apiGroup") or "", (_GROUP,))
@@ -74,6 +76,7 @@ def _binding_faults(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, name
 
 
 def _subject_faults(subject: JSON, path: str, *, namespaced: bool) -> Faults:
+    """Yields the faults of one subject of a binding."""
     if not subject.get("name"):
         yield FieldError(Fault.REQUIRED, f"{path}.name")
     kind, group = subject.get("kind") or "", subject.get("apiGroup") or ""

@@ -37,6 +37,7 @@ def service_faults(obj: JSON, old: JSON | None) -> Faults:
 
 
 def _port_faults(port: JSON, path: str, seen: set[str], *, named: bool) -> Faults:
+    """Yields the faults of a Service's port; adds its name to `seen`."""
     name = port.get("name") or ""
     if named and not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
@@ -55,6 +56,7 @@ def _port_faults(port: JSON, path: str, seen: set[str], *, named: bool) -> Fault
 
 
 def _repeated_ports(ports: list[JSON] | tuple[()]) -> Faults:
+    """Yields a fault for each port and protocol that occur again."""
     known: list[tuple[Any, Any]] = []
     for index, port in enumerate(ports):
         key = (port.get("port"), port.get("protocol"))

@@ -51,6 +51,7 @@ def daemon_set(obj: JSON, old: JSON | None) -> Faults:
 
 
 def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
+    """Yields the faults that all workloads have in common; `called` is the kind's name in messages."""
     spec = obj.get("spec") or {}
     template = spec.get("template") or {}
     yield from not_negative(spec, "spec", "replicas", "minReadySeconds", "revisionHistoryLimit")
@@ -64,6 +65,7 @@ def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
 
 
 def _selector_faults(spec: JSON, called: str) -> Faults:
+    """Yields the faults of a workload's selector, which must select its own pods."""
     selector = spec.get("selector")
     if selector is None:
         yield FieldError(Fault.REQUIRED, "spec.selector")
@@ -78,6 +80,7 @@ def _selector_faults(spec: JSON, called: str) -> Faults:
 
 
 def _strategy_faults(strategy: JSON, path: str) -> Faults:
+    """Yields the faults of a Deployment's strategy."""
     kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
     if kind == "Recreate":
         if rolling is not None:
@@ -91,6 +94,7 @@ def _strategy_faults(strategy: JSON, path: str) -> Faults:
 
 
 def _rolling_update_faults(rolling: JSON, path: str) -> Faults:
+    """Yields the faults of maxUnavailable and maxSurge, which must not both be 0."""
     unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
     yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
     yield from _int_or_percent(surge, f"{path}.maxSurge")

@@ -49,6 +49,7 @@ def _template_warnings(kind: Kind, path: str, obj: JSON, old: JSON | None) -> li
 
 
 def _finalizer_warnings(name: str) -> Iterator[str]:
+    """Yields why a finalizer's name may collide with another's."""
     path = f'metadata.finalizers: "{name}"'
     for why in qualified_name(name):
         yield f"{path}: {why}"
@@ -76,6 +77,7 @@ def _pod_spec(spec: JSON, path: str) -> list[str]:
 
 
 def _variable_warnings(containers: list[tuple[str, JSON]]) -> Iterator[str]:
+    """Yields a warning for each environment variable that hides an earlier one."""
     for where, container in containers:
         names: set[str] = set()
         for index, variable in enumerate(container.get("env") or ()):
@@ -98,6 +100,7 @@ def _port_key(port: JSON) -> tuple[Any, Any]:
 
 
 def _clash_of_ports(port: JSON, other: JSON) -> str:
+    """Returns how two equal ports collide by their host ports: `duplicate`, `overlap` or ""."""
     address, host = port.get("hostIP") or "", port.get("hostPort") or 0
     other_address, other_host = other.get("hostIP") or "", other.get("hostPort") or 0
     if (address, host) == (other_address, other_host):
@@ -108,6 +111,7 @@ def _clash_of_ports(port: JSON, other: JSON) -> str:
 
 
 def _port_name_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
+    """Yields a warning for each port name that an earlier port has."""
     first: dict[str, str] = {}
     for where, port in ports:
         name = port.get("name") or ""

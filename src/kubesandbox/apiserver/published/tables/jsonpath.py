@@ -52,6 +52,7 @@ def compile_path(path: str) -> tuple[Step, ...]:
 
 
 def _parse_step(match: re.Match[str]) -> Step:
+    """Returns the step that a part of a path, such as `.name`, `[0]` or `[?(@.a=="b")]`, stands for."""
     if match["all"]:
         return _all_members
     if match["index"]:
@@ -85,6 +86,8 @@ def _all_members(value: Any) -> Iterator[Any]:
 
 
 def _filter_step(path: str, equal: bool, wanted: Any) -> Step:
+    """Returns the step that keeps the items whose value at `path` is, or is not, `wanted`."""
+
     def step(value: Any) -> Iterator[Any]:
         for item in _all_members(value):
             values = find_values(path, item)
@@ -102,6 +105,7 @@ def _existence_step(path: str) -> Step:
 
 
 def _parse_literal(text: str) -> Any:
+    """Returns the value of a literal in a filter: text, boolean or integer."""
     if text[0] in "\"'":
         return text[1:-1]
     if text in {"true", "false"}:

@@ -54,6 +54,7 @@ def _column_definition(name: str, type_: str) -> JSON:
 
 
 def _declared_columns(kind: Kind) -> list[JSON]:
+    """Returns the additionalPrinterColumns of a custom kind's version."""
     versions = ((kind.crd or {}).get("spec") or {}).get("versions") or ()
     for version in versions:
         if version.get("name") == kind.version:
@@ -63,6 +64,7 @@ def _declared_columns(kind: Kind) -> list[JSON]:
 
 
 def _custom_cell(column: JSON, obj: JSON, now: datetime) -> Any:
+    """Returns the cell of a declared column: an age for a date, None if the path matches nothing."""
     try:
         values = find_values(column["jsonPath"], obj)
     except PathError:
