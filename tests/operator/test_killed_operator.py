@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -11,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from tests.clusterversion.control.test_two_operators import Audit, edited, eventually
 from tests.operator.operator_world import NAMESPACE, OWN, Cluster, cluster
 
 from kubekit.api.conditions import find
@@ -18,6 +20,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
 from kubekit.kube.errors import NotFound
+from kubekit.lang import yaml as kyaml
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +30,14 @@ PROGRAM = "import sys; from runup.operator.main import main; sys.exit(main())"
 
 
 @asynccontextmanager
-async def process(world: Cluster, tmp_path: Path) -> AsyncGenerator[asyncio.subprocess.Process, None]:
-    """`cluster-version-operator start` as a process; killed at the end."""
+async def process(
+    world: Cluster, tmp_path: Path, *, lease: str = LEASE, user: str = ""
+) -> AsyncGenerator[asyncio.subprocess.Process, None]:
+    """`cluster-version-operator start` as a process, as `user` if one is given; killed at the end."""
+    kubeconfig = impersonating(user, world.kubeconfig, tmp_path) if user else world.kubeconfig
     environ = {**os.environ, "PAYLOAD_OVERRIDE": str(tmp_path / "payload"), "CVO_NAMESPACE": NAMESPACE}
-    flags = [f"--release-image={OWN}", "--node-name=node-1", "--listen=", LEASE]
-    where = [f"--kubeconfig={world.kubeconfig}", f"--report-dir={world.reports}"]
+    flags = [f"--release-image={OWN}", "--node-name=node-1", "--listen=", lease]
+    where = [f"--kubeconfig={kubeconfig}", f"--report-dir={world.reports}"]
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, "start", *flags, *where, env=environ, stdout=asyncio.subprocess.DEVNULL
     )
@@ -41,6 +47,16 @@ async def process(world: Cluster, tmp_path: Path) -> AsyncGenerator[asyncio.subp
         if child.returncode is None:
             child.kill()
         await child.wait()
+
+
+def impersonating(user: str, kubeconfig: Path, folder: Path) -> Path:
+    """The administrator's kubeconfig for `user`, so that the audit log tells processes apart."""
+    made = kyaml.load(kubeconfig.read_bytes())
+    for each in made["users"]:
+        each["user"] |= {"as": user, "as-groups": ["system:masters"]}
+    path = folder / f"{user}.kubeconfig"
+    path.write_text(json.dumps(made))
+    return path
 
 
 async def run_out(world: Cluster) -> None:
@@ -75,3 +91,21 @@ async def test_the_next_process_ends_where_the_killed_one_would_have(tmp_path: P
             assert "PoolPaused" in {risk.name for risk in version.status.conditional_update_risks}
             second.send_signal(signal.SIGTERM)
             assert await asyncio.wait_for(second.wait(), 90) == 0
+
+
+async def test_who_was_suspended_writes_nothing_when_it_goes_on(tmp_path: Path) -> None:
+    """Another one leads by then. What it had decided, and what it reads before its timers run, is not written."""
+    audit, short = Audit(tmp_path), "--lease=8,6,0.5"
+    async with cluster(tmp_path) as (world, _), process(world, tmp_path, lease=short, user="one") as one:
+        await eventually(lambda: audit.writers())
+        async with edited(world), process(world, tmp_path, lease=short, user="two"):
+            await eventually(lambda: len(audit.writers()) > 10)
+            assert set(audit.writers()) == {"one"}
+            one.send_signal(signal.SIGSTOP)
+            await eventually(lambda: audit.writers().count("two") > 5)
+            one.send_signal(signal.SIGCONT)
+            assert await asyncio.wait_for(one.wait(), 90) == 1
+            seen = len(audit.writers())
+            await eventually(lambda: len(audit.writers()) > seen + 5)
+    writers = audit.writers()
+    assert writers == sorted(writers)

@@ -11,9 +11,13 @@ from structlog.testing import capture_logs
 from tests.kubekit.kube.apiscript import ScriptedApi, eventually, scripted_api, status
 from tests.kubekit.kube.test_lease_election import LeaseServer
 
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
+from kubekit.kube.errors import Fenced
 from runup.process.leader_election import (
     SINGLE_NODE,
     Election,
@@ -25,6 +29,7 @@ from runup.process.leader_election import (
 )
 
 DEADLINE_S = 90.0
+CONFIG_MAPS = resource_of(ConfigMap)
 
 
 @pytest.fixture
@@ -83,6 +88,40 @@ async def test_giving_up_the_lease_gives_up_the_work(api: ScriptedApi) -> None:
         leading.cancel()
         await asyncio.gather(leading, return_exceptions=True)
     assert ended.is_set()
+
+
+async def test_what_was_decided_under_a_lease_is_not_written_after_it(api: ScriptedApi) -> None:
+    """Work that goes on after a pause, before anybody has noticed how long that was, writes nothing."""
+    leases, written = LeaseServer(), list[str]()
+    clock = ManualClock()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        if "leases" in request.path:
+            return await leases.answer(request)
+        if request.method != "GET":
+            written.append(request.path.rpartition("/")[2])
+        return web.json_response({"metadata": {"name": "a"}})
+
+    api.answers(answer)  # type: ignore[arg-type]
+
+    async def work() -> None:
+        await client.send(calls.merge_patch(CONFIG_MAPS, "before", {}, "ns"))
+        clock.jump(Election().renew_deadline_s)
+        await client.send(calls.merge_patch(CONFIG_MAPS, "after", {}, "ns"))
+
+    async with Client(ClusterConfig(api.url)) as client, asyncio.timeout(DEADLINE_S):
+        # Whichever comes first: the write that is refused, or the end of the work because the lease is lost.
+        with pytest.raises((Fenced, LeaseLost)):
+            await run_while_leader(
+                client,
+                work,
+                namespace="ns",
+                lease="version",
+                election=Election(),
+                clock=clock,
+                stopping=asyncio.Event(),
+            )
+    assert written == ["before"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from kubekit.kube import calls
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import Gone, Unreachable
+from kubekit.kube.errors import Fenced, Gone, Unreachable
 from kubekit.kube.line_splitter import Lines
 from kubekit.kube.list_pages import Listing, Page, early_token
 from kubekit.kube.request import Call, Request
@@ -37,6 +37,7 @@ Warned = Callable[[Sequence[str]], None]
 PAGE_SIZE = 500
 # A server may end a watch a little after its timeout.
 WATCH_GRACE_S = 15.0
+READS = ("GET", "HEAD")
 
 
 class Client:
@@ -58,6 +59,7 @@ class Client:
         self._session_cert = b""
         # At most one credential plugin runs at a time, however many requests wait for it.
         self._credentials = asyncio.Lock()
+        self._may_write: Callable[[Request], bool] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -72,6 +74,13 @@ class Client:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    def fence(self, may_write: Callable[[Request], bool]) -> None:
+        """Asks `may_write` of each write right before it is sent, each repetition included; reads are always sent.
+
+        A write for which it returns False raises Fenced.
+        """
+        self._may_write = may_write
 
     async def send(self, call: Call[T], *, warned: Warned | None = None) -> T:
         """Sends `call` and returns its decoded answer; `warned` is called with its Warning headers.
@@ -217,6 +226,8 @@ class Client:
     ) -> aiohttp.ClientResponse:
         """Sends the request once; `silence_s` is the longest wait, in seconds, for the next bytes of the answer."""
         session = await self._session_for(credential)
+        if self._may_write is not None and request.method not in READS and not self._may_write(request):
+            raise Fenced(str(request))
         return await session.request(
             request.method,
             URL(self.config.server + request.target, encoded=True),

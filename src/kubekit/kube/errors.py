@@ -53,6 +53,13 @@ class Unreachable(Transient):
         self.refused = refused
 
 
+class Fenced(Transient):
+    """The error that a write was not sent: what it was decided under, the lease, may be another process's by now."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} was not sent: the lease is not held any more", reason="LeaseNotHeld")
+
+
 class ApiError(KubeError):
     """The API server rejected a request; `status` is its answer, `request` the request."""
 

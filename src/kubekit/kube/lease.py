@@ -2,7 +2,8 @@
 
 A holder counts as alive for `lease_duration_s` after *this process* last saw its record change. The times in the record
 are never compared with the local clock, so that clocks may differ between machines. A leader that cannot renew within
-the shorter `renew_deadline_s` stops by itself before another one may start.
+the shorter `renew_deadline_s` stops by itself before another one may start. Its writes end then, too, also if it was
+suspended and does not know yet: whoever writes under the lease asks `may_write` first (`Client.fence`).
 
 Two things differ from client-go. The duration in another holder's record counts up to a limit from our own settings:
 2^31 seconds are no reason to wait for ever. And a leader watches its Lease, so that it stops as soon as somebody writes
@@ -26,6 +27,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, run_within
 from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.list_pages import WatchEvent
+from kubekit.kube.request import Request
 
 _LEASES = resource_of(Lease)
 
@@ -82,6 +84,11 @@ class LeaderElector:
         self._seen: LeaseSpec | None = None
         self._seen_at = 0.0
         self._trouble = ""
+        self._was_slow = False
+        # Until when nobody else may lead. It counts from before an attempt, because others count from when they see
+        # its result.
+        self._deadline = 0.0
+        self._has_led = False
         self.leading = False
         # The reason why leading ended, if it was not cancelled.
         self.lost = ""
@@ -92,7 +99,7 @@ class LeaderElector:
         If cancelled while leading, releases the lease first.
         """
         await self._acquire()
-        self.leading = True
+        self.leading = self._has_led = True
         self._on_started()
         try:
             self.lost = await self._until_lost()
@@ -100,6 +107,15 @@ class LeaderElector:
             self.leading = False
             self._on_stopped()
             await self._release_lease()
+
+    def may_write(self, request: Request) -> bool:
+        """Reports whether `request` may be sent: before this process has led, and while nobody else may lead.
+
+        Requests for the Lease itself always may.
+        """
+        if not self._has_led or request.path.startswith(calls.path_of(_LEASES, self._namespace)):
+            return True
+        return self.leading and self._clock.monotonic() < self._deadline
 
     async def _acquire(self) -> None:
         while not await self._try_to_acquire(self._renew_deadline_s):
@@ -139,16 +155,14 @@ class LeaderElector:
 
     async def _keep_renewing(self) -> str:
         """Renews the lease until that fails, and returns the reason."""
-        deadline = self._clock.monotonic() + self._renew_deadline_s
-        while (remaining_s := deadline - self._clock.monotonic()) > 0:
+        while (remaining_s := self._deadline - self._clock.monotonic()) > 0:
             await self._clock.sleep(min(self._pause_s(), remaining_s))
-            # The deadline counts from before the attempt, because others count from when they see its result.
-            attempted_at = self._clock.monotonic()
-            if attempted_at >= deadline:
+            remaining_s = self._deadline - self._clock.monotonic()
+            if remaining_s <= 0:
                 break  # what the attempt before it ran into says more than that there was no time for another
-            if await self._try_to_acquire(deadline - attempted_at):
-                deadline = attempted_at + self._renew_deadline_s
-            elif self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
+            if await self._try_to_acquire(remaining_s):
+                continue
+            if self._seen is not None and self._seen.holder_identity not in {"", self._identity}:
                 # Stops at once: otherwise there would be two leaders.
                 return f"{self._seen.holder_identity} holds it"
         return f"not renewed within {self._renew_deadline_s:g} s: {self._trouble or 'there was no time for an attempt'}"
@@ -156,18 +170,24 @@ class LeaderElector:
     def _pause_s(self) -> float:
         """Returns the seconds until the next attempt.
 
-        It is short after an attempt without an answer, because a few of those in a row would lose the lease.
+        It is short after an attempt without an answer, because a few of those in a row would lose the lease, and after
+        one whose answer took so long that little time is left.
         """
-        return self._retry_period_s * (AFTER_TROUBLE if self._trouble else 1)
+        return self._retry_period_s * (AFTER_TROUBLE if self._trouble or self._was_slow else 1)
 
     async def _try_to_acquire(self, within_s: float) -> bool:
         """Takes or renews the lease if it is free, its own or expired; returns False if it cannot within `within_s`."""
         self._trouble = ""
+        attempted_at = self._clock.monotonic()
         try:
-            return await run_within(self._clock, within_s, self._take_or_renew())
+            held = await run_within(self._clock, within_s, self._take_or_renew())
         except (KubeError, codec.DecodeError, TimeoutError) as error:
             self._trouble = str(error)
             return False
+        self._was_slow = self._clock.monotonic() - attempted_at >= self._retry_period_s
+        if held:
+            self._deadline = attempted_at + self._renew_deadline_s
+        return held
 
     async def _take_or_renew(self) -> bool:
         """Takes or renews the lease; returns False while another process holds it, or has just written it."""

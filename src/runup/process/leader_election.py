@@ -100,6 +100,8 @@ async def run_while_leader(
         annotations=annotations,
     )
 
+    client.fence(elector.may_write)
+
     async def when_leading() -> None:
         await leading.wait()
         log.info("leading", lease=lease)

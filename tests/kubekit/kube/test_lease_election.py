@@ -19,6 +19,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.lease import LeaderElector
+from kubekit.kube.request import Request
 from kubesandbox.apiserver import ApiServer
 
 
@@ -37,6 +38,9 @@ class LeaseServer:
         self.writes: list[dict[str, Any]] = []
         self.mute = False
         self.watching = 0
+        # What was stored is answered when this is set.
+        self.answers_writes = asyncio.Event()
+        self.answers_writes.set()
         self._changed = asyncio.Condition()
         self._rounds = 0
 
@@ -104,6 +108,7 @@ class LeaseServer:
         self.writes.append(spec)
         async with self._changed:
             self._changed.notify_all()
+        await self.answers_writes.wait()
         return web.json_response(self.lease)
 
     @staticmethod
@@ -189,12 +194,17 @@ class Election:
         retry_s: float = 2,
     ) -> Candidate:
         """A new candidate, whose clock shows `start`; waits until it leads or has found that it cannot."""
-        client = await self._stack.enter_async_context(Client(ClusterConfig(self.api.url)))
-        made = Candidate(name, client, self.diary, start, self.server.holder, rand, retry_s)
-        self.candidates.append(made)
+        made = await self.registers(name, start, rand, retry_s)
         await self.settled(made)
         leaders = sum(candidate.leading for candidate in self.candidates)
         await eventually(lambda: self.server.watching >= leaders)
+        return made
+
+    async def registers(self, name: str, start: datetime, rand: float = 0.0, retry_s: float = 2) -> Candidate:
+        """A new candidate, whose first request is on its way."""
+        client = await self._stack.enter_async_context(Client(ClusterConfig(self.api.url)))
+        made = Candidate(name, client, self.diary, start, self.server.holder, rand, retry_s)
+        self.candidates.append(made)
         return made
 
     async def settled(self, candidate: Candidate) -> None:
@@ -444,6 +454,54 @@ async def test_a_leader_that_slept_too_long_asks_nobody(election: Election) -> N
     # What was asked after that was to let go.
     assert [request.method for request in election.api.requests[asked:]] == ["GET", "PATCH"]
     assert election.server.holder() == ""
+
+
+WRITE = Request("PATCH", "/apis/config.openshift.io/v1/clusterversions/version/status")
+OF_THE_LEASE = Request("PATCH", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/version")
+
+
+async def test_writes_end_with_the_time_and_not_when_that_is_noticed(election: Election) -> None:
+    """Whoever was suspended goes on where it stood, before its timers run; the Lease itself may always be written."""
+    one, two = await election.stands("one"), await election.stands("two")
+    await election.pass_time(one, 2)
+    for seconds, may in ((9.9, True), (0.1, False), (86_400, False)):
+        one.clock.jump(seconds)
+        assert (one.leading, one.elector.may_write(WRITE)) == (True, may), seconds
+        assert one.elector.may_write(OF_THE_LEASE)
+    # Who has not led has decided nothing that could be out of date.
+    assert two.elector.may_write(WRITE)
+    await eventually(lambda: not one.leading)
+    assert not one.elector.may_write(WRITE)
+
+
+async def test_writes_end_when_the_lease_is_stolen(election: Election) -> None:
+    """And when it was let go."""
+    one = await election.stands("one")
+    await election.server.steal("thief")
+    await eventually(lambda: not one.leading)
+    assert not one.elector.may_write(WRITE)
+    await asyncio.wait_for(one.task, 90)
+    two = await election.stands("two")
+    await election.server.steal("")
+    await election.pass_time(two, 2)
+    assert two.elector.may_write(WRITE)
+    await two.stop()
+    assert not two.elector.may_write(WRITE)
+
+
+async def test_the_time_counts_from_before_the_question(election: Election) -> None:
+    """Others saw the Lease change long before its answer came; so little is left then that it is renewed soon."""
+    election.server.answers_writes.clear()
+    one = await election.registers("one", datetime(2026, 1, 1, tzinfo=UTC))
+    await eventually(lambda: election.server.writes)
+    await one.clock.advance(9)
+    election.server.answers_writes.set()
+    await eventually(lambda: one.leading and one.clock.sleeping)
+    assert one.clock.sleeping[0] == pytest.approx(0.2)
+    one.clock.jump(0.9)
+    assert one.elector.may_write(WRITE)
+    one.clock.jump(0.1)
+    assert not one.elector.may_write(WRITE)
 
 
 @pytest.mark.parametrize("trouble", ["down", "failing"])
