@@ -95,7 +95,7 @@ async def test_the_next_process_ends_where_the_killed_one_would_have(tmp_path: P
 
 async def test_who_was_suspended_writes_nothing_when_it_goes_on(tmp_path: Path) -> None:
     """Another one leads by then. What it had decided, and what it reads before its timers run, is not written."""
-    audit, short = Audit(tmp_path), "--lease=8,6,0.5"
+    audit, short = Audit(tmp_path), "--lease=24,20,0.5"
     async with cluster(tmp_path) as (world, _), process(world, tmp_path, lease=short, user="one") as one:
         await eventually(lambda: audit.writers())
         async with edited(world), process(world, tmp_path, lease=short, user="two"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Generic, Self, TypeVar
 
 import aiohttp
@@ -226,8 +226,6 @@ class Client:
     ) -> aiohttp.ClientResponse:
         """Sends the request once; `silence_s` is the longest wait, in seconds, for the next bytes of the answer."""
         session = await self._session_for(credential)
-        if self._may_write is not None and request.method not in READS and not self._may_write(request):
-            raise Fenced(str(request))
         return await session.request(
             request.method,
             URL(self.config.server + request.target, encoded=True),
@@ -237,7 +235,17 @@ class Client:
             allow_redirects=False,
             server_hostname=self.config.tls_server_name or None,
             timeout=aiohttp.ClientTimeout(total=None, connect=self._timeouts.connect_s, sock_read=silence_s),
+            trace_request_ctx=request,
         )
+
+    async def _before_sending(self, _: aiohttp.ClientSession, context: SimpleNamespace, __: object) -> None:
+        """Raises Fenced for a write that may not be sent any more.
+
+        aiohttp calls this once there is a connection, which may take seconds, and for its own repetitions, too.
+        """
+        request: Request = context.trace_request_ctx
+        if self._may_write is not None and request.method not in READS and not self._may_write(request):
+            raise Fenced(str(request))
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
         try:
@@ -260,7 +268,12 @@ class Client:
             context = context_for(self.config, credential)
             # No limit: every watch holds a connection for minutes, so that a limit could cause a deadlock.
             connector = aiohttp.TCPConnector(ssl=context if context is not None else True, limit=0)
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+            tracing = aiohttp.TraceConfig()
+            # The signal is named for what follows it: the headers are written after its receivers have returned.
+            tracing.on_request_headers_sent.append(self._before_sending)
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trace_configs=[tracing]
+            )
             self._session_cert = credential.client_cert
         return self._session
 

@@ -21,7 +21,7 @@ from kubekit.errors import RunupError
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
+from kubekit.kube.errors import Fenced, KubeError
 from kubekit.kube.lease import LeaderElector
 from runup.api.config_v1 import Infrastructure
 
@@ -112,6 +112,9 @@ async def run_while_leader(
     competing.add_done_callback(lambda _: stopping.set())
     try:
         await run_until_stopped(stopping, when_leading())
+    except Fenced as error:
+        # The work ended by it before the elector had noticed.
+        elector.lost = elector.lost or str(error)
     finally:
         await cancel([competing])
     if not competing.cancelled():

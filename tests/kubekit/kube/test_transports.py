@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from aiohttp import web
 from tests.kubekit.kube.apiscript import (
+    Handler,
     ScriptedApi,
     cut_off,
     event,
@@ -37,7 +38,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.request import Call
+from kubekit.kube.request import Call, Request
 from kubekit.kube.retry_policy import Timeouts, unreachable_error
 from runup import __version__
 
@@ -47,6 +48,7 @@ MAP = {"metadata": {"name": "a", "namespace": "ns"}}
 GET = calls.get(Node, "a")
 CREATE = calls.create(MAPS, MAP)
 APPLY = calls.apply(MAPS, MAP, field_manager="m")
+DELETE = calls.delete(MAPS, "a", "ns")
 
 
 class Transport:
@@ -243,6 +245,39 @@ async def test_a_server_that_always_hangs_up_is_given_up(api: ScriptedApi, trans
     with pytest.raises(errors.Unreachable):
         await transport.send(GET)
     assert len(api.requests) <= 5
+
+
+@pytest.mark.parametrize(
+    ("call", "first"),
+    [
+        pytest.param(DELETE, cut_off, id="aiohttp repeats it over a new connection"),
+        pytest.param(APPLY, cut_off, id="we repeat it over a new connection"),
+        pytest.param(CREATE, failure(429, "TooManyRequests", Retry_After="30"), id="the server puts it off"),
+        pytest.param(CREATE, failure(401, "Unauthorized"), id="the token is read again"),
+    ],
+)
+async def test_each_repetition_of_a_write_is_asked_about(api: ScriptedApi, call: Call[Any], first: Handler) -> None:
+    """A write that may not be sent any more is not, however often it was sent before; what only reads is sent."""
+    api.answers(reply(node("a", 1)), first, reply(MAP))
+    answers, asked, clock = iter((True, False, False)), list[str](), ManualClock()
+
+    def may_write(request: Request) -> bool:
+        asked.append(request.method)
+        return next(answers)
+
+    async with Client(ClusterConfig(api.url), clock=clock) as client, ticking(clock):
+        # There is a connection by then, as there is where work begins.
+        await client.send(GET)
+        client.fence(may_write)
+        with pytest.raises(errors.Fenced) as raised:
+            await client.send(call)
+        assert raised.value.reason == "LeaseNotHeld"
+        assert f"{call.request.method} {call.request.path}" in str(raised.value)
+        assert asked == [call.request.method] * 2
+        await client.send(GET)
+        with pytest.raises(errors.Fenced):
+            await client.send(call)
+    assert [request.method for request in api.requests] == ["GET", call.request.method, "GET"]
 
 
 async def test_a_slow_server(api: ScriptedApi, transport: Transport) -> None:
