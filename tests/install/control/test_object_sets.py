@@ -1,0 +1,562 @@
+"""Sets of objects on an API server: what is applied, left alone, removed and waited for, and what is said of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.servers import Server
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import ManualClock
+from kubekit.kube.errors import Forbidden, NotFound
+from runup.install.control import healthy_objects, installing, observing, sets
+from runup.install.control.installing import Manner
+from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome
+from runup.install.decide.component import KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Certificates, Options, Platform
+from runup.install.decide.inventory import Inventory, inventory_of
+from runup.install.decide.refusals import CLUSTER_VERSION, Cluster, Workload
+from runup.release.decide.manifest import Identity
+
+JSON = dict[str, Any]
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", namespaced=True)
+VERSIONS = Resource("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False)
+PART_OF = "applyset.kubernetes.io/part-of"
+NUMBERS = count()
+
+
+def made(resource: Resource, name: str, namespace: str = "", **content: Any) -> JSON:
+    """An object as a manifest has it."""
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
+
+
+@dataclass
+class World:
+    """A namespace of a server, and the sets in it; `clock` passes whenever somebody waits."""
+
+    client: SyncClient
+    namespace: str
+    clock: ManualClock = field(default_factory=ManualClock)
+    told: list[Done] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.sets = ObjectSets(self.client, self.clock, tool_version="1.2.3")
+
+    def map(self, name: str, **data: str) -> JSON:
+        """A ConfigMap of the namespace."""
+        return made(CONFIG_MAPS, name, self.namespace, data=data)
+
+    def create(self, resource: Resource, name: str, namespace: str = "", **content: Any) -> JSON:
+        """An object of somebody else."""
+        return self.client.send(calls.create(resource, made(resource, name, namespace, **content)))
+
+    def apply(self, *objects: JSON, component: str = "fruit", **choices: bool) -> dict[str, str]:
+        """What became of each object of a set, by kind and name in the order in which it was told."""
+        inventory = inventory_of(component, self.namespace, objects, {"image": "i"})
+        return self.told_of(lambda tell: self.sets.apply_set(objects, inventory, tell, **choices))
+
+    def told_of(self, work: Any) -> dict[str, str]:
+        """What `work` tells of objects."""
+        told: list[Done] = []
+        work(told.append)
+        return {f"{done.identity.kind} {done.identity.name}": str(done.outcome) for done in told}
+
+    def remove(self, component: str = "fruit", **choices: Any) -> dict[str, str]:
+        """What became of each object of a set that is removed."""
+        (inventory,) = (each for each in self.sets.installed(component) if each.namespace == self.namespace)
+        return self.told_of(lambda tell: self.sets.remove_set(inventory, tell, **{"definitions": False, **choices}))
+
+    def stored(self, name: str) -> JSON:
+        """A ConfigMap as the server has it."""
+        return self.client.send(calls.get_raw(CONFIG_MAPS, name, self.namespace))
+
+    def exists(self, resource: Resource, name: str, namespace: str = "") -> bool:
+        """Whether the server has it."""
+        try:
+            self.client.send(calls.get_raw(resource, name, namespace))
+        except NotFound:
+            return False
+        return True
+
+
+@pytest.fixture
+def world(server: Server) -> Iterator[World]:
+    """A namespace of its own."""
+    found = World(server.client, f"sets-{next(NUMBERS)}")
+    found.create(NAMESPACES, found.namespace)
+    yield found
+    # Nobody empties a namespace here, and a set anywhere is seen by the next test.
+    for resource in (CONFIG_MAPS, DEPLOYMENTS):
+        for each in found.client.listing_raw(resource).items:
+            place = each["metadata"]["namespace"]
+            if place == found.namespace or place.startswith(f"{found.namespace}-"):
+                found.client.send(calls.delete(resource, each["metadata"]["name"], place))
+    found.client.send(calls.delete(NAMESPACES, found.namespace))
+
+
+def test_a_set_is_created_configured_and_left_as_it_is(world: World) -> None:
+    """In kubectl's words; each object has the set's label, and the parent says where they are."""
+    role = f"{world.namespace}-role"
+    objects = (world.map("a", x="1"), made(ROLES, role, rules=[]))
+    assert world.apply(*objects) == {"ConfigMap a": "created", f"ClusterRole {role}": "created"}
+    (inventory,) = world.sets.installed("fruit")
+    assert inventory == Inventory(
+        "runup-install-fruit",
+        world.namespace,
+        "fruit",
+        frozenset({("", "ConfigMap"), ("rbac.authorization.k8s.io", "ClusterRole")}),
+        frozenset(),
+        {"image": "i"},
+    )
+    assert world.stored("a")["metadata"]["labels"] == {PART_OF: inventory.id}
+    parent = world.stored("runup-install-fruit")["metadata"]
+    assert parent["annotations"]["applyset.kubernetes.io/tooling"] == "runup/v1.2.3"
+    assert parent["managedFields"][0]["manager"] == "runup-install"
+    assert set(world.apply(*objects).values()) == {"unchanged"}
+    changed = world.apply(world.map("a", x="2"), objects[1])
+    assert changed == {"ConfigMap a": "configured", f"ClusterRole {role}": "unchanged"}
+    assert world.stored("a")["data"] == {"x": "2"}
+    assert set(world.sets.members(inventory)) == {
+        Identity("", "ConfigMap", world.namespace, "a"),
+        Identity("rbac.authorization.k8s.io", "ClusterRole", "", role),
+    }
+    assert world.remove() == {f"ClusterRole {role}": "deleted", "ConfigMap a": "deleted"}
+
+
+def test_a_dry_run_foretells_and_writes_nothing(world: World) -> None:
+    """Also of a namespace and of a kind that would be there by then; each is served only when it is applied."""
+    new = f"{world.namespace}-new"
+    objects = (
+        made(NAMESPACES, new),
+        made(CONFIG_MAPS, "in-it", new, data={}),
+        {"apiVersion": "fruit.example.com/v1", "kind": "Apple", "metadata": {"name": "it", "namespace": new}},
+        world.map("a", x="1"),
+    )
+    inventory = inventory_of("fruit", new, objects, {})
+    told = world.told_of(lambda tell: world.sets.apply_set(objects, inventory, tell, dry_run=True))
+    assert told == {
+        f"Namespace {new}": "created",
+        "ConfigMap in-it": "created",
+        "Apple it": "created",
+        "ConfigMap a": "created",
+    }
+    assert not world.exists(NAMESPACES, new)
+    assert not world.exists(CONFIG_MAPS, "a", world.namespace)
+    assert world.sets.installed("fruit") == ()
+    world.apply(world.map("a", x="1"), world.map("b"))
+    foretold = world.apply(world.map("a", x="2"), dry_run=True)
+    assert foretold == {"ConfigMap a": "configured", "ConfigMap b": "pruned"}
+    assert world.stored("a")["data"] == {"x": "1"}
+    assert world.exists(CONFIG_MAPS, "b", world.namespace)
+    assert world.remove(dry_run=True) == {"ConfigMap a": "deleted", "ConfigMap b": "deleted"}
+    assert world.exists(CONFIG_MAPS, "a", world.namespace)
+    assert len(world.sets.installed("fruit")) == 1
+
+
+def test_the_parent_is_written_once_its_namespace_is_there(world: World) -> None:
+    """What is applied is found from then on, whatever happens before the end."""
+    new = f"{world.namespace}-new"
+    objects = (made(NAMESPACES, new), made(CONFIG_MAPS, "a", new), made(CONFIG_MAPS, "b", new, data="no map"))
+    inventory = inventory_of("pears", new, objects, {})
+    with pytest.raises(Exception, match="data"):
+        world.sets.apply_set(objects, inventory, world.told.append)
+    assert [str(done.identity) for done in world.told] == [f"Namespace {new}", f"ConfigMap {new}/a"]
+    assert [each.namespace for each in world.sets.installed("pears")] == [new]
+    world.client.send(calls.delete(NAMESPACES, new))
+
+
+def test_what_a_set_has_no_longer_is_pruned(world: World) -> None:
+    """Kinds that an earlier version had, too; never a namespace, nor what has another set's label or none."""
+    role = f"{world.namespace}-role"
+    world.apply(world.map("a"), world.map("b"), made(ROLES, role, rules=[]))
+    world.create(CONFIG_MAPS, "theirs", world.namespace)
+    world.apply(world.map("of-another"), component="pears")
+    told = world.apply(world.map("a"))
+    assert told == {"ConfigMap a": "unchanged", "ConfigMap b": "pruned", f"ClusterRole {role}": "pruned"}
+    assert [world.exists(CONFIG_MAPS, name, world.namespace) for name in ("a", "b", "theirs", "of-another")] == [
+        True,
+        False,
+        True,
+        True,
+    ]
+    (inventory,) = world.sets.installed("fruit")
+    assert inventory.kinds == {("", "ConfigMap")}
+
+
+def test_a_field_of_somebody_else_is_left_unless_it_is_forced(world: World) -> None:
+    """The object and the flag are named."""
+    world.apply(world.map("a", x="1"))
+    patch = calls.merge_patch(CONFIG_MAPS, "a", {"data": {"x": "theirs"}}, world.namespace, field_manager="kubectl")
+    world.client.send(patch)
+    with pytest.raises(InstallError) as raised:
+        world.apply(world.map("a", x="2"))
+    assert raised.value.message.startswith(f"ConfigMap {world.namespace}/a: ")
+    assert "kubectl" in raised.value.message
+    assert raised.value.message.endswith("\nTo set these fields all the same, add --force-conflicts")
+    assert world.stored("a")["data"] == {"x": "theirs"}
+    assert world.apply(world.map("a", x="2"), force=True) == {"ConfigMap a": "configured"}
+
+
+@pytest.mark.parametrize(
+    ("api_version", "waits_s"),
+    [
+        pytest.param("fruit.example.com/v1", 0, id="a group that nobody serves is not waited for"),
+        pytest.param("apps/v1", 5, id="a kind of a group that is served may come"),
+    ],
+)
+def test_a_kind_that_is_not_served_is_named(
+    world: World, api_version: str, waits_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A definition is served a moment after it was accepted, and not for ever later."""
+    monkeypatch.setattr(sets, "SERVED_WITHIN_S", 5.0)
+    apple = {"apiVersion": api_version, "kind": "Apple", "metadata": {"name": "it"}}
+    group = api_version.partition("/")[0]
+    with pytest.raises(InstallError) as raised:
+        world.apply(apple)
+    assert raised.value.message == f"Apple.{group} it: the cluster does not serve {api_version} Apple"
+    assert world.clock.monotonic() == waits_s
+
+
+def test_what_is_there_is_not_created_again(world: World) -> None:
+    """Nor looked at; a dry run says the same and writes nothing."""
+
+    def created(obj: JSON, **choices: bool) -> dict[str, str]:
+        return world.told_of(lambda tell: world.sets.create(obj, tell, **choices))
+
+    assert created(world.map("a", x="1"), dry_run=True) == {"ConfigMap a": "created"}
+    assert created(world.map("a", x="1")) == {"ConfigMap a": "created"}
+    assert created(world.map("a", x="2")) == {"ConfigMap a": "unchanged"}
+    assert world.stored("a")["data"] == {"x": "1"}
+    unknown = {"apiVersion": "fruit.example.com/v1", "kind": "Apple", "metadata": {"name": "it"}}
+    assert created(unknown, dry_run=True) == {"Apple it": "created"}
+
+
+def test_a_set_is_removed_with_what_its_members_left(world: World) -> None:
+    """What lost the set's label meanwhile stays; what is gone already is no error. The parent goes last."""
+    role, left = f"{world.namespace}-role", f"{world.namespace}-left"
+    world.apply(world.map("a"), world.map("b"), made(ROLES, role, rules=[]))
+    world.create(ROLES, left, rules=[])
+    world.client.send(calls.merge_patch(CONFIG_MAPS, "b", {"metadata": {"labels": {PART_OF: None}}}, world.namespace))
+
+    def besides() -> Iterator[Identity]:
+        assert not world.exists(CONFIG_MAPS, "a", world.namespace)
+        yield from world.sets.named("rbac.authorization.k8s.io", "ClusterRole", left)
+        yield Identity("", "ConfigMap", world.namespace, "gone")
+        yield Identity("fruit.example.com", "Apple", "", "of a kind that nobody serves")
+
+    told = world.remove(besides=besides)
+    assert list(told) == [
+        "ConfigMap a",
+        f"ClusterRole {role}",
+        f"ClusterRole {left}",
+        "ConfigMap gone",
+        "Apple of a kind that nobody serves",
+    ]
+    assert set(told.values()) == {"deleted"}
+    assert world.exists(CONFIG_MAPS, "b", world.namespace)
+    assert not world.exists(ROLES, left)
+    assert world.sets.installed("fruit") == ()
+
+
+def test_what_is_held_is_named_after_a_while(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With who holds it; the parent stays, so that the uninstallation can be typed again."""
+    monkeypatch.setattr(sets, "GONE_WITHIN_S", 5.0)
+    world.apply(world.map("a"))
+    held = {"metadata": {"finalizers": ["example.com/held", "example.com/too"]}}
+    world.client.send(calls.merge_patch(CONFIG_MAPS, "a", held, world.namespace))
+    with pytest.raises(InstallError) as raised:
+        world.remove()
+    what = f"ConfigMap {world.namespace}/a is being deleted and does not go"
+    assert raised.value.message == f"{what}: example.com/held, example.com/too"
+    assert world.clock.monotonic() == 5
+    assert len(world.sets.installed("fruit")) == 1
+    let_go = calls.merge_patch(CONFIG_MAPS, "a", {"metadata": {"finalizers": None}}, world.namespace)
+    world.client.send(let_go)
+    assert world.remove() == {}
+
+
+def test_owners_are_sets_or_nobody(world: World) -> None:
+    """Of what exists alone."""
+    world.apply(world.map("a"))
+    world.create(CONFIG_MAPS, "theirs", world.namespace)
+    (inventory,) = world.sets.installed("fruit")
+    ours, theirs, absent = (Identity("", "ConfigMap", world.namespace, name) for name in ("a", "theirs", "absent"))
+    unserved = Identity("fruit.example.com", "Apple", "", "it")
+    assert world.sets.owners((ours, theirs, absent, unserved)) == {ours: inventory.id, theirs: ""}
+    assert world.sets.read(absent) is None
+    assert world.sets.read(unserved) is None
+
+
+LABELS = {"app": "web"}
+AVAILABLE = {"type": "Available", "status": "True", "reason": "R", "message": "m"}
+READY = {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "availableReplicas": 1, "readyReplicas": 1}
+
+
+def deployment(namespace: str, name: str = "web") -> JSON:
+    """A Deployment of one pod."""
+    pod = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "c", "image": "registry.example/web"}]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": pod}
+    return made(DEPLOYMENTS, name, namespace, spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        pytest.param({**READY, "conditions": [AVAILABLE]}, "", id="healthy"),
+        pytest.param(
+            {**READY, "conditions": [{**AVAILABLE, "type": "Progressing", "reason": "ReplicaSetUpdated"}]},
+            "waiting on Deployment.apps {ns}/web, which is not available",
+            id="nobody says whether it is available",
+        ),
+        pytest.param({**READY, "replicas": 0, "conditions": [AVAILABLE]}, "no pod yet", id="no pod"),
+        pytest.param({}, "observed generation 0 of 1", id="nobody has looked at it"),
+    ],
+)
+def test_what_is_not_healthy_in_time_is_named(world: World, status: JSON, says: str) -> None:
+    """By the rules for a release; a workload alone is waited for."""
+    wanted = deployment(world.namespace)
+    world.apply(world.map("a"), wanted)
+    if status:
+        call = calls.merge_patch(DEPLOYMENTS, "web", {"status": status}, world.namespace, subresource="status")
+        world.client.send(call)
+    if not says:
+        healthy_objects.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), 0)
+        return
+    with pytest.raises(InstallError) as raised:
+        healthy_objects.wait(world.client, world.sets, world.clock, (world.map("a"), wanted), 3)
+    assert raised.value.message.startswith("after 3 s: ")
+    assert says.format(ns=world.namespace) in raised.value.message
+    assert world.clock.monotonic() == 3
+
+
+WAITING = {"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageID": ""}
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        pytest.param(
+            {"containerStatuses": [{**WAITING, "state": {"waiting": {"reason": "ErrImagePull", "message": "denied"}}}]},
+            "ErrImagePull: denied",
+            id="a container waits",
+        ),
+        pytest.param(
+            {"containerStatuses": [{**WAITING, "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]},
+            "CrashLoopBackOff",
+            id="and does not say why",
+        ),
+        pytest.param(
+            {
+                "phase": "Pending",
+                "conditions": [
+                    {"type": "Initialized", "status": "True", "message": "all is well"},
+                    {"type": "Ready", "status": "False"},
+                    {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"},
+                ],
+            },
+            "Unschedulable: no node",
+            id="no node takes it",
+        ),
+        pytest.param({"phase": "Pending"}, "Pending", id="nobody has looked at it"),
+    ],
+)
+def test_pods_say_why_their_deployment_is_not_available(world: World, status: JSON, words: str) -> None:
+    """Those of its labels alone."""
+    wanted = deployment(world.namespace)
+    world.apply(wanted)
+    spec = wanted["spec"]["template"]["spec"]
+    for name, labels in (("web-1", LABELS), ("other", {"app": "other"})):
+        pod = made(PODS, name, world.namespace, spec=spec)
+        pod["metadata"]["labels"] = labels
+        world.client.send(calls.create(PODS, pod))
+        world.client.send(calls.merge_patch(PODS, name, {"status": status}, world.namespace, subresource="status"))
+    with pytest.raises(InstallError) as raised:
+        healthy_objects.wait(world.client, world.sets, world.clock, (wanted,), 0)
+    assert raised.value.message.partition("\n")[2] == f"pod web-1: {words}"
+
+
+def test_a_cluster_is_observed_before_an_installation(world: World) -> None:
+    """Its version and ports, who keeps its definitions, and Deployments that have the component's name, anywhere."""
+    before = observing.server(world.client, world.sets)
+    assert before.version >= (1, 29)
+    assert {"apps", "config.openshift.io"} <= before.groups
+    ports = [{"name": "https", "port": 7443, "protocol": "TCP"}]
+    labels = {"kubernetes.io/service-name": "kubernetes"}
+    for marks, also in ((labels, (7443,)), ({"kubernetes.io/service-name": "web"}, ())):
+        each = made(SLICES, "of-a-test", "default", addressType="IPv4", endpoints=[], ports=ports)
+        each["metadata"]["labels"] = marks
+        world.client.send(calls.create(SLICES, each))
+        seen = observing.server(world.client, world.sets).api_ports
+        world.client.send(calls.delete(SLICES, "of-a-test", "default"))
+        assert seen == tuple(sorted((*before.api_ports, *also)))
+    for name in (OPERATOR.deployment, "another"):
+        world.client.send(calls.create(DEPLOYMENTS, deployment(world.namespace, name)))
+    found = observing.state(world.client, world.sets, OPERATOR, (), before)
+    image = "registry.example/web"
+    assert [each for each in found.workloads if each.namespace == world.namespace] == [
+        Workload(world.namespace, OPERATOR.deployment, image, 1, "")
+    ]
+    assert found.owners[CLUSTER_VERSION] == ""
+    assert (found.version, found.groups, found.api_ports) == (before.version, before.groups, before.api_ports)
+
+
+OPTIONS = Options("registry.example/runup@sha256:" + "5" * 64, "set by a test", Platform.KUBERNETES)
+
+
+def test_an_installation_leaves_what_others_made(world: World) -> None:
+    """And says so; what speaks against it is said before anything is written."""
+    options = replace(OPTIONS, namespace=world.namespace)
+    objects = (made(NAMESPACES, world.namespace), world.map("a"))
+    known = Cluster((1, 34), frozenset())
+
+    def install(cluster: Cluster, **choices: bool) -> dict[str, str]:
+        return world.told_of(
+            lambda tell: installing.install(
+                world.client, world.sets, world.clock, UPDATE_STATUS, objects, options, cluster, Manner(**choices), tell
+            )
+        )
+
+    with pytest.raises(InstallError, match=r"^the cluster is Kubernetes 1\.28; 1\.29 is the oldest"):
+        install(replace(known, version=(1, 28)))
+    assert not world.exists(CONFIG_MAPS, "a", world.namespace)
+    told = {f"Namespace {world.namespace}": str(Outcome.LEFT), "ConfigMap a": "created"}
+    assert install(known, dry_run=True) == told
+    assert world.sets.installed("update-status") == ()
+    assert install(known) == told
+    (inventory,) = world.sets.installed("update-status")
+    assert inventory.data == {"version": "1.2.3", "image": OPTIONS.image, "platform": "kubernetes"}
+    removed = world.told_of(
+        lambda tell: installing.uninstall(world.sets, UPDATE_STATUS, None, tell, definitions=False, dry_run=False)
+    )
+    assert removed == {"ConfigMap a": "deleted"}
+
+
+def test_a_certificate_of_our_own_is_kept_while_it_is_good(world: World) -> None:
+    """Made beside the first account; none without a Service, and none where somebody else makes it."""
+    account = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
+    service = Resource("", "v1", "Service", "services", namespaced=True)
+    objects = (
+        world.map("a"),
+        made(account, "it", world.namespace),
+        made(service, "it", world.namespace, spec={"ports": [{"port": 443}]}),
+    )
+    own = replace(OPTIONS, namespace=world.namespace, certificates=Certificates.OWN)
+
+    def applied(options: Options, *objects: JSON) -> tuple[JSON, ...]:
+        return installing.install(
+            world.client,
+            world.sets,
+            world.clock,
+            KERNEL_MODULES,
+            objects,
+            options,
+            Cluster((1, 34), frozenset()),
+            Manner(),
+            world.told.append,
+        )
+
+    assert [each["kind"] for each in applied(replace(own, certificates=Certificates.SERVICE_CA), *objects)] == [
+        "ConfigMap",
+        "ServiceAccount",
+        "Service",
+    ]
+    assert [each["kind"] for each in applied(own, *objects[:2])] == ["ConfigMap", "ServiceAccount"]
+    first = applied(own, *objects)
+    assert [each["kind"] for each in first] == ["ConfigMap", "Secret", "ServiceAccount", "Service"]
+    assert first[1]["metadata"]["name"] == "kernel-module-preflight-serving-cert"
+    assert applied(own, *objects)[1]["data"] == first[1]["data"]
+    world.clock.jump(100 * 365 * 86_400)
+    assert applied(own, *objects)[1]["data"] != first[1]["data"]
+
+
+def test_the_operator_of_a_plain_cluster_gets_a_cluster_version(world: World) -> None:
+    """With a random name of its own, once; what preflights left goes when it is uninstalled."""
+    options = replace(OPTIONS, namespace=world.namespace)
+    before = world.exists(VERSIONS, "version")
+
+    def install(options: Options) -> dict[str, str]:
+        return world.told_of(
+            lambda tell: installing.install(
+                world.client,
+                world.sets,
+                world.clock,
+                OPERATOR,
+                (world.map("a"),),
+                options,
+                Cluster((1, 34), frozenset()),
+                Manner(take_over=True),
+                tell,
+            )
+        )
+
+    assert install(replace(options, platform=Platform.OPENSHIFT)) == {"ConfigMap a": "created"}
+    first = "unchanged" if before else "created"
+    assert install(options) == {"ConfigMap a": "unchanged", "ClusterVersion version": first}
+    assert install(options)["ClusterVersion version"] == "unchanged"
+    numbers = {installing.first_cluster_version()["spec"]["clusterID"] for _ in range(2)}
+    assert {len(number) for number in numbers} == {36}
+    assert len(numbers) == 2
+    world.create(ROLES, "cluster-version-operator-preflight", rules=[])
+    removed = world.told_of(
+        lambda tell: installing.uninstall(world.sets, OPERATOR, world.namespace, tell, definitions=False, dry_run=False)
+    )
+    assert removed == {"ConfigMap a": "deleted", "ClusterRole cluster-version-operator-preflight": "deleted"}
+
+
+def test_which_installation_is_meant(world: World) -> None:
+    """Nothing is removed by a guess."""
+
+    def uninstall(namespace: str | None, **choices: bool) -> dict[str, str]:
+        chosen = {"definitions": False, "dry_run": False, **choices}
+        return world.told_of(lambda tell: installing.uninstall(world.sets, KERNEL_MODULES, namespace, tell, **chosen))
+
+    for namespace, definitions in ((None, False), (world.namespace, False), (world.namespace, True)):
+        with pytest.raises(InstallError) as raised:
+            uninstall(namespace, definitions=definitions)
+        assert raised.value.message == (
+            "kernel-modules is not installed by `runup install`: "
+            "no namespace has a ConfigMap runup-install-kernel-modules"
+        )
+    other = f"{world.namespace}-other"
+    world.create(NAMESPACES, other)
+    world.apply(world.map("a"), component="kernel-modules")
+    with pytest.raises(InstallError) as raised:
+        uninstall(other)
+    assert raised.value.message == f"kernel-modules is not installed in namespace {other}; it is in {world.namespace}"
+    parent = world.stored("runup-install-kernel-modules")
+    metadata = {key: parent["metadata"][key] for key in ("name", "labels", "annotations")}
+    for name in (metadata["name"], "of-another-name"):
+        body = {**parent, "metadata": {**metadata, "name": name, "namespace": other}}
+        world.client.send(calls.create(CONFIG_MAPS, body))
+    with pytest.raises(InstallError) as raised:
+        uninstall(None)
+    assert raised.value.message == (
+        f"kernel-modules is installed in namespaces {world.namespace}, {other}: name one with --namespace"
+    )
+    assert uninstall(world.namespace) == {"ConfigMap a": "deleted"}
+    assert uninstall(other) == {}
+    world.client.send(calls.delete(NAMESPACES, other))
+
+
+def test_who_may_not_list_deployments_cannot_tell_whether_another_operator_runs(server: Server) -> None:
+    """That is said of the operator, which would fight with it; the others end with the server's words."""
+    nobody = replace(config.load(str(server.kubeconfig)), headers=(("Impersonate-User", "nobody"),))
+    with SyncClient(nobody) as client:
+        ours = ObjectSets(server.client, ManualClock(), tool_version="1.2.3")
+        known = Cluster((1, 34), frozenset())
+        found = observing.state(client, ours, OPERATOR, (), known)
+        assert (found.workloads, found.user_reads_workloads) == ((), False)
+        with pytest.raises(Forbidden):
+            observing.state(client, ours, UPDATE_STATUS, (), known)
