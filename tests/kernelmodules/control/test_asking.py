@@ -172,6 +172,10 @@ def test_what_changed_is_asked_again_and_nothing_else() -> None:
         source.open.set()
         await settled(asking)
         assert due() == {elsewhere}
+        # An answer that was asked for after the change is not as old.
+        asking.ask([elsewhere])
+        await settled(asking)
+        assert due() == set()
         asking.forget({"drivers"})
         assert set(asking.known.known) == {elsewhere}
 
