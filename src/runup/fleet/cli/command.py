@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SECTIONS = (("Clusters", ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout")),)
 
 
-def _contexts(ctx: click.Context) -> Iterable[str]:
+def _complete_context_names(ctx: click.Context) -> Iterable[str]:
     from kubekit.kube.config import context_names
 
     return ("all", *context_names(connection_of(ctx).kubeconfig))
@@ -33,7 +33,7 @@ _MEMBERS = (
         "--contexts",
         multiple=True,
         metavar="A,B|all",
-        shell_complete=static_completion.of(_contexts),
+        shell_complete=static_completion.of(_complete_context_names),
         help="Contexts of the kubeconfig; `all`: each server once.",
     ),
     click.option(
@@ -82,7 +82,7 @@ def _member_options(function: F) -> F:
     return function
 
 
-def _named(members: dict[str, Any]) -> Named:
+def _members_from_options(members: dict[str, Any]) -> Named:
     from runup.fleet.cli.fleet_members import Named
 
     contexts = tuple(name for part in members["contexts"] for name in part.split(",") if name)
@@ -182,7 +182,7 @@ def preflight(
         store=store,
         baseline=baseline,
     )
-    named = _named(members)
+    named = _members_from_options(members)
     return run_guarded(
         lambda: runs.run(
             connection_of(ctx),
@@ -210,7 +210,7 @@ def status(ctx: click.Context, /, output: str | None, **members: Any) -> int:
     """
     from runup.fleet.cli import status_command as runs
 
-    named = _named(members)
+    named = _members_from_options(members)
     return run_guarded(lambda: runs.run(connection_of(ctx), named, output))
 
 
@@ -234,7 +234,7 @@ def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], outpu
     from runup.fleet.cli import recommend_command as runs
 
     names = frozenset(name for part in accept for name in part.split(","))
-    named = _named(members)
+    named = _members_from_options(members)
     return run_guarded(lambda: runs.run(connection_of(ctx), named, RecommendFlags(target, accept=names), output))
 
 

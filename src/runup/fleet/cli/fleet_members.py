@@ -55,11 +55,11 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
     try:
         with ExitStack() as unpacked:
             if named.contexts:
-                _add(sources.of_contexts(named.contexts, connection.kubeconfig), found, notes)
+                _append_to(sources.of_contexts(named.contexts, connection.kubeconfig), found, notes)
             for folder in named.kubeconfigs:
-                _add(sources.of_kubeconfigs(Path(folder)), found, notes)
+                _append_to(sources.of_kubeconfigs(Path(folder)), found, notes)
             for path in named.dumps:
-                _add(unpacked.enter_context(sources.of_dumps(Path(path))), found, notes)
+                _append_to(unpacked.enter_context(sources.of_dumps(Path(path))), found, notes)
             for file in named.inventories:
                 found += sources.of_inventory(Path(file))
             yield selected(fleet_of(found), named.selector), notes
@@ -67,7 +67,7 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
         raise CommandError(error.message) from error
 
 
-def _add(more: tuple[list[Member], list[str]], found: list[Member], notes: list[str]) -> None:
+def _append_to(more: tuple[list[Member], list[str]], found: list[Member], notes: list[str]) -> None:
     found += more[0]
     notes += more[1]
 
@@ -100,35 +100,35 @@ def read_all(
     progress = _Progress(len(members))
     for member in members:
         if member.problem:
-            progress.one_more()
-    for part, size in _parts(members, named.parallel):
+            progress.count_one()
+    for part, size in _dumps_and_live(members, named.parallel):
         if not part:
             continue
         pool: Pool[Member, R] = Pool(work, min(size, len(part)), float(named.timeout_s))
         for index, answer in pool.run(part):
             member = part[index]
             if isinstance(answer, Retried):
-                progress.tell(f"{member.name}: {answer.why}; it is tried once more")
+                progress.print_line(f"{member.name}: {answer.why}; it is tried once more")
             elif isinstance(answer, Lost):
-                progress.tell(f"{member.name}: {answer.why}\n{answer.bug}".rstrip())
+                progress.print_line(f"{member.name}: {answer.why}\n{answer.bug}".rstrip())
                 results[member.name] = lost(member, answer.why)
-                progress.one_more()
+                progress.count_one()
             else:
                 results[member.name] = answer
-                progress.one_more()
-    progress.end()
+                progress.count_one()
+    progress.clear_line()
     return [results[member.name] for member in members]
 
 
-def _parts(members: Sequence[Member], parallel: int) -> tuple[tuple[list[Member], int], ...]:
+def _dumps_and_live(members: Sequence[Member], parallel: int) -> tuple[tuple[list[Member], int], ...]:
     """Returns the dumps, which cost processor time, and the live clusters, which cost waiting; each with how many."""
     readable = [member for member in members if not member.problem]
     dumps = [member for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
-    return (dumps, parallel or _processors()), (live, parallel or _LIVE_AT_ONCE)
+    return (dumps, parallel or _processor_count()), (live, parallel or _LIVE_AT_ONCE)
 
 
-def _processors() -> int:
+def _processor_count() -> int:
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux
@@ -144,27 +144,27 @@ class _Progress:
         self._total, self._done = total, 0
         self._in_place = without_printable(sys.stderr).isatty()
 
-    def one_more(self) -> None:
+    def count_one(self) -> None:
         """Counts a cluster."""
         self._done += 1
         text = f"{self._done} of {self._total} clusters"
         if self._in_place:
-            self._raw(f"\r\x1b[K{text}")
+            self._write_to_terminal(f"\r\x1b[K{text}")
         elif self._done % self._EVERY == 0:
-            self.tell(text)
+            self.print_line(text)
 
-    def tell(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Writes a line, above the one in place."""
-        self.end()
+        self.clear_line()
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
-    def end(self) -> None:
+    def clear_line(self) -> None:
         """Clears the line in place."""
         if self._in_place:
-            self._raw("\r\x1b[K")
+            self._write_to_terminal("\r\x1b[K")
 
-    def _raw(self, text: str) -> None:
+    def _write_to_terminal(self, text: str) -> None:
         stream = without_printable(sys.stderr)
         stream.write(text)
         stream.flush()

@@ -41,16 +41,16 @@ def run(store: str, cluster: str, last_days: int, output: str | None) -> int:
     found = steps(reports)
     screen = screen_of(sys.stdout)
     if output:
-        printed = [out(machine(data(found), output))]
+        printed = [out(machine(reports_as_data(found), output))]
     elif cluster:
-        printed = [out(part) for part in of_cluster(found, screen)]
+        printed = [out(part) for part in report_lines(found, screen)]
     else:
-        printed = [out(part) for part in of_days(days(found), screen)]
+        printed = [out(part) for part in day_lines(days(found), screen)]
     write([*warnings(notes), *printed])
     return 0
 
 
-def of_days(found: Sequence[Day], screen: Screen = PIPE) -> Iterator[Drawn]:
+def day_lines(found: Sequence[Day], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a line for each day, the newest last."""
     if not found:
         yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
@@ -61,8 +61,8 @@ def of_days(found: Sequence[Day], screen: Screen = PIPE) -> Iterator[Drawn]:
             (
                 f"{day.day:%Y-%m-%d}",
                 *map(str, (day.clusters, day.failed, day.applies, day.unknown)),
-                _counted(day.new),
-                _counted(day.gone),
+                _names_with_counts(day.new),
+                _names_with_counts(day.gone),
             )
         )
         for day in found
@@ -70,11 +70,11 @@ def of_days(found: Sequence[Day], screen: Screen = PIPE) -> Iterator[Drawn]:
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
-def _counted(pairs: Sequence[tuple[str, int]]) -> str:
+def _names_with_counts(pairs: Sequence[tuple[str, int]]) -> str:
     return ", ".join(name if number == 1 else f"{name} ({number} clusters)" for name, number in pairs)
 
 
-def of_cluster(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
+def report_lines(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a line for each report of a cluster, the newest last."""
     columns = tuple(map(Column, ("OBSERVED", "TARGET", "APPLY", "UNKNOWN")))
     rows = [
@@ -92,7 +92,7 @@ def of_cluster(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
-def data(found: Sequence[Step]) -> list[dict[str, Any]]:
+def reports_as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
     """Returns each report for programs."""
     return [
         {

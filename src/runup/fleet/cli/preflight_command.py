@@ -59,23 +59,23 @@ def run(connection: Connection, named: Named, flags: Flags, access: Callable[[],
     rules, known = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
     now = SystemClock().now()
     with members_of(named, connection) as (members, notes):
-        wanted = _wanted(flags, access())
+        wanted = _requested_update(flags, access())
         with_places = any(form == "sarif" for form, _ in flags.outputs)
         work = partial(judge, connection=connection, wanted=wanted, now=now, with_places=with_places)
         judged = read_all(members, work, lost, named)
     if flags.store:
         kept = ((m.name, one.report, flags.to, one.problem) for m, one in zip(members, judged, strict=True))
         run_command.stored(Path(flags.store), kept, now)
-    results = [_result(member, one, now) for member, one in zip(members, judged, strict=True)]
+    results = [_cluster_result(member, one, now) for member, one in zip(members, judged, strict=True)]
     marked, further = run_command.with_accepted(results, rules, known, now)
     notes += [f"{m.name}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
-    notes += [*_same_cluster(members, judged), *further]
+    notes += [*_warn_of_repeated_clusters(members, judged), *further]
     code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
-    _print(marked, members, notes, flags, code)
+    _print_results(marked, members, notes, flags, code)
     return code
 
 
-def _wanted(flags: Flags, access: Access) -> evaluate.RequestedUpdate:
+def _requested_update(flags: Flags, access: Access) -> evaluate.RequestedUpdate:
     release = evaluate.release_of(flags.release_dir, flags.to_image, access.of_administrators())
     return evaluate.RequestedUpdate(
         release,
@@ -99,7 +99,7 @@ def judge(
         else:
             one = evaluate.of_cluster(connection_to(member, connection).config(), wanted)
         found = run_command.findings_of(one)
-        places = _places(member, found) if with_places and member.dump and found.completed else {}
+        places = _dump_locations(member, found) if with_places and member.dump and found.completed else {}
     except Exception as error:
         problem = problem_of(error)
         if problem is None:
@@ -109,7 +109,7 @@ def judge(
     return Judged(found, one.report, one.problem, one.notes, one.lacking, one.collect, places, cluster_id)
 
 
-def _places(member: Member, found: Findings) -> Mapping[str, tuple[str, int]]:
+def _dump_locations(member: Member, found: Findings) -> Mapping[str, tuple[str, int]]:
     from runup.preflight.cli.dump_places import places
 
     resources = [item for risk in found.risks for item in risk.resources]
@@ -121,33 +121,33 @@ def lost(member: Member, why: str) -> Judged:
     return Judged(run_command.findings_of(evaluate.EvaluatedCluster(member.name, problem=why)), problem=why)
 
 
-def _result(member: Member, one: Judged, now: datetime) -> ClusterResult:
+def _cluster_result(member: Member, one: Judged, now: datetime) -> ClusterResult:
     places = {text: Place(uri, line) for text, (uri, line) in one.places.items()}
     return ClusterResult(member.name, one.found, one.lacking, one.collect, places, now)
 
 
-def _same_cluster(members: Sequence[Member], judged: Sequence[Judged]) -> list[str]:
+def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[Judged]) -> list[str]:
     """Returns a warning for each cluster that is in the fleet under several names."""
     by_id: dict[str, list[str]] = {}
     for member, one in zip(members, judged, strict=True):
         if one.cluster_id:
             by_id.setdefault(one.cluster_id, []).append(member.name)
     return [
-        f"{fleet_text.some(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
+        f"{fleet_text.fitting_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
         for cluster_id, names in by_id.items()
         if len(names) > 1
     ]
 
 
-def _print(
+def _print_results(
     results: Sequence[ClusterResult], members: Sequence[Member], notes: list[str], flags: Flags, code: int
 ) -> None:
     table = matrix([(one.where, one.found) for one in results])
     for form, path in flags.outputs:
         if path != outputs.STDOUT:
-            outputs.save(path, _in_form(form, results, members, table, code))
+            outputs.save(path, _as_document(form, results, members, table, code))
     printed = [
-        out(_in_form(form, results, members, table, code)) for form, path in flags.outputs if path == outputs.STDOUT
+        out(_as_document(form, results, members, table, code)) for form, path in flags.outputs if path == outputs.STDOUT
     ]
     if not printed:
         screen = screen_of(sys.stdout)
@@ -157,7 +157,9 @@ def _print(
     write([*warnings(notes), *printed])
 
 
-def _in_form(form: str, results: Sequence[ClusterResult], members: Sequence[Member], table: Matrix, code: int) -> str:
+def _as_document(
+    form: str, results: Sequence[ClusterResult], members: Sequence[Member], table: Matrix, code: int
+) -> str:
     if form in ("json", "yaml"):
         data: dict[str, Any] = fleet_forms.data(results, {m.name: m.labels for m in members}, table, code)
         return machine(data, form)

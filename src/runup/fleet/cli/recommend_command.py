@@ -77,10 +77,10 @@ def advice_of(member: Member, *, connection: Connection, asked: RecommendFlags, 
             raise
         return AdviceRow(member.name, problem=problem)
     document = as_data(read, found.checks, found.problem, asked, advice, more) if whole else None
-    return _row(member.name, read, tuple(sorted(advice.issues - asked.accept)), advice.error, document)
+    return _advice_row(member.name, read, tuple(sorted(advice.issues - asked.accept)), advice.error, document)
 
 
-def _row(
+def _advice_row(
     cluster: str, read: Facts, issues: tuple[str, ...], refused: str, document: dict[str, Any] | None
 ) -> AdviceRow:
     from runup.advice.cli.recommend.updates_by_minor import buckets, issue
@@ -117,7 +117,7 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
             Column("ISSUES", flows=True),
             Column("CLUSTERS", flows=True),
         )
-        lines = [_line(group, version=version) for _, group in alike(read, partial(_key, version=version))]
+        lines = [_group_cells(group, version=version) for _, group in alike(read, partial(_group_key, version=version))]
         yield join_parts("\n", draw_table(Table(columns, [Row(line) for line in lines], gap=2), screen))
     if lost:
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
@@ -126,11 +126,11 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
                 yield wrap_text(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
 
 
-def _key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
+def _group_key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
     return row.version, row.channel, row.refused if version else (row.newest, row.risky), row.issues
 
 
-def _line(group: Sequence[AdviceRow], *, version: str) -> tuple[str, ...]:
+def _group_cells(group: Sequence[AdviceRow], *, version: str) -> tuple[str, ...]:
     one = group[0]
     answer = (one.refused or "recommended",) if version else (", ".join(one.newest), str(one.risky))
     names = ", ".join(row.cluster for row in group)

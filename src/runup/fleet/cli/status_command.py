@@ -61,7 +61,7 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
     from runup.updatestatus.decide import read_status
 
     try:
-        reading = _reading(member, connection)
+        reading = _read_status(member, connection)
         report = reading.read or read_status.report(reading.obj, pools_before_master=reading.pools_before_master)
     except Exception as error:
         problem = problem_of(error)
@@ -69,10 +69,12 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
             raise
         return StatusRow(member.name, problem=problem)
     notes = (*reading.notes, *((reading.doubt,) if reading.doubt else ()))
-    return _row(member.name, report, tuple(_plain(note) for note in notes), reading.obj if whole else None)
+    return _status_row(
+        member.name, report, tuple(_without_warning_prefix(note) for note in notes), reading.obj if whole else None
+    )
 
 
-def _reading(member: Member, connection: Connection) -> StatusReading:
+def _read_status(member: Member, connection: Connection) -> StatusReading:
     from kubekit.kube.clock import SystemClock
 
     if member.dump:
@@ -85,11 +87,11 @@ def _reading(member: Member, connection: Connection) -> StatusReading:
         return live_status.read(client, client.now, whole=False)
 
 
-def _plain(note: str) -> str:
+def _without_warning_prefix(note: str) -> str:
     return note.strip().removeprefix("warning: ")
 
 
-def _row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[str, Any] | None) -> StatusRow:
+def _status_row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[str, Any] | None) -> StatusRow:
     updating = report.updating.status if report.updating else "Unknown"
     # Workers may go on after the control plane, whose condition then says False.
     updating = "True" if updating != "True" and report.is_updating else updating
@@ -119,10 +121,10 @@ def headline(rows: Sequence[StatusRow]) -> str:
 def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields the status of the fleet: those that update first, then those that need attention."""
     yield join_parts(wrap_text(headline(rows), screen))
-    read = sorted((row for row in rows if not row.problem), key=_weight)
+    read = sorted((row for row in rows if not row.problem), key=_sort_key)
     if read:
         columns = tuple(map(Column, ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")))
-        table = Table((*columns, Column("FIRST", flows=True)), [Row(_cells(row)) for row in read], gap=2)
+        table = Table((*columns, Column("FIRST", flows=True)), [Row(_row_cells(row)) for row in read], gap=2)
         yield join_parts("\n", draw_table(table, screen))
     if len(read) < len(rows):
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
@@ -131,12 +133,12 @@ def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
                 yield wrap_text(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
 
 
-def _weight(row: StatusRow) -> tuple[int, int, str]:
+def _sort_key(row: StatusRow) -> tuple[int, int, str]:
     order = {"True": 0, "Unknown": 1}
     return order.get(row.updating, 2), -row.attention, row.cluster
 
 
-def _cells(row: StatusRow) -> tuple[str, ...]:
+def _row_cells(row: StatusRow) -> tuple[str, ...]:
     updating = {"True": "yes", "False": "no"}.get(row.updating, "unknown")
     operators, pools = (f"{done}/{total}" if total else "" for done, total in (row.operators, row.pools))
     return row.cluster, updating, row.target, operators, pools, str(row.attention), row.first

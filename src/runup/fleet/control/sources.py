@@ -35,20 +35,20 @@ def of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[list[Memb
     if ALL in names:
         if len(names) > 1:
             raise BadFleet(f"--contexts {ALL} has every context; leave out {', '.join(set(names) - {ALL})}")
-        return _one_a_server(known, kubeconfig)
+        return _one_context_per_server(known, kubeconfig)
     for name in names:
         if names.count(name) > 1:
             raise BadFleet(f"--contexts names {name} twice; a cluster counts once, so name it once")
         if name not in known:
             raise BadFleet(f'context "{name}" does not exist; there is {", ".join(known) or "none"}')
-    return [_of_context(name, kubeconfig) for name in names], []
+    return [_member_of_context(name, kubeconfig) for name in names], []
 
 
-def _of_context(name: str, kubeconfig: str | None) -> Member:
+def _member_of_context(name: str, kubeconfig: str | None) -> Member:
     return Member(name, kubeconfig=kubeconfig or "", context=name)
 
 
-def _one_a_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
+def _one_context_per_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
     by_server: dict[str, str] = {}
     members, notes = [], []
     for name in _current_first(names, kubeconfig):
@@ -61,7 +61,7 @@ def _one_a_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Me
             notes.append(f"context {name} leads to the server of {by_server[server]} ({server}), and is left out")
             continue
         by_server[server] = name
-        members.append(_of_context(name, kubeconfig))
+        members.append(_member_of_context(name, kubeconfig))
     return members, notes
 
 
@@ -80,7 +80,7 @@ def of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
     A file that cannot be read as one is a member that cannot be read. Raises BadFleet without such a folder.
     """
     members, notes = [], []
-    for file in _listed(folder, "--kubeconfigs"):
+    for file in _visible_entries(folder, "--kubeconfigs"):
         if file.is_dir():
             notes.append(f"{file} is a folder, not a kubeconfig, and is left out")
             continue
@@ -95,7 +95,7 @@ def of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
     return members, notes
 
 
-def _listed(folder: Path, flag: str) -> list[Path]:
+def _visible_entries(folder: Path, flag: str) -> list[Path]:
     if not folder.is_dir():
         what = "is not a folder" if folder.exists() else "does not exist"
         raise BadFleet(f"{flag} {folder}: {what}; give the folder that they are in")
@@ -111,16 +111,16 @@ def of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
     if path.is_file() and path.suffix not in SUFFIXES:
         try:
             with archive.open_dump(path, also=_PACKED) as unpacked:
-                yield _in_folder(_top(unpacked), str(path))
+                yield _dumps_in_folder(_folder_of_dumps(unpacked), str(path))
         except BadDump as error:
             raise BadFleet(f"--dumps {error.message}") from error
         return
     if path.is_file():
         raise BadFleet(f"--dumps {path}: is one file; give the folder that the dumps are in")
-    yield _in_folder(path, str(path))
+    yield _dumps_in_folder(path, str(path))
 
 
-def _top(unpacked: Path) -> Path:
+def _folder_of_dumps(unpacked: Path) -> Path:
     """Returns the folder whose entries are the dumps: archives mostly have one folder around them."""
     entries = list(unpacked.iterdir())
     if len(entries) == 1 and entries[0].is_dir() and not _is_one_dump(entries[0]):
@@ -132,9 +132,9 @@ def _is_one_dump(folder: Path) -> bool:
     return any((folder / name).exists() for name in (*_OF_ONE, *_OF_ONE_GATHER))
 
 
-def _in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]:
+def _dumps_in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]:
     members, skipped = [], []
-    entries = _listed(folder, "--dumps")
+    entries = _visible_entries(folder, "--dumps")
     if _is_one_dump(folder):
         raise BadFleet(
             f"--dumps {typed}: is one dump; give the folder that it is in, or `preflight run --dump {typed}`"
@@ -145,7 +145,7 @@ def _in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]:
             prefix = entry.name.removesuffix(_CASE)
             members.append(Member(prefix, dump=str(entry.with_name(prefix))))
         elif entry.is_dir() or entry.name.endswith(_PACKED):
-            members.append(Member(_name(entry), dump=str(entry)))
+            members.append(Member(_dump_name(entry), dump=str(entry)))
         elif not any(entry.name.startswith(f"{case}-") for case in cases):
             skipped.append(entry.name)
     if not members:
@@ -156,7 +156,7 @@ def _in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]:
     return members, notes
 
 
-def _name(entry: Path) -> str:
+def _dump_name(entry: Path) -> str:
     """Returns the name of a dump as `preflight run --dump` names it: without the suffixes of archives."""
     name = entry.name
     if entry.is_dir():

@@ -68,7 +68,7 @@ class _Worker(Generic[T]):
         self.index: int | None = None
         self.started = 0.0
 
-    def end(self, patience_s: float = 0.0) -> None:
+    def stop_process(self, patience_s: float = 0.0) -> None:
         """Ends the process: at once, or if it is about to end by itself, after that."""
         if patience_s:
             self.process.join(patience_s)
@@ -95,7 +95,7 @@ class Pool(Generic[T, R]):
         try:
             while waiting or any(worker.index is not None for worker in self._workers):
                 self._hand_out(items, waiting, tries)
-                for worker in self._ready():
+                for worker in self._wait_for_workers():
                     index = worker.index
                     assert index is not None
                     answer = self._answer_of(worker)
@@ -106,13 +106,13 @@ class Pool(Generic[T, R]):
                         yield index, answer.lost or answer.result
         finally:
             for worker in self._workers:
-                worker.end()
+                worker.stop_process()
             self._workers.clear()
 
     def _hand_out(self, items: Sequence[T], waiting: deque[int], tries: list[int]) -> None:
         free = [worker for worker in self._workers if worker.index is None]
         while waiting and (free or len(self._workers) < self._size):
-            worker = free.pop() if free else self._begin()
+            worker = free.pop() if free else self._start_worker()
             index = waiting.popleft()
             worker.index, worker.started = index, time.monotonic()
             tries[index] += 1
@@ -120,7 +120,7 @@ class Pool(Generic[T, R]):
             with suppress(OSError):
                 worker.pipe.send(items[index])
 
-    def _begin(self) -> _Worker[T]:
+    def _start_worker(self) -> _Worker[T]:
         ours, theirs = self._context.Pipe()
         others = [worker.pipe for worker in self._workers]
         process = self._context.Process(target=_serve, args=(theirs, [*others, ours], self._work), daemon=True)
@@ -132,7 +132,7 @@ class Pool(Generic[T, R]):
         self._workers.append(worker)
         return worker
 
-    def _ready(self) -> list[_Worker[T]]:
+    def _wait_for_workers(self) -> list[_Worker[T]]:
         """Waits until a process has answered, ended, or taken too long, and returns those."""
         busy = [worker for worker in self._workers if worker.index is not None]
         left = None
@@ -146,24 +146,24 @@ class Pool(Generic[T, R]):
         """Returns the answer of a process, or why it has none; one that ended or hangs is removed."""
         try:
             if not worker.pipe.poll():
-                self._remove(worker)
+                self._remove_worker(worker)
                 return _Answer(None, Lost(f"it took longer than {self._limit_s:g} s; give it more with --timeout"))
             answer: _Answer = worker.pipe.recv()
         except (EOFError, OSError):
             # The process is ending, and its exit code says what of.
-            self._remove(worker, _END_S)
-            return _Answer(None, Lost(_death(worker.process.exitcode)), again=True)
+            self._remove_worker(worker, _END_S)
+            return _Answer(None, Lost(_exit_cause(worker.process.exitcode)), again=True)
         worker.index = None
         if answer.ends:
-            self._remove(worker, _END_S)
+            self._remove_worker(worker, _END_S)
         return answer
 
-    def _remove(self, worker: _Worker[T], patience_s: float = 0.0) -> None:
-        worker.end(patience_s)
+    def _remove_worker(self, worker: _Worker[T], patience_s: float = 0.0) -> None:
+        worker.stop_process(patience_s)
         self._workers.remove(worker)
 
 
-def _death(code: int | None) -> str:
+def _exit_cause(code: int | None) -> str:
     """Returns what ended a process, in words."""
     if code is not None and code < 0:
         with suppress(ValueError):
@@ -186,7 +186,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
             item = pipe.recv()
         except (EOFError, OSError):
             break
-        answer = _done(work, item, at_fork_mib)
+        answer = _answer_with_limits(work, item, at_fork_mib)
         try:
             pipe.send(answer)
         except OSError:
@@ -196,7 +196,7 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
     os._exit(0)
 
 
-def _done(work: Callable[[T], R], item: T, at_fork_mib: int) -> _Answer:
+def _answer_with_limits(work: Callable[[T], R], item: T, at_fork_mib: int) -> _Answer:
     try:
         result = work(item)
     except MemoryError:

@@ -28,25 +28,31 @@ def members_in(document: Any, file: str) -> tuple[Member, ...]:
     entries = document.get("clusters") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise BadFleet(f"{file}: has no list `clusters`")
-    return tuple(_member(entry, file, f"{file}: clusters[{number}]") for number, entry in enumerate(entries))
+    return tuple(_parse_member(entry, file, f"{file}: clusters[{number}]") for number, entry in enumerate(entries))
 
 
-def _member(entry: Any, file: str, where: str) -> Member:
+def _parse_member(entry: Any, file: str, where: str) -> Member:
     if not isinstance(entry, dict):
         raise BadFleet(f"{where}: is not a map")
     if unknown := sorted(str(key) for key in entry if key not in _FIELDS):
         raise BadFleet(f"{where}: does not know {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
-    name, context, kubeconfig, dump = (_text(entry, key, where) for key in _FIELDS[:4])
+    name, context, kubeconfig, dump = (_optional_text(entry, key, where) for key in _FIELDS[:4])
     if not name:
         raise BadFleet(f"{where}: name is missing")
     if dump and (context or kubeconfig):
         raise BadFleet(f"{where}: dump and {'context' if context else 'kubeconfig'} both say where {name} is read")
     if not (dump or context or kubeconfig):
         raise BadFleet(f"{where}: where {name} is read is missing; give context, kubeconfig or dump")
-    return Member(name, _beside(dump, file), _beside(kubeconfig, file), context, _labels(entry.get("labels"), where))
+    return Member(
+        name,
+        _relative_to_file(dump, file),
+        _relative_to_file(kubeconfig, file),
+        context,
+        _parse_labels(entry.get("labels"), where),
+    )
 
 
-def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
+def _optional_text(entry: Mapping[str, Any], key: str, where: str) -> str:
     value = entry.get(key)
     if value is None:
         return ""
@@ -55,7 +61,7 @@ def _text(entry: Mapping[str, Any], key: str, where: str) -> str:
     return value
 
 
-def _labels(value: Any, where: str) -> Mapping[str, str]:
+def _parse_labels(value: Any, where: str) -> Mapping[str, str]:
     if value is None:
         return {}
     if not isinstance(value, dict) or not all(isinstance(each, str | int | bool) for each in value.values()):
@@ -63,5 +69,5 @@ def _labels(value: Any, where: str) -> Mapping[str, str]:
     return {str(key): str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
 
 
-def _beside(path: str, file: str) -> str:
+def _relative_to_file(path: str, file: str) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(file), path)) if path else ""

@@ -71,23 +71,23 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
         if found.exit_code == COULD_NOT_RUN
     )
     judged = [(name, found) for name, found in results if found.exit_code != COULD_NOT_RUN]
-    return Matrix(tuple(codes), codes, _rows(judged), _groups(judged), failed)
+    return Matrix(tuple(codes), codes, _risk_rows(judged), _groups_by_risks(judged), failed)
 
 
-def _rows(judged: Sequence[tuple[str, Findings]]) -> tuple[RiskRow, ...]:
+def _risk_rows(judged: Sequence[tuple[str, Findings]]) -> tuple[RiskRow, ...]:
     by_name: dict[str, list[tuple[str, Risk]]] = defaultdict(list)
     for cluster, found in judged:
         for risk in found.risks:
             if risk.applies != "False":
                 by_name[risk.name].append((cluster, risk))
-    return tuple(sorted((_row(name, pairs) for name, pairs in by_name.items()), key=_weight))
+    return tuple(sorted((_risk_row(name, pairs) for name, pairs in by_name.items()), key=_sort_key))
 
 
-def _row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
-    gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, _grade(risk.severity)))
+def _risk_row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
+    gravest = min((risk for _, risk in pairs), key=lambda risk: (not risk.open, _severity_rank(risk.severity)))
     states: dict[str, list[str]] = defaultdict(list)
     for cluster, risk in pairs:
-        states[_state(risk)].append(cluster)
+        states[_risk_state(risk)].append(cluster)
     return RiskRow(
         name,
         gravest.severity,
@@ -97,7 +97,7 @@ def _row(name: str, pairs: Sequence[tuple[str, Risk]]) -> RiskRow:
     )
 
 
-def _state(risk: Risk) -> str:
+def _risk_state(risk: Risk) -> str:
     if risk.accepted:
         return "accepted"
     if risk.informs:
@@ -105,17 +105,17 @@ def _state(risk: Risk) -> str:
     return "applies" if risk.applies == "True" else "unknown"
 
 
-def _weight(row: RiskRow) -> tuple[bool, bool, int, int, str]:
+def _sort_key(row: RiskRow) -> tuple[bool, bool, int, int, str]:
     """Returns the sort key of a row: what applies somewhere first, the gravest on top, then the most clusters."""
     count = len(row.applies) or len(row.unknown)
-    return not row.applies, not row.unknown, _grade(row.severity), -count, row.name
+    return not row.applies, not row.unknown, _severity_rank(row.severity), -count, row.name
 
 
-def _grade(severity: str) -> int:
+def _severity_rank(severity: str) -> int:
     return _SEVERITIES.index(severity) if severity in _SEVERITIES else 1
 
 
-def _groups(judged: Sequence[tuple[str, Findings]]) -> tuple[Group, ...]:
+def _groups_by_risks(judged: Sequence[tuple[str, Findings]]) -> tuple[Group, ...]:
     by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = defaultdict(list)
     for cluster, found in judged:
         open_risks = [risk for risk in found.risks if risk.open]

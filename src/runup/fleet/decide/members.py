@@ -75,14 +75,14 @@ def selected(members: Iterable[Member], selector: str) -> tuple[Member, ...]:
     """
     terms = [term.strip() for term in selector.split(",") if term.strip()]
     found = tuple(members)
-    chosen = tuple(member for member in found if all(_fits(member.labels, term) for term in terms))
+    chosen = tuple(member for member in found if all(_fits_term(member.labels, term) for term in terms))
     if found and not chosen:
         keys = ", ".join(sorted({key for member in found for key in member.labels})) or "none"
         raise BadFleet(f"no cluster has labels that fit {selector!r}; the labels that there are: {keys}")
     return chosen
 
 
-def _fits(labels: Mapping[str, str], term: str) -> bool:
+def _fits_term(labels: Mapping[str, str], term: str) -> bool:
     if "!=" in term:
         key, _, value = term.partition("!=")
         return labels.get(key.strip()) != value.strip()

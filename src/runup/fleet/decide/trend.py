@@ -49,17 +49,19 @@ def steps(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[Step, ...]:
     for cluster, observed, report in sorted(reports, key=lambda each: (each[1], each[0])):
         completed = report.execution_status == "completed"
         last = before.get((cluster, report.target_version))
-        found.append(_step(cluster, observed, report, last) if completed else _failed(cluster, observed, report))
+        found.append(
+            _step_between(cluster, observed, report, last) if completed else _step_of_failure(cluster, observed, report)
+        )
         if completed:
             before[cluster, report.target_version] = report
     return tuple(found)
 
 
-def _failed(cluster: str, observed: datetime, report: Report) -> Step:
+def _step_of_failure(cluster: str, observed: datetime, report: Report) -> Step:
     return Step(cluster, observed, report.target_version, completed=False)
 
 
-def _step(cluster: str, observed: datetime, report: Report, last: Report | None) -> Step:
+def _step_between(cluster: str, observed: datetime, report: Report, last: Report | None) -> Step:
     names, known = ({risk.name for risk in each.risks} if each else set() for each in (report, last))
     applies = sum(risk.applies == "True" for risk in report.risks)
     return Step(
@@ -80,30 +82,32 @@ def days(found: Sequence[Step]) -> tuple[Day, ...]:
     by_day: dict[date, list[Step]] = defaultdict(list)
     for step in found:
         by_day[step.observed.date()].append(step)
-    return tuple(_day(day, by_day[day]) for day in sorted(by_day))
+    return tuple(_day_of_steps(day, by_day[day]) for day in sorted(by_day))
 
 
-def _day(day: date, found: Sequence[Step]) -> Day:
+def _day_of_steps(day: date, found: Sequence[Step]) -> Day:
     newest = {step.cluster: step for step in found}.values()
-    new, gone = (Counter(name for _, name in {(s.cluster, n) for s in found for n in of(s)}) for of in (_new, _gone))
+    new, gone = (
+        Counter(name for _, name in {(s.cluster, n) for s in found for n in of(s)}) for of in (_new_risks, _gone_risks)
+    )
     return Day(
         day,
         len(newest),
         sum(not step.completed for step in newest),
         sum(step.applies for step in newest),
         sum(step.unknown for step in newest),
-        tuple(sorted(new.items(), key=_most)),
-        tuple(sorted(gone.items(), key=_most)),
+        tuple(sorted(new.items(), key=_most_frequent_first)),
+        tuple(sorted(gone.items(), key=_most_frequent_first)),
     )
 
 
-def _new(step: Step) -> tuple[str, ...]:
+def _new_risks(step: Step) -> tuple[str, ...]:
     return step.new
 
 
-def _gone(step: Step) -> tuple[str, ...]:
+def _gone_risks(step: Step) -> tuple[str, ...]:
     return step.gone
 
 
-def _most(pair: tuple[str, int]) -> tuple[int, str]:
+def _most_frequent_first(pair: tuple[str, int]) -> tuple[int, str]:
     return -pair[1], pair[0]

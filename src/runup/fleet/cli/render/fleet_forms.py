@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runup.fleet.cli.render.fleet_text import headline, some
+from runup.fleet.cli.render.fleet_text import fitting_names, headline
 from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render.cluster_result import ClusterResult
@@ -20,8 +20,8 @@ def data(
     """Returns the fleet for programs: what it comes to, each risk with its clusters, groups, and every cluster."""
     return {
         "exitCode": code,
-        "counts": {_key(words): table.number(each) for each, words in RESULTS.items()},
-        "risks": [_risk(row) for row in table.rows],
+        "counts": {_json_key(words): table.number(each) for each, words in RESULTS.items()},
+        "risks": [_risk_data(row) for row in table.rows],
         "groups": [
             {"clusters": list(each.clusters), "applies": list(each.applies), "unknown": list(each.unknown)}
             for each in table.groups
@@ -31,12 +31,12 @@ def data(
     }
 
 
-def _key(words: str) -> str:
+def _json_key(words: str) -> str:
     first, *others = words.split()
     return first + "".join(word.capitalize() for word in others)
 
 
-def _risk(row: RiskRow) -> dict[str, Any]:
+def _risk_data(row: RiskRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "severity": row.severity or None,
@@ -51,23 +51,24 @@ def _risk(row: RiskRow) -> dict[str, Any]:
 
 def markdown(table: Matrix) -> str:
     """Returns the fleet as Markdown: one list of risks with their clusters, short enough for a comment."""
-    return "\n".join(_markdown(table)) + "\n"
+    return "\n".join(_markdown_lines(table)) + "\n"
 
 
-def _markdown(table: Matrix) -> Iterator[str]:
+def _markdown_lines(table: Matrix) -> Iterator[str]:
     yield f"# {headline(table)}\n"
     total = len(table.clusters)
     for row in table.rows:
         if row.applies:
-            yield f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {_where(row.applies, total)}"
+            clusters = _names_and_share(row.applies, total)
+            yield f"- [ ] **{row.name}** ({row.severity or 'unknown severity'}): {clusters}"
             if row.fix:
                 yield f"  Fix: {forms.plain(row.fix)}"
     for row in table.rows:
         if row.unknown:
-            yield f"- [ ] {row.name} could not be told: {_where(row.unknown, total)}"
+            yield f"- [ ] {row.name} could not be told: {_names_and_share(row.unknown, total)}"
     for row in table.rows:
         if row.accepted:
-            yield f"- [x] {row.name} is accepted: {_where(row.accepted, total)}"
+            yield f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}"
     if table.failed:
         yield "\n## Could not be judged\n"
         yield from (f"- **{forms.plain(name)}**: {forms.plain(why)}" for name, why in table.failed)
@@ -76,8 +77,8 @@ def _markdown(table: Matrix) -> Iterator[str]:
         yield "\n## Clusters with the same result\n"
         for group in shared:
             risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
-            yield f"- {len(group.clusters)}: {forms.plain(some(group.clusters, _ROOM))}: {risks}"
+            yield f"- {len(group.clusters)}: {forms.plain(fitting_names(group.clusters, _ROOM))}: {risks}"
 
 
-def _where(clusters: Sequence[str], total: int) -> str:
-    return f"{len(clusters)} of {total}: {forms.plain(some(clusters, _ROOM))}"
+def _names_and_share(clusters: Sequence[str], total: int) -> str:
+    return f"{len(clusters)} of {total}: {forms.plain(fitting_names(clusters, _ROOM))}"

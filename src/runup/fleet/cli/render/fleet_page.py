@@ -25,17 +25,17 @@ _SEVERITIES = {"critical": BAD, "warning": WARN}
 def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
     """Returns the page of the fleet, as of `now`."""
     body = join(
-        _head(table),
-        _failed(table) if table.failed else None,
-        _matrix(table) if table.rows and len(table.clusters) <= _COLUMNS else None,
-        *(_risk(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown),
-        _groups(table.groups) if len(table.groups) > 1 else None,
-        _clusters(results),
+        _summary_card(table),
+        _unread_clusters(table) if table.failed else None,
+        _risk_matrix(table) if table.rows and len(table.clusters) <= _COLUMNS else None,
+        *(_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown),
+        _cluster_groups(table.groups) if len(table.groups) > 1 else None,
+        _cluster_table(results),
     )
     return document("Preflights of a fleet", body, now=now)
 
 
-def _head(table: Matrix) -> Markup:
+def _summary_card(table: Matrix) -> Markup:
     shares = [(_TONES[code], table.number(code)) for code in (EXIT_CLEAR, UNKNOWN, APPLY, COULD_NOT_RUN)]
     return el(
         "section",
@@ -46,13 +46,13 @@ def _head(table: Matrix) -> Markup:
     )
 
 
-def _failed(table: Matrix) -> Markup:
+def _unread_clusters(table: Matrix) -> Markup:
     lines = (el("tr", el("th", name, scope="row"), el("td", why, class_="wide")) for name, why in table.failed)
     grid_ = grid("Clusters that could not be judged: nothing is known of them", ("Cluster", "Why"), lines)
     return el("section", el("h2", f"Could not be judged ({len(table.failed)})"), el("div", grid_, class_="card long"))
 
 
-def _matrix(table: Matrix) -> Markup:
+def _risk_matrix(table: Matrix) -> Markup:
     judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
     lines = (
         el(
@@ -69,7 +69,7 @@ def _matrix(table: Matrix) -> Markup:
     )
 
 
-def _risk(row: RiskRow, total: int) -> Markup:
+def _risk_details(row: RiskRow, total: int) -> Markup:
     tone = _SEVERITIES.get(row.severity, WARN) if row.applies else WARN
     state = badge(f"{len(row.applies or row.unknown)} of {total}", tone)
     lists = [
@@ -97,7 +97,7 @@ def _risk(row: RiskRow, total: int) -> Markup:
     )
 
 
-def _groups(groups: Sequence[Group]) -> Markup:
+def _cluster_groups(groups: Sequence[Group]) -> Markup:
     lines = (
         el(
             "tr",
@@ -111,7 +111,7 @@ def _groups(groups: Sequence[Group]) -> Markup:
     return el("section", el("h2", "Clusters with the same result"), el("div", table, class_="card long"))
 
 
-def _clusters(results: Sequence[ClusterResult]) -> Markup:
+def _cluster_table(results: Sequence[ClusterResult]) -> Markup:
     lines = []
     for one in results:
         found, code = one.found, one.found.exit_code

@@ -36,14 +36,14 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
     yield join_parts(wrap_text(headline(table), screen))
     rows = [row for row in table.rows if whole or row.applies or row.unknown]
     if rows:
-        yield from _risks(rows if whole else rows[:_ROWS], table, screen, width, whole=whole)
+        yield from _risk_lines(rows if whole else rows[:_ROWS], table, screen, width, whole=whole)
     if not whole and len(rows) > _ROWS:
         yield join_parts(f"  and {len(rows) - _ROWS} more risks: -v\n")
     shared = [group for group in table.groups if whole or len(group.clusters) > 1]
     if shared and len(table.groups) > 1 and len(table.clusters) > 2:
         yield join_parts("\nClusters with the same result:\n")
         for group in shared if whole else shared[:_GROUPS]:
-            yield join_parts(*_group(group, screen, width, whole=whole))
+            yield join_parts(*_group_lines(group, screen, width, whole=whole))
         if not whole and len(shared) > _GROUPS:
             yield join_parts(f"  and {len(shared) - _GROUPS} more groups: -v\n")
     if table.failed:
@@ -59,7 +59,7 @@ def headline(table: Matrix) -> str:
     return f"Preflight of {total} {'cluster' if total == 1 else 'clusters'}: {', '.join(parts)}"
 
 
-def _risks(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
+def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
     judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
     names = max(cells(row.name) for row in rows)
     # Beside the names of the risks: indentation, the severity, and two blanks before each column.
@@ -76,20 +76,22 @@ def _risks(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *
     for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
         shown = [row for row in rows if getattr(row, state)]
         if shown:
-            yield join_parts(f"\n{title}\n", *(_line(row, state, table, screen, width, whole=whole) for row in shown))
+            yield join_parts(
+                f"\n{title}\n", *(_risk_line(row, state, table, screen, width, whole=whole) for row in shown)
+            )
 
 
-def _line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: int, *, whole: bool) -> Drawn:
+def _risk_line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: int, *, whole: bool) -> Drawn:
     clusters = getattr(row, state)
     severity = f" ({row.severity})" if row.severity and state == "applies" else ""
     head = f"{len(clusters)} of {len(table.clusters)}: {row.name}{severity}: "
     if whole:
         return wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
     room = width - _INDENT - cells(head)
-    return join_parts(f"  {head}{some(clusters, room)}\n")
+    return join_parts(f"  {head}{fitting_names(clusters, room)}\n")
 
 
-def some(names: Sequence[str], room: int) -> str:
+def fitting_names(names: Sequence[str], room: int) -> str:
     """Returns as many names as fit into `room` cells, one at least, and how many there are besides."""
     shown = [one_line(name) for name in names]
     for number in range(len(shown), 0, -1):
@@ -100,13 +102,13 @@ def some(names: Sequence[str], room: int) -> str:
     return ""
 
 
-def _group(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
-    names = ", ".join(map(one_line, group.clusters)) if whole else some(group.clusters, width - 10)
+def _group_lines(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
+    names = ", ".join(map(one_line, group.clusters)) if whole else fitting_names(group.clusters, width - 10)
     yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
-    yield wrap_text(_shared(group, whole=whole), screen, first="    ", indent=6)
+    yield wrap_text(_shared_risks(group, whole=whole), screen, first="    ", indent=6)
 
 
-def _shared(group: Group, *, whole: bool) -> str:
+def _shared_risks(group: Group, *, whole: bool) -> str:
     parts = []
     for risks, words in ((group.applies, "apply"), (group.unknown, "could not be told")):
         if risks and (whole or len(risks) <= _NAMED_RISKS):
