@@ -34,5 +34,5 @@ def test_versions_that_the_target_serves() -> None:
 
 def test_a_target_beyond_the_table() -> None:
     """Of a version that the table does not reach nothing is known."""
-    assert [each.kind for each in served_versions.not_known(99)] == ["versions of the API"]
-    assert served_versions.not_known(32) == ()
+    assert [each.kind for each in served_versions.kinds_beyond_table(99)] == ["versions of the API"]
+    assert served_versions.kinds_beyond_table(32) == ()

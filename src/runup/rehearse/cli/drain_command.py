@@ -71,8 +71,8 @@ def drain(
     from runup.rehearse.decide.drains.drained_cluster import DrainSettings
     from runup.rehearse.decide.drains.simulation import simulate
 
-    hours = _window(window)
-    source = _source(connection_of(ctx), dump)
+    hours = _parse_window(window)
+    source = _read_source(connection_of(ctx), dump)
     settings = DrainSettings(
         forces=source.openshift if force is None else force,
         drain_timeout_s=drain_minutes * 60,
@@ -98,7 +98,7 @@ def exit_code(result: DrainResult) -> int:
     return UNKNOWN if result.unknown else CLEAR
 
 
-def _window(text: str) -> Window | None:
+def _parse_window(text: str) -> Window | None:
     from runup.rehearse.decide.drains.drained_cluster import Window
 
     if not text:
@@ -113,7 +113,7 @@ def _window(text: str) -> Window | None:
     return Window(opens, closes)
 
 
-def _source(connection: Connection, dump: str) -> DrainSource:
+def _read_source(connection: Connection, dump: str) -> DrainSource:
     from runup.dump.dump_files import BadDump
     from runup.rehearse.control import drain_source
 

@@ -84,31 +84,33 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     rules = preflights.suppressions_in(flags.suppressions)
     clock = SystemClock()
     now = clock.now()
-    source = _source(connection, flags)
+    source = _read_cluster(connection, flags)
     # What was left out is told before anything is concluded.
     write([err(plan_text.account(account_of(source)))])
     rehearsed = (
-        _of_kubernetes(source, flags) if flags.to_kubernetes else _of_release(source, flags, access, stuck, clock)
+        _rehearse_kubernetes(source, flags)
+        if flags.to_kubernetes
+        else _rehearse_release(source, flags, access, stuck, clock)
     )
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     judged = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
     (result,), notes = preflights.results_of([judged], rules, None, now)
     one = replace(result, found=_not_on_the_cluster(result.found))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
-    _print(rehearsed, one, flags)
+    _print_results(rehearsed, one, flags)
     return forms.exit_code(one.found, flags.fail_on)
 
 
-def _source(connection: Connection, flags: Flags) -> ClusterSource:
+def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
     if not flags.dump:
-        return _ended_by_signals(cluster_source.of_cluster(connection.config(), max_objects=flags.max_objects))
+        return _run_until_signal(cluster_source.of_cluster(connection.config(), max_objects=flags.max_objects))
     try:
         return cluster_source.of_dump(Path(flags.dump), max_objects=flags.max_objects)
     except BadDump as error:
         raise CommandError(error.message) from error
 
 
-def _of_release(
+def _rehearse_release(
     source: ClusterSource, flags: Flags, access: Callable[[], Access], stuck: tuple[str, ...], clock: SystemClock
 ) -> Rehearsal:
     raw = source.one("config.openshift.io", "ClusterVersion", "version")
@@ -120,11 +122,11 @@ def _of_release(
     version = codec.convert(ClusterVersion, raw)
     if not parse(version.status.desired.version):
         raise CommandError("the ClusterVersion does not say in status.desired which version the cluster runs")
-    image = flags.to_image or ("" if flags.release_dir else _offered(version, flags.to))
-    files = _files(flags.release_dir, image, access)
+    image = flags.to_image or ("" if flags.release_dir else _offered_image(version, flags.to))
+    files = _release_files(flags.release_dir, image, access)
     payload = load_payload(files, source=image or flags.release_dir, release_image=image)
-    target = _target(flags.to, payload)
-    missing = sorted(set(stuck) - _operators(payload))
+    target = _target_version(flags.to, payload)
+    missing = sorted(set(stuck) - _operator_names(payload))
     if missing:
         raise CommandError(f"--operators stuck:{missing[0]}: the release {target} has no ClusterOperator {missing[0]}")
     wanted = Wanted(
@@ -137,12 +139,12 @@ def _of_release(
         limit_s=flags.timeout_s,
     )
     try:
-        return _ended_by_signals(rehearse(source, wanted, clock))
+        return _run_until_signal(rehearse(source, wanted, clock))
     except OSError as error:
         raise CommandError(f"the copy of the cluster could not be made: {error}") from error
 
 
-def _offered(version: ClusterVersion, to: str) -> str:
+def _offered_image(version: ClusterVersion, to: str) -> str:
     """Returns the image of an update that the cluster is offered. Raises CommandError if it is not."""
     offered = [
         *(version.status.available_updates or ()),
@@ -154,7 +156,7 @@ def _offered(version: ClusterVersion, to: str) -> str:
     return image
 
 
-def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
+def _release_files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
     if release_dir:
         if not Path(release_dir).is_dir():
             raise CommandError(f"--release-dir {release_dir}: there is no such folder")
@@ -164,24 +166,27 @@ def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mappin
     return files_of(place_of(image), FOLDERS, access().of_administrators())[0]
 
 
-def _target(to: str, payload: Payload) -> str:
+def _target_version(to: str, payload: Payload) -> str:
     if to and to != payload.version:
         raise CommandError(f"--to {to}: the release is {payload.version}; leave out --to, or name another release")
     return payload.version
 
 
-def _operators(payload: Payload) -> set[str]:
+def _operator_names(payload: Payload) -> set[str]:
     return {each.identity.name for each in payload.manifests if each.identity.kind == "ClusterOperator"}
 
 
-def _of_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
+def _rehearse_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
     """Returns what a version of Kubernetes no longer serves of the cluster's own objects."""
     if source.one("config.openshift.io", "ClusterVersion", "version") is not None:
         raise CommandError(
             "the cluster has a ClusterVersion, so its Kubernetes comes with a release: give --to, --to-image or "
             "--release-dir instead of --to-kubernetes"
         )
-    target, running = _minor(flags.to_kubernetes, "--to-kubernetes"), _minor(source.kubernetes, "the cluster's version")
+    target, running = (
+        _parse_version(flags.to_kubernetes, "--to-kubernetes"),
+        _parse_version(source.kubernetes, "the cluster's version"),
+    )
     if target.minor <= running.minor:
         raise CommandError(f"--to-kubernetes {flags.to_kubernetes}: the cluster runs {source.kubernetes} already")
     return Rehearsal(
@@ -189,20 +194,23 @@ def _of_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
         str(running),
         str(target),
         unserved=served_versions.unserved(map(unpacked, source.objects), running.minor, target.minor),
-        unknown=(*served_versions.not_known(target.minor), *_not_copied(source, running.minor, target.minor)),
+        unknown=(
+            *served_versions.kinds_beyond_table(target.minor),
+            *_missing_kinds(source, running.minor, target.minor),
+        ),
         kubernetes=True,
     )
 
 
-def _not_copied(source: ClusterSource, running: int, target: int) -> Iterator[LeftOut]:
+def _missing_kinds(source: ClusterSource, running: int, target: int) -> Iterator[LeftOut]:
     """Yields the kinds that lose a version and of which the copy may lack objects."""
-    for group, kind in served_versions.kinds(running, target):
+    for group, kind in served_versions.kinds_losing_versions(running, target):
         if not source.knows(group, kind):
             text = "whether objects of it are written in a version that the target does not serve is not known"
             yield LeftOut(f"{kind}.{group}" if group else kind, text)
 
 
-def _minor(text: str, whose: str) -> Version:
+def _parse_version(text: str, whose: str) -> Version:
     try:
         return Version(text if text.count(".") > 1 else f"{text}.0")
     except VersionError as error:
@@ -214,7 +222,7 @@ def _not_on_the_cluster(found: Findings) -> Findings:
     return structs.replace(found, risks=tuple(structs.replace(risk, suppressed_only=True) for risk in found.risks))
 
 
-def _print(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:
+def _print_results(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:
     output = flags.output
     if output in ("json", "yaml"):
         data: Any = {**forms.data(one), "rehearsal": plan_text.data(rehearsed)}
@@ -233,27 +241,27 @@ def _print(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:
     write([err(f"{plan_text.effort(rehearsed)} Memory: {peak_mib} MiB at most.\n")])
 
 
-def _ended_by_signals(work: Coroutine[Any, Any, T]) -> T:
+def _run_until_signal(work: Coroutine[Any, Any, T]) -> T:
     """Returns what `work` returns; SIGTERM and SIGINT cancel it first, so that it can clean up.
 
     Raises SystemExit(143) after SIGTERM, KeyboardInterrupt after SIGINT.
     """
     ended: list[int] = []
 
-    async def guarded() -> T:
+    async def run_guarded() -> T:
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(work)
 
-        def end(number: int) -> None:
+        def cancel_task(number: int) -> None:
             ended.append(number)
             task.cancel()
 
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, end, number)
+            loop.add_signal_handler(number, cancel_task, number)
         return await task
 
     try:
-        return asyncio.run(guarded())
+        return asyncio.run(run_guarded())
     except asyncio.CancelledError:
         if signal.SIGINT in ended:
             raise KeyboardInterrupt from None

@@ -93,7 +93,7 @@ class ClusterCopy:
         Source: https://kubernetes.io/docs/concepts/architecture/garbage-collection/#owners-dependents. An object with
         another owner stays.
         """
-        owned = self._owned() if owners else {}
+        owned = self._objects_by_owner() if owners else {}
         going: list[tuple[Identity, str]] = []
         gone, waiting = dict(owners), list(owners)
         while waiting:
@@ -104,7 +104,7 @@ class ClusterCopy:
                     waiting.append(uid)
         return going
 
-    def _owned(self) -> dict[str, list[tuple[Identity, str, set[str]]]]:
+    def _objects_by_owner(self) -> dict[str, list[tuple[Identity, str, set[str]]]]:
         """Returns the objects that have owners by the uid of each: with their own uid, and those of all owners."""
         owned: dict[str, list[tuple[Identity, str, set[str]]]] = {}
         for kind in {kind.storage: kind for kind in self.server.kinds}.values():
@@ -121,13 +121,13 @@ class ClusterCopy:
     async def fill(self, source: ClusterSource) -> None:
         """Stores the objects of `source`: definitions first, then what they define."""
         objects = source.objects
-        definitions = self._usable(unpacked(obj) for obj in objects if identity(obj)[:2] == DEFINITION)
+        definitions = self._usable_definitions(unpacked(obj) for obj in objects if identity(obj)[:2] == DEFINITION)
         known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
-        more = [_renamed(each, source) for each in missing_definitions(objects, definitions)]
+        more = [_under_source_name(each, source) for each in missing_definitions(objects, definitions)]
         self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in more} - known
-        await self._store([*definitions, *(_established(each, self.server.clock) for each in more)])
-        await self._store(_namespaces(objects))
-        await self._store(obj for obj in objects if identity(obj)[:2] != DEFINITION and self._is_evaluated(obj))
+        await self._store_all([*definitions, *(_with_established_status(each, self.server.clock) for each in more)])
+        await self._store_all(_undeclared_namespaces(objects))
+        await self._store_all(obj for obj in objects if identity(obj)[:2] != DEFINITION and self._is_evaluated(obj))
 
     def _is_evaluated(self, obj: JSON) -> bool:
         """Returns whether the copy may have the object: not a policy that it would not evaluate as the cluster does."""
@@ -141,7 +141,7 @@ class ClusterCopy:
             self.not_evaluated.append(LeftOut(f"{kind} {name}", why))
         return not why
 
-    def _usable(self, definitions: Iterable[JSON]) -> list[JSON]:
+    def _usable_definitions(self, definitions: Iterable[JSON]) -> list[JSON]:
         """Returns the definitions that have what the API requires; the others are told as left out."""
         usable = []
         for each in definitions:
@@ -149,7 +149,9 @@ class ClusterCopy:
                 spec = each["spec"]
                 names = [spec["group"], spec["names"]["kind"], spec["names"]["plural"], spec["versions"][0]["name"]]
                 if all(isinstance(name, str) and name for name in names):
-                    usable.append(_established(self._read(self._of_definitions, each), self.server.clock))
+                    usable.append(
+                        _with_established_status(self._decode(self._kind_of_definitions, each), self.server.clock)
+                    )
                     continue
                 why = "a name in its spec is not text"
             except (DecodeError, KeyError, IndexError, TypeError) as error:
@@ -159,22 +161,22 @@ class ClusterCopy:
         return usable
 
     @property
-    def _of_definitions(self) -> Kind:
+    def _kind_of_definitions(self) -> Kind:
         kind = self.kind_of(*DEFINITION)
         assert kind is not None
         return kind
 
-    async def _store(self, objects: Iterable[JSON]) -> None:
+    async def _store_all(self, objects: Iterable[JSON]) -> None:
         batch: list[Any] = []
         unserved: dict[str, int] = {}
         for obj in objects:
             group, kind_name, namespace, _ = identity(obj)
-            kind = self._exactly(obj) or self.kind_of(group, kind_name)
+            kind = self._kind_in_version(obj) or self.kind_of(group, kind_name)
             if kind is None or kind.namespaced != bool(namespace):
                 name = f"{kind_name}.{group}" if group else kind_name
                 unserved[name] = unserved.get(name, 0) + 1
                 continue
-            batch.append(self._put(kind, obj))
+            batch.append(self._store_one(kind, obj))
             if len(batch) == _TOGETHER:
                 await asyncio.gather(*batch)
                 batch.clear()
@@ -183,13 +185,13 @@ class ClusterCopy:
             text = "the copy's API server does not serve this kind"
             self.left_out.append(LeftOut(name, text, count))
 
-    def _exactly(self, obj: JSON) -> Kind | None:
+    def _kind_in_version(self, obj: JSON) -> Kind | None:
         group, kind_name, *_ = identity(obj)
         version = obj["apiVersion"].rpartition("/")[2]
         kinds = self.server.kinds
         return next((k for k in kinds if (k.group, k.version, k.kind) == (group, version, kind_name)), None)
 
-    def _read(self, kind: Kind, obj: JSON) -> JSON:
+    def _decode(self, kind: Kind, obj: JSON) -> JSON:
         """Returns the object as a server's codec reads it. Raises DecodeError for one that no server can have held."""
         if not kind.custom:
             typed, unknown = self.server.schemas.decode(kind, obj)
@@ -201,12 +203,12 @@ class ClusterCopy:
         of_metadata = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": obj["metadata"]}
         return {**obj, "metadata": self.server.schemas.decode(config_map, of_metadata)[0]["metadata"]}
 
-    async def _put(self, kind: Kind, obj: JSON) -> None:
+    async def _store_one(self, kind: Kind, obj: JSON) -> None:
         server = self.server
         obj = dict(unpacked(obj))
         obj["metadata"] = dict(obj["metadata"])
         try:
-            obj = self._read(kind, obj)
+            obj = self._decode(kind, obj)
             restoring.stamp_restored(kind, obj, server.clock.now())
             obj = obj if kind.custom else server.schemas.default(kind, obj)
             stored = to_stored(kind, obj)
@@ -266,7 +268,7 @@ def is_conversion_refusal(message: str) -> bool:
     return "cannot be called from a copy of the cluster" in message
 
 
-def _renamed(definition: JSON, source: ClusterSource) -> JSON:
+def _under_source_name(definition: JSON, source: ClusterSource) -> JSON:
     """Returns an invented definition under the resource's own name, as the source has it, and with a status."""
     versions = [{**version, "subresources": {"status": {}}} for version in definition["spec"]["versions"]]
     spec = {**definition["spec"], "versions": versions}
@@ -277,7 +279,7 @@ def _renamed(definition: JSON, source: ClusterSource) -> JSON:
     return {**definition, "metadata": {"name": f"{plural}.{spec['group']}"}, "spec": {**spec, "names": names}}
 
 
-def _established(definition: JSON, clock: Clock) -> JSON:
+def _with_established_status(definition: JSON, clock: Clock) -> JSON:
     """Returns the definition with the status that the server keeps, if the source does not have it."""
     definition = copy.deepcopy(definition)
     conditions = (definition.get("status") or {}).get("conditions")
@@ -286,7 +288,7 @@ def _established(definition: JSON, clock: Clock) -> JSON:
     return definition
 
 
-def _namespaces(objects: Iterable[JSON]) -> list[JSON]:
+def _undeclared_namespaces(objects: Iterable[JSON]) -> list[JSON]:
     """Returns the namespaces that objects lie in and that the source does not have as objects."""
     declared = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
     named = {identity(obj)[2] for obj in objects} - declared - {""}

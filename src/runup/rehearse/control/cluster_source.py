@@ -88,12 +88,12 @@ def _is_plural(plural: str, kind: str) -> bool:
 def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
     """Returns the cluster in a dump. Raises BadDump, and Terminal for one with too many objects."""
     dump = read_dump(path, any_kubernetes=True, packs=True)
-    _check_number(len(dump.objects), max_objects)
+    _refuse_too_many(len(dump.objects), max_objects)
     left = [LeftOut("Secret", "a dump has none that may be copied; what needs their contents is not known")]
     if dump.skipped:
         text = "Events, EndpointSlices, Leases and other kinds that say nothing about an update"
         left.append(LeftOut("other kinds", text, dump.skipped))
-    left += [LeftOut(_named(*key), dump.collected.why_partly(key)) for key in sorted(dump.collected.partly)]
+    left += [LeftOut(_resource_name(*key), dump.collected.why_partly(key)) for key in sorted(dump.collected.partly)]
     return ClusterSource(
         dump.name,
         list(dump.objects),
@@ -102,7 +102,7 @@ def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
         tuple(left),
         notes=dump.problems[:10],
         now=moment_of(dump),
-        kubernetes=_plain(dump.kubernetes.version),
+        kubernetes=_kubernetes_version(dump.kubernetes.version),
         defined=defined_in(dump.objects),
     )
 
@@ -121,7 +121,7 @@ async def of_cluster(config: ClusterConfig, *, max_objects: int = MAX_OBJECTS) -
         CompleteKinds(whole=frozenset(reader.whole), partly=frozenset(reader.partly)),
         tuple(reader.left_out),
         requests=reader.requests + 1,
-        kubernetes=_plain(str(version.get("gitVersion") or "")),
+        kubernetes=_kubernetes_version(str(version.get("gitVersion") or "")),
         defined=defined_in(reader.objects),
     )
 
@@ -141,18 +141,18 @@ class _LiveReader:
 
     async def read(self) -> None:
         """Lists every kind that can be listed."""
-        for resource in await self._resources():
+        for resource in await self._listable_resources():
             if resource.kind in SKIPPED_KINDS and (resource.group, resource.plural) != _SECRETS:
                 continue
             try:
-                await self._list(resource)
+                await self._list_resource(resource)
             except KubeError as error:
                 message = error.message if isinstance(error, ApiError) else str(error)
-                self.left_out.append(LeftOut(_named(resource.group, resource.plural), message))
+                self.left_out.append(LeftOut(_resource_name(resource.group, resource.plural), message))
         text = "only their names and labels were read; what needs their contents is not known"
         self.left_out.append(LeftOut("Secret", text))
 
-    async def _list(self, resource: Resource) -> None:
+    async def _list_resource(self, resource: Resource) -> None:
         key = (resource.group, resource.plural)
         self.plurals[resource.group, resource.kind] = resource.plural
         # A list that fails on its way is known in part.
@@ -166,20 +166,20 @@ class _LiveReader:
             page = await self._client.send(call)
             several = bool(token or page.continue_)
             for item in page.items:
-                obj = _without_contents(resource, item) if key == _SECRETS else _mended(item)
+                obj = _without_contents(resource, item) if key == _SECRETS else _without_server_fields(item)
                 # Thousands of one kind, such as pods, take a fifth of the memory as text.
                 self.objects.append(packed(obj) if several else obj)
-            _check_number(len(self.objects), self._max_objects)
+            _refuse_too_many(len(self.objects), self._max_objects)
             token = page.continue_
             if not token:
                 break
         self.partly.discard(key)
         self.whole.add(key)
 
-    async def _resources(self) -> list[Resource]:
+    async def _listable_resources(self) -> list[Resource]:
         """Returns every kind that can be listed, each in the version that its group prefers."""
         paths = ["/api/v1"]
-        groups = await self._get("/apis")
+        groups = await self._get_json("/apis")
         for group in groups.get("groups") or ():
             preferred = group["preferredVersion"]["groupVersion"]
             others = [each["groupVersion"] for each in group["versions"]]
@@ -187,7 +187,7 @@ class _LiveReader:
         resources: dict[tuple[str, str], Resource] = {}
         for path in paths:
             try:
-                body = await self._get(path)
+                body = await self._get_json(path)
             except KubeError as error:
                 self.left_out.append(LeftOut(path.removeprefix("/apis/"), f"it could not be discovered: {error}"))
                 continue
@@ -198,7 +198,7 @@ class _LiveReader:
                     resources.setdefault((group, entry["name"]), one)
         return list(resources.values())
 
-    async def _get(self, path: str) -> JSON:
+    async def _get_json(self, path: str) -> JSON:
         self.requests += 1
         answer: bytes = await self._client.send(calls.get_path(path))
         return msgspec.json.decode(answer, type=dict[str, Any])
@@ -214,23 +214,23 @@ def _without_contents(resource: Resource, item: JSON) -> JSON:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
 
 
-def _mended(item: JSON) -> JSON:
+def _without_server_fields(item: JSON) -> JSON:
     metadata = {key: value for key, value in item["metadata"].items() if key not in {"resourceVersion", "selfLink"}}
     return {**item, "metadata": metadata}
 
 
-def _check_number(number: int, limit: int) -> None:
+def _refuse_too_many(number: int, limit: int) -> None:
     if number > limit:
         text = f"the cluster has more than {limit} objects; raise --max-objects, for each 10,000 of which the copy"
         raise Terminal(f"{text} takes some 150 MiB of memory", reason="TooManyObjects")
 
 
-def _plain(version: str) -> str:
+def _kubernetes_version(version: str) -> str:
     """Returns a version of Kubernetes without what a distribution adds to it."""
     return version.removeprefix("v").partition("+")[0].partition("-")[0]
 
 
-def _named(group: str, plural: str) -> str:
+def _resource_name(group: str, plural: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 

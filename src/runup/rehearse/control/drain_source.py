@@ -69,14 +69,14 @@ def of_dump(path: Path) -> DrainSource:
     for obj in dump.objects:
         kind = wanted.get((obj["apiVersion"].rpartition("/")[0], obj["kind"]))
         if kind is not None:
-            _take(source, kind, obj)
+            _add_object(source, kind, obj)
     for kind in KINDS:
         if kind.resource.kind != OPENSHIFT or source.openshift:
-            _prove(source, kind, dump)
+            _note_incomplete(source, kind, dump)
     return source
 
 
-def _take(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:
+def _add_object(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:
     name = kind.resource.kind
     try:
         source.objects.setdefault(name, []).append(codec.convert(kind.type, obj))
@@ -84,7 +84,7 @@ def _take(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:
         source.missing[name] = f"{obj['metadata'].get('name')} cannot be read: {error}"
 
 
-def _prove(source: DrainSource, kind: Kind, dump: Dump) -> None:
+def _note_incomplete(source: DrainSource, kind: Kind, dump: Dump) -> None:
     """Notes that a kind is not known, or not wholly: the dump's form proves what it has all of."""
     name, key = kind.resource.kind, (kind.resource.group, kind.resource.plural)
     if name in source.missing or dump.collected.covers(key) or key in dump.collected.absent:

@@ -30,7 +30,7 @@ from runup.preflight.control.target_process import Request, filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
-from runup.rehearse.control.release_run import Failure, ReleaseRun, RunResult, behind
+from runup.rehearse.control.release_run import Failure, ReleaseRun, RunResult, count_behind
 from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.control.stored_objects import Definition
 from runup.rehearse.decide import differences, refusals, rights
@@ -95,21 +95,21 @@ async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehea
     """
     try:
         async with asyncio.timeout(wanted.limit_s + REST_LIMIT_S):
-            return await _rehearse(source, wanted, clock)
+            return await _rehearse_on_copy(source, wanted, clock)
     except TimeoutError:
         text = f"copying the cluster and looking through it took more than {REST_LIMIT_S:g} s"
         raise Terminal(f"{text}; rehearse on a dump of fewer namespaces", reason="RehearsalTooLong") from None
 
 
-async def _rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
+async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
     deadline = clock.monotonic() + wanted.limit_s
     account = account_of(source)
     version = codec.convert(ClusterVersion, source.one("config.openshift.io", "ClusterVersion", "version") or {})
-    tasks = tasks_of(_manifests(source, wanted, version))
+    tasks = tasks_of(_manifests_for_cluster(source, wanted, version))
     async with copied(source, clock, account=wanted.account) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         source = replace(source, damaged=frozenset(copy_.damaged))
-        found = _look_before(copy_, tasks)
+        found = _read_objects_before(copy_, tasks)
         stand_ins = StandIns(copy_, copy_.client, clock, wanted.stuck)
         run = ReleaseRun(
             copy_,
@@ -121,8 +121,8 @@ async def _rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehe
             owner_uid=version.metadata.uid,
             deadline=deadline,
         )
-        result = await run.go()
-        return _gather(source, wanted, version, copy_, found, result, account)
+        result = await run.run_all()
+        return _rehearsal_from_results(source, wanted, version, copy_, found, result, account)
 
 
 def account_of(source: ClusterSource) -> CopyAccount:
@@ -132,7 +132,7 @@ def account_of(source: ClusterSource) -> CopyAccount:
     )
 
 
-def _manifests(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -> Sequence[Any]:
+def _manifests_for_cluster(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -> Sequence[Any]:
     """Returns the manifests that this cluster gets of the release; of two for one object the last one counts."""
     raw_gate = source.one("config.openshift.io", "FeatureGate", "cluster")
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
@@ -140,7 +140,7 @@ def _manifests(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -
     filters = filters_of(Request(wanted.target, str(running)), running, version, gate)
     if filters.capabilities is not None:
         before = filters.capabilities
-        more = _turned_on(source, wanted, replace(filters, major=running.major))
+        more = _enabled_capabilities(source, wanted, replace(filters, major=running.major))
         after = replace(before, known=before.known | more, enabled=before.enabled | more)
         filters = replace(filters, capabilities=after)
     manifests = included_in(wanted.payload.manifests, filters)
@@ -148,7 +148,7 @@ def _manifests(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -
     return tuple(each for each in manifests if last[each.identity] is each)
 
 
-def _turned_on(source: ClusterSource, wanted: Wanted, filters: Filters) -> frozenset[str]:
+def _enabled_capabilities(source: ClusterSource, wanted: Wanted, filters: Filters) -> frozenset[str]:
     """Returns the capabilities that the update enables, since the release has moved objects of the cluster into them.
 
     The cluster's objects stand for the manifests of the running release: they have its annotations.
@@ -159,7 +159,7 @@ def _turned_on(source: ClusterSource, wanted: Wanted, filters: Filters) -> froze
     return implicit_capabilities_of(wanted.payload.manifests, running, filters, Version(wanted.target).major)
 
 
-def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
+def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
     found = _Found()
     owners: dict[str, Identity] = {}
     for task in tasks:
@@ -172,7 +172,10 @@ def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
             if (definition["spec"]["group"], names["kind"]) not in copy_.invented:
                 found.definitions[task.identity.name] = Definition(definition)
             if task.deletes:
-                found.going += [(each, f"its definition {task.identity.name} goes") for each in _of(copy_, definition)]
+                found.going += [
+                    (each, f"its definition {task.identity.name} goes")
+                    for each in _objects_of_definition(copy_, definition)
+                ]
         elif task.kind == _NAMESPACE and task.deletes:
             why = f"its namespace {task.identity.name} goes"
             found.going += [(each, why) for each in copy_.within(task.identity.name)]
@@ -182,7 +185,7 @@ def _look_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
     return found
 
 
-def _of(copy_: ClusterCopy, definition: JSON) -> Iterator[Identity]:
+def _objects_of_definition(copy_: ClusterCopy, definition: JSON) -> Iterator[Identity]:
     group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
     for entry in _entries(copy_, group, kind, definition["spec"]["names"]["plural"]):
         yield Identity(group, kind, entry.namespace, entry.name)
@@ -195,7 +198,7 @@ def _entries(copy_: ClusterCopy, group: str, kind: str, plural: str) -> list[Ent
     return copy_.server.store.items(storage)
 
 
-def _gather(
+def _rehearsal_from_results(
     source: ClusterSource,
     wanted: Wanted,
     version: ClusterVersion,
@@ -204,14 +207,14 @@ def _gather(
     result: RunResult,
     account: CopyAccount,
 ) -> Rehearsal:
-    pairs = [_pair(source, copy_, result, task) for task in result.tasks]
+    pairs = [_pair_of_task(source, copy_, result, task) for task in result.tasks]
     graph = graph_of(result.tasks, State.UPDATING)
     refused = tuple(
-        _refusal(source, copy_, each, behind(graph, each.task))
+        _refusal_of(source, copy_, each, count_behind(graph, each.task))
         for each in sorted(result.failures.values(), key=lambda each: each.task.index)
     )
     configurations = [obj for kind in webhook_scope.KINDS for obj in copy_.all(webhook_scope.GROUP, kind)]
-    definitions = tuple(_definitions(source, wanted, copy_, found, result.tasks))
+    definitions = tuple(_definition_outcomes(source, wanted, copy_, found, result.tasks))
     return Rehearsal(
         account=account,
         source=version.status.desired.version,
@@ -223,10 +226,10 @@ def _gather(
         refusals=refused,
         waits=tuple(result.waits),
         vanished=tuple(found.going),
-        rights=tuple(_rights(copy_, result.tasks, pairs)),
+        rights=tuple(_rights_changes(copy_, result.tasks, pairs)),
         definitions=definitions,
         webhooks=tuple(webhook_scope.webhooks(copy_, configurations, pairs)),
-        unknown=tuple(_unknown(source, [change for change, _, _ in pairs], definitions)),
+        unknown=tuple(_unknown_kinds(source, [change for change, _, _ in pairs], definitions)),
         not_evaluated=tuple(copy_.not_evaluated),
         too_late=result.too_late,
         notes=tuple(f"{identity}: {message}" for identity, message in result.notices.items()),
@@ -236,7 +239,7 @@ def _gather(
 Pair = tuple[ObjectChange, JSON | None, JSON | None]
 
 
-def _pair(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Task) -> Pair:
+def _pair_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Task) -> Pair:
     """Returns what became of the object of a task, and the object before and after."""
     identity = task.identity
     entry, now = result.before.get(identity), copy_.get(identity)
@@ -255,7 +258,7 @@ def _pair(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Ta
     return ObjectChange(identity, Action.UPDATE if fields else Action.NOTHING, fields, owned=owned), before, now
 
 
-def _refusal(source: ClusterSource, copy_: ClusterCopy, failure: Failure, waiting: int) -> Refusal:
+def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, waiting: int) -> Refusal:
     task, message = failure.task, failure.message
     kind, by = refusals.kind_of(message)
     if isinstance(failure.error, KindMissing):
@@ -281,7 +284,7 @@ def _would_be_known(source: ClusterSource, group: str) -> bool:
     return has_definitions(group) and source.knows(*DEFINITION)
 
 
-def _rights(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[RightsChange]:
+def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[RightsChange]:
     bindings = [obj for kind in rights.BINDINGS for obj in copy_.all(rights.GROUP, kind)]
     roles: Mapping[Identity, JSON] = {
         Identity(rights.GROUP, kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
@@ -299,7 +302,7 @@ def _rights(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]) ->
             yield from rights.change_of_binding(task.identity, before, after, roles)
 
 
-def _definitions(
+def _definition_outcomes(
     source: ClusterSource, wanted: Wanted, copy_: ClusterCopy, found: _Found, tasks: Sequence[Task]
 ) -> Iterator[DefinitionOutcome]:
     for task in tasks:
@@ -309,7 +312,7 @@ def _definitions(
         # What the server refused to read is told as refused.
         with contextlib.suppress(KeyError, TypeError):
             group, names = spec["group"], spec["names"]
-            yield stored_objects.try_all(
+            yield stored_objects.try_stored_objects(
                 found.definitions.get(task.identity.name),
                 task.manifest.object,
                 _entries(copy_, group, names["kind"], names["plural"]),
@@ -323,13 +326,13 @@ def _may_have(source: ClusterSource, found: _Found, task: Task) -> bool:
     return task.identity.name in found.definitions or not source.knows(*DEFINITION)
 
 
-def _unknown(
+def _unknown_kinds(
     source: ClusterSource, changes: Sequence[ObjectChange], definitions: Sequence[DefinitionOutcome]
 ) -> Iterator[LeftOut]:
     lacking: dict[str, int] = {}
     for change in changes:
         if not change.known:
-            name = _named(source, change.identity.group, change.identity.kind)
+            name = _plural_name(source, change.identity.group, change.identity.kind)
             lacking[name] = lacking.get(name, 0) + 1
     for name, count in sorted(lacking.items()):
         yield LeftOut(name, "whether the release creates or changes them is not known", count)
@@ -340,9 +343,9 @@ def _unknown(
     for each in definitions:
         if not each.complete:
             text = "those that the copy does not have were not tried under the target's definition"
-            yield LeftOut(_named(source, each.group, each.kind), text)
+            yield LeftOut(_plural_name(source, each.group, each.kind), text)
 
 
-def _named(source: ClusterSource, group: str, kind: str) -> str:
+def _plural_name(source: ClusterSource, group: str, kind: str) -> str:
     plural = source.plurals.get((group, kind), f"{kind.lower()}s")
     return f"{plural}.{group}" if group else plural

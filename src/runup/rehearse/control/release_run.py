@@ -88,7 +88,7 @@ class ReleaseRun:
         self._tasks, self._operator, self._owner_uid, self._deadline = tasks, operator, owner_uid, deadline
         self._graph = graph_of(tasks, State.UPDATING)
 
-    async def go(self) -> RunResult:
+    async def run_all(self) -> RunResult:
         """Carries out every task once, in the operator's order, and those that failed for want of a later one again."""
         result = RunResult(self._tasks)
         result.before = {task.identity: self._copied.entry(task.identity) for task in self._tasks}
@@ -98,16 +98,18 @@ class ReleaseRun:
         deleter = ObjectDeleter(self._client, self._clock, lambda _urgent: None)
         try:
             await watcher.settled()
-            applier = self._applier(watcher, notices, deleter)
-            await self._each(applier, [task for node in self._graph for task in node.tasks], result)
-            await self._again(applier, result)
+            applier = self._make_applier(watcher, notices, deleter)
+            await self._apply_each(applier, [task for node in self._graph for task in node.tasks], result)
+            await self._retry_failed(applier, result)
         finally:
             await deleter.close()
             await watcher.close()
         result.notices = notices.messages
         return result
 
-    def _applier(self, watcher: ClusterValuesWatcher, notices: KeptNotices, deleter: ObjectDeleter) -> ObjectApplier:
+    def _make_applier(
+        self, watcher: ClusterValuesWatcher, notices: KeptNotices, deleter: ObjectDeleter
+    ) -> ObjectApplier:
         kinds = ResourceDiscovery(self._client)
         kinds.define([task.manifest for task in self._tasks])
         return ObjectApplier(
@@ -123,14 +125,14 @@ class ReleaseRun:
             notices=notices,
         )
 
-    async def _each(self, applier: ObjectApplier, tasks: Sequence[Task], result: RunResult) -> None:
+    async def _apply_each(self, applier: ObjectApplier, tasks: Sequence[Task], result: RunResult) -> None:
         for task in tasks:
             if self._clock.monotonic() > self._deadline:
                 result.too_late = f"the time limit was reached at {task}"
                 return
-            await self._one(applier, task, result)
+            await self._apply_one(applier, task, result)
 
-    async def _one(self, applier: ObjectApplier, task: Task, result: RunResult) -> None:
+    async def _apply_one(self, applier: ObjectApplier, task: Task, result: RunResult) -> None:
         result.tried.add(task.index)
         try:
             await applier.put(task, updating=True)
@@ -140,17 +142,17 @@ class ReleaseRun:
         result.failures.pop(task.index, None)
         if not task.deletes:
             await self._stand_ins.answer(task)
-            self._judge(task, result)
+            self._note_unhealthy(task, result)
 
-    async def _again(self, applier: ObjectApplier, result: RunResult) -> None:
+    async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
         """Tries again what lacked something that a later task may have made, for as long as that helps."""
         while not result.too_late:
             missing = [each.task for each in result.failures.values() if _lacks_something(each.error)]
-            await self._each(applier, missing, result)
+            await self._apply_each(applier, missing, result)
             if all(task.index in result.failures for task in missing):
                 return
 
-    def _judge(self, task: Task, result: RunResult) -> None:
+    def _note_unhealthy(self, task: Task, result: RunResult) -> None:
         """Notes that an operator would wait here: by its own rules for the health of what it applied."""
         problem = None
         obj = self._copied.get(task.identity)
@@ -164,14 +166,14 @@ class ReleaseRun:
             problem = workload_health.problem_of(task, workload, State.UPDATING)
             problem = problem or workload_health.unfinished_rollout(task, workload)
         if problem is not None:
-            result.waits.append(Wait(task.identity, task.index, problem.message, behind(self._graph, task)))
+            result.waits.append(Wait(task.identity, task.index, problem.message, count_behind(self._graph, task)))
 
 
 def _lacks_something(error: Exception) -> bool:
     return isinstance(error, KindMissing | NotFound)
 
 
-def behind(graph: Graph, task: Task) -> int:
+def count_behind(graph: Graph, task: Task) -> int:
     """Returns how many tasks an operator does only after `task` is done."""
     number = next(index for index, node in enumerate(graph) if task in node.tasks)
     tasks = graph[number].tasks

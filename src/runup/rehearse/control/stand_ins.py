@@ -42,7 +42,7 @@ class StandIns:
         kind = self._copied.kind_of(*task.kind)
         if obj is None or kind is None or self.is_stuck(task):
             return
-        status = self._status(task, obj)
+        status = self._status_when_done(task, obj)
         if status is None:
             return
         resource = Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)
@@ -52,7 +52,7 @@ class StandIns:
             calls.merge_patch(resource, name, patch, namespace, subresource="status", field_manager=MANAGER)
         )
 
-    def _status(self, task: Task, obj: JSON) -> JSON | None:
+    def _status_when_done(self, task: Task, obj: JSON) -> JSON | None:
         now = rfc3339(self._clock.now())
         generation = (obj.get("metadata") or {}).get("generation", 1)
         if task.kind == CLUSTER_OPERATOR:

@@ -59,7 +59,7 @@ class Definition:
         return self._schemas[version]
 
 
-def try_all(
+def try_stored_objects(
     before: Definition | None, target: JSON, entries: Iterable[Entry], *, kubernetes: str, complete: bool
 ) -> DefinitionOutcome:
     """Returns what becomes of the stored objects of a definition under the release's, `target`.
@@ -79,8 +79,8 @@ def try_all(
         tried += 1
         identity = Identity(group, str(names["kind"]), entry.namespace, entry.name)
         obj = entry.load()
-        writers += [(manager, identity) for manager in _writers(obj, group, gone)]
-        found = _try(identity, obj, before, new, ratchets=_ratchets(kubernetes))
+        writers += [(manager, identity) for manager in _writers_of_versions(obj, group, gone)]
+        found = _try_object(identity, obj, before, new, ratchets=_ratchets(kubernetes))
         if found is not None:
             objects.append(found)
     name = str(target["metadata"]["name"])
@@ -89,7 +89,7 @@ def try_all(
     )
 
 
-def _try(
+def _try_object(
     identity: Identity, obj: JSON, before: Definition | None, new: Definition, *, ratchets: bool
 ) -> StoredObject | None:
     version = str(obj["apiVersion"]).rpartition("/")[2]
@@ -99,11 +99,11 @@ def _try(
         return StoredObject(identity, unknown=text)
     converted = {**obj, "apiVersion": f"{identity.group}/{target}"}
     try:
-        decoded, dropped = _decoded(new.schema(target), converted)
+        decoded, dropped = _decode_as_server(new.schema(target), converted)
         earlier = before.schema(version) if before is not None else None
-        dropped_before = set(_decoded(earlier, obj)[1]) if earlier is not None else set[str]()
-        faults = _faults(new.schema(target), decoded)
-        known = {text for _, text in _faults(earlier, _decoded(earlier, obj)[0])}
+        dropped_before = set(_decode_as_server(earlier, obj)[1]) if earlier is not None else set[str]()
+        faults = _schema_faults(new.schema(target), decoded)
+        known = {text for _, text in _schema_faults(earlier, _decode_as_server(earlier, obj)[0])}
     except DecodeError as error:
         return StoredObject(identity, refused=(str(error),))
     except SchemaError as error:
@@ -117,7 +117,7 @@ def _try(
     return StoredObject(identity, refused, tolerated, pruned)
 
 
-def _decoded(schema: Schema | None, obj: JSON) -> tuple[JSON, list[str]]:
+def _decode_as_server(schema: Schema | None, obj: JSON) -> tuple[JSON, list[str]]:
     """Returns the object as a server reads it, and the paths of the fields that it drops. Raises DecodeError."""
     if schema is None:
         return obj, []
@@ -126,7 +126,7 @@ def _decoded(schema: Schema | None, obj: JSON) -> tuple[JSON, list[str]]:
     return schema.default(schema.drop_nulls(pruned)), [*unknown, *dropped]
 
 
-def _faults(schema: Schema | None, obj: JSON) -> list[tuple[str, str]]:
+def _schema_faults(schema: Schema | None, obj: JSON) -> list[tuple[str, str]]:
     """Returns path and text of each fault of an object."""
     if schema is None:
         return []
@@ -139,19 +139,23 @@ def _is_leaf(obj: JSON, path: str) -> bool:
     for step in _STEP.findall(path):
         if step.startswith("["):
             key = step[1:-1].strip('"')
-            at = at[int(key)] if isinstance(at, list) and key.isdigit() and int(key) < len(at) else _member(at, key)
+            at = (
+                at[int(key)]
+                if isinstance(at, list) and key.isdigit() and int(key) < len(at)
+                else _member_or_none(at, key)
+            )
         else:
-            at = _member(at, step)
+            at = _member_or_none(at, step)
         if at is None:
             return False
     return not isinstance(at, dict | list)
 
 
-def _member(at: Any, key: str) -> Any:
+def _member_or_none(at: Any, key: str) -> Any:
     return at.get(key) if isinstance(at, dict) else None
 
 
-def _writers(obj: JSON, group: str, gone: tuple[str, ...]) -> Iterator[str]:
+def _writers_of_versions(obj: JSON, group: str, gone: tuple[str, ...]) -> Iterator[str]:
     versions = {f"{group}/{version}" for version in gone}
     for entry in (obj.get("metadata") or {}).get("managedFields") or ():
         if isinstance(entry, dict) and entry.get("apiVersion") in versions:

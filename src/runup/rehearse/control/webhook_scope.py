@@ -23,14 +23,14 @@ def webhooks(
     changes: Iterable[tuple[ObjectChange, JSON | None, JSON | None]],
 ) -> Iterator[Webhook]:
     """Yields every webhook that one of `changes` (with the object before and after) would be sent to."""
-    writes = [write for each in changes if (write := _write(copied, *each)) is not None]
+    writes = [write for each in changes if (write := _write_of_change(copied, *each)) is not None]
     labels = {obj["metadata"]["name"]: obj["metadata"].get("labels") or {} for obj in copied.all("", "Namespace")}
     for configuration in configurations:
         for webhook in configuration.get("webhooks") or ():
             reached = tuple(
                 Identity(write.kind.group, write.kind.kind, write.namespace, write.name)
                 for write in writes
-                if _reaches(webhook, write, labels)
+                if _is_called_for(webhook, write, labels)
             )
             if reached:
                 yield Webhook(
@@ -43,7 +43,9 @@ def webhooks(
                 )
 
 
-def _write(copied: ClusterCopy, change: ObjectChange, before: JSON | None, after: JSON | None) -> Write | None:
+def _write_of_change(
+    copied: ClusterCopy, change: ObjectChange, before: JSON | None, after: JSON | None
+) -> Write | None:
     operation = _OPERATIONS.get(change.action)
     kind = copied.kind_of(change.identity.group, change.identity.kind)
     if operation is None or kind is None or is_exempt(kind):
@@ -52,7 +54,7 @@ def _write(copied: ClusterCopy, change: ObjectChange, before: JSON | None, after
     return Write(operation, kind, change.identity.namespace, change.identity.name, User(""), obj, before)
 
 
-def _reaches(webhook: JSON, write: Write, labels: dict[str, dict[str, str]]) -> bool:
+def _is_called_for(webhook: JSON, write: Write, labels: dict[str, dict[str, str]]) -> bool:
     rules = webhook.get("rules") or ()
     if not rules:
         return False

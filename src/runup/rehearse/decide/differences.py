@@ -73,12 +73,12 @@ def changes(identity: Identity, before: JSON, after: JSON) -> tuple[FieldChange,
             weight=weight(identity, path),
             others=field_owners.others(owners, path) if old is not None else (),
         )
-        for path, old, new in _differing(essence(before), essence(after), ())
+        for path, old, new in _differing_values(essence(before), essence(after), ())
     ]
     return tuple(sorted(found, key=lambda each: (WEIGHTS.index(each.weight), each.path)))
 
 
-def _differing(before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
+def _differing_values(before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
     if before == after:
         return
     if path and path[-1] in _WHOLE:
@@ -86,25 +86,25 @@ def _differing(before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any,
         return
     if isinstance(before, dict) and isinstance(after, dict):
         for key in (*before, *(key for key in after if key not in before)):
-            yield from _differing(before.get(key), after.get(key), (*path, f"f:{key}"))
+            yield from _differing_values(before.get(key), after.get(key), (*path, f"f:{key}"))
         return
-    if isinstance(before, list) and isinstance(after, list) and (name := _name_of(before, after)):
+    if isinstance(before, list) and isinstance(after, list) and (name := _key_field(before, after)):
         old, new = ({item[name]: item for item in items} for items in (before, after))
         for key in (*old, *(key for key in new if key not in old)):
-            yield from _differing(old.get(key), new.get(key), (*path, field_owners.item(name, key)))
+            yield from _differing_values(old.get(key), new.get(key), (*path, field_owners.item(name, key)))
         return
     yield path, before, after
 
 
-def _name_of(before: Sequence[Any], after: Sequence[Any]) -> str:
+def _key_field(before: Sequence[Any], after: Sequence[Any]) -> str:
     """Returns the field by which the items of both lists are told apart, or an empty string."""
     for name in _NAMES:
-        if all(_names(items, name) for items in (before, after)):
+        if all(_is_key_field(items, name) for items in (before, after)):
             return name
     return ""
 
 
-def _names(items: Sequence[Any], name: str) -> bool:
+def _is_key_field(items: Sequence[Any], name: str) -> bool:
     values = [item.get(name) for item in items if isinstance(item, dict)]
     plain = all(isinstance(value, str | int) for value in values)
     return len(values) == len(items) and plain and len(set(values)) == len(values)

@@ -44,14 +44,14 @@ class Kind:
     field: str
 
 
-def _core(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
+def _core_resource(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
     return Resource("", "v1", kind, plural, namespaced=namespaced)
 
 
 KINDS = (
-    Kind(_core("Node", "nodes", namespaced=False), Node, "nodes"),
-    Kind(_core("Pod", "pods"), SchedulingPod, "pods"),
-    Kind(_core("Namespace", "namespaces", namespaced=False), Namespace, "namespaces"),
+    Kind(_core_resource("Node", "nodes", namespaced=False), Node, "nodes"),
+    Kind(_core_resource("Pod", "pods"), SchedulingPod, "pods"),
+    Kind(_core_resource("Namespace", "namespaces", namespaced=False), Namespace, "namespaces"),
     Kind(
         Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", namespaced=True),
         PodDisruptionBudget,
@@ -59,12 +59,12 @@ KINDS = (
     ),
     Kind(Resource("apps", "v1", "ReplicaSet", "replicasets", namespaced=True), PodsOwner, "owners"),
     Kind(Resource("apps", "v1", "StatefulSet", "statefulsets", namespaced=True), PodsOwner, "owners"),
-    Kind(_core("ReplicationController", "replicationcontrollers"), PodsOwner, "owners"),
-    Kind(_core("PersistentVolumeClaim", "persistentvolumeclaims"), PersistentVolumeClaim, "claims"),
-    Kind(_core("PersistentVolume", "persistentvolumes", namespaced=False), SchedulingVolumeObject, "volumes"),
+    Kind(_core_resource("ReplicationController", "replicationcontrollers"), PodsOwner, "owners"),
+    Kind(_core_resource("PersistentVolumeClaim", "persistentvolumeclaims"), PersistentVolumeClaim, "claims"),
+    Kind(_core_resource("PersistentVolume", "persistentvolumes", namespaced=False), SchedulingVolumeObject, "volumes"),
     Kind(Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False), StorageClass, "classes"),
     Kind(Resource("storage.k8s.io", "v1", "CSINode", "csinodes", namespaced=False), CsiNode, "csi_nodes"),
-    Kind(_core("ResourceQuota", "resourcequotas"), ResourceQuota, "quotas"),
+    Kind(_core_resource("ResourceQuota", "resourcequotas"), ResourceQuota, "quotas"),
     Kind(_POOLS, MachineConfigPool, "pools"),
 )
 
@@ -78,15 +78,17 @@ def drained_cluster(
         if kind.field not in ("pools", "namespaces"):
             found = objects.get(kind.resource.kind, ())
             if kind.field == "owners":
-                found = [_of_kind(each, kind.resource.kind) for each in found]
+                found = [_with_kind(each, kind.resource.kind) for each in found]
             fields[kind.field] = (*fields.get(kind.field, ()), *found)
     namespaces = {each.metadata.name: each.metadata.labels for each in objects.get("Namespace", ())}
     cluster = DrainedCluster(**fields, namespaces=namespaces, missing=missing)
     pools = objects.get("MachineConfigPool", ())
-    return replace(cluster, pools=_config_pools(cluster.nodes, pools) if openshift else _groups(cluster.nodes, surge))
+    return replace(
+        cluster, pools=_config_pools(cluster.nodes, pools) if openshift else _pools_of_groups(cluster.nodes, surge)
+    )
 
 
-def _of_kind(owner: PodsOwner, kind: str) -> PodsOwner:
+def _with_kind(owner: PodsOwner, kind: str) -> PodsOwner:
     from msgspec.structs import replace as changed
 
     # Items of a list do not say their kind.
@@ -99,7 +101,7 @@ def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -
     return tuple(
         Pool(
             pool.metadata.name,
-            _in_turn(members.get(pool.metadata.name, ())),
+            _in_drain_order(members.get(pool.metadata.name, ())),
             at_once=allowed(pool),
             paused=pool.spec.paused,
         )
@@ -108,21 +110,21 @@ def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -
     )
 
 
-def _groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:
+def _pools_of_groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:
     members = by_group(nodes)
     pools: list[Pool] = []
     for name in sorted(members, key=lambda each: (each != CONTROL_PLANE, each)):
         after = (pools[-1].name,) if pools else ()
         # A service's surge is for its groups of workers.
         extra = 0 if name == CONTROL_PLANE else surge
-        pools.append(Pool(name, _in_turn(members[name]), surge=extra, after=after))
+        pools.append(Pool(name, _in_drain_order(members[name]), surge=extra, after=after))
     return tuple(pools)
 
 
-def _in_turn(nodes: Sequence[Node]) -> tuple[str, ...]:
+def _in_drain_order(nodes: Sequence[Node]) -> tuple[str, ...]:
     """Returns the nodes by zone and age (machine-config-operator, `pkg/controller/node`)."""
 
-    def turn(node: Node) -> tuple[str, str, str]:
+    def drain_key(node: Node) -> tuple[str, str, str]:
         return node.metadata.labels.get(ZONE, ""), str(node.metadata.creation_timestamp or ""), node.metadata.name
 
-    return tuple(node.metadata.name for node in sorted(nodes, key=turn))
+    return tuple(node.metadata.name for node in sorted(nodes, key=drain_key))

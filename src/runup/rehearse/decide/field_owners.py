@@ -46,16 +46,16 @@ def owners_of(obj: JSON) -> Owners:
 
 def others(owners: Owners, path: Path) -> tuple[str, ...]:
     """Returns the managers that owned the field, if no writer of releases was among them."""
-    names = [name for name, fields in owners if _owns(fields, path)]
+    names = [name for name, fields in owners if _owns_field(fields, path)]
     return () if any(name in _OF_RELEASES for name in names) else tuple(dict.fromkeys(sorted(names)))
 
 
-def _owns(fields: Mapping[str, Any], path: Path) -> bool:
+def _owns_field(fields: Mapping[str, Any], path: Path) -> bool:
     at: Any = fields
     for segment in path:
         if not isinstance(at, Mapping):
             return False
-        found = _step(at, segment)
+        found = _member_of_fields(at, segment)
         if found is None:
             # An empty tree owns all that is below it.
             return not at
@@ -63,18 +63,18 @@ def _owns(fields: Mapping[str, Any], path: Path) -> bool:
     return True
 
 
-def _step(fields: Mapping[str, Any], segment: str) -> Any:
+def _member_of_fields(fields: Mapping[str, Any], segment: str) -> Any:
     if segment in fields or not segment.startswith("k:"):
         return fields.get(segment)
     wanted = json.loads(segment.removeprefix("k:")).items()
     for key, below in fields.items():
         # Items may be told apart by more than one field: a port by its number and protocol.
-        if key.startswith("k:") and wanted <= _keys(key).items():
+        if key.startswith("k:") and wanted <= _item_keys(key).items():
             return below
     return None
 
 
-def _keys(segment: str) -> Mapping[str, Any]:
+def _item_keys(segment: str) -> Mapping[str, Any]:
     """Returns the fields by which an item is told apart; none if somebody else's text is not JSON."""
     try:
         keys = json.loads(segment.removeprefix("k:"))

@@ -81,55 +81,55 @@ def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
     """Yields the outcome of each part of the rehearsal."""
     if rehearsal.kubernetes:
         parts: tuple[tuple[str, Iterable[Finding]], ...] = (
-            ("RehearsalCopy", _incomplete(rehearsal)),
-            ("RehearsalServedVersions", map(_unserved, rehearsal.unserved)),
+            ("RehearsalCopy", _unknown_kind_findings(rehearsal)),
+            ("RehearsalServedVersions", map(_unserved_version_finding, rehearsal.unserved)),
         )
     else:
         parts = (
-            ("RehearsalCopy", _incomplete(rehearsal)),
-            ("RehearsalApply", _applying(rehearsal)),
-            ("RehearsalOverwritten", _overwritten(rehearsal.changes)),
-            ("RehearsalVanishes", _vanished(rehearsal)),
-            ("RehearsalRights", _rights(rehearsal.rights)),
-            ("RehearsalStoredObjects", _stored(rehearsal.definitions)),
-            ("RehearsalWebhooks", map(_webhook, rehearsal.webhooks)),
+            ("RehearsalCopy", _unknown_kind_findings(rehearsal)),
+            ("RehearsalApply", _refusal_and_wait_findings(rehearsal)),
+            ("RehearsalOverwritten", _overwritten_field_findings(rehearsal.changes)),
+            ("RehearsalVanishes", _deletion_findings(rehearsal)),
+            ("RehearsalRights", _rights_findings(rehearsal.rights)),
+            ("RehearsalStoredObjects", _stored_object_findings(rehearsal.definitions)),
+            ("RehearsalWebhooks", map(_webhook_finding, rehearsal.webhooks)),
         )
     for name, findings in parts:
-        yield _outcome(name, tuple(findings), url)
+        yield _check_outcome(name, tuple(findings), url)
 
 
-def _outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOutcome:
+def _check_outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOutcome:
     result: CheckResult = "Clear"
     if any(each.applies is Applies.YES for each in findings):
         result = "Applies"
     elif findings:
         result = "Unknown"
-    check = Check(name, COMPONENT, (), _not_run)
+    check = Check(name, COMPONENT, (), _find_nothing)
     linked = tuple(replace(each, url=url) for each in findings)
     return CheckOutcome(check, result, linked, message=findings[0].message if result == "Unknown" else "")
 
 
-def _not_run(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+def _find_nothing(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     """Yields nothing: a rehearsal's findings come from its copy."""
     return iter(())
 
 
-def _resource(identity: Identity) -> ReportedResource:
+def _reported_resource(identity: Identity) -> ReportedResource:
     return ReportedResource(identity.group, identity.kind, identity.namespace, identity.name)
 
 
-def _resources(identities: Iterable[Identity]) -> tuple[ReportedResource, ...]:
-    return tuple(map(_resource, dict.fromkeys(identities)))
+def _reported_resources(identities: Iterable[Identity]) -> tuple[ReportedResource, ...]:
+    return tuple(map(_reported_resource, dict.fromkeys(identities)))
 
 
-def _id(name: str, *parts: str) -> str:
+def _risk_name(name: str, *parts: str) -> str:
     """Returns the name of a finding about one thing: what a risk's name may not hold becomes a dash."""
     words = (part for part in parts if part)
     tail = "-".join("".join(char if char.isalnum() or char in ".-" else "-" for char in word) for word in words)
     return f"{name}-{tail}"[:250] if tail else name
 
 
-def _cut(text: str) -> str:
+def _shortened(text: str) -> str:
     text = " ".join(text.split()).rstrip(".")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4].rpartition(' ')[0]} ..."
 
@@ -137,11 +137,11 @@ def _cut(text: str) -> str:
 # -- what could not be known -------------------------------------------------------------------------------------------
 
 
-def _incomplete(rehearsal: Rehearsal) -> Iterator[Finding]:
+def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for each in rehearsal.unknown:
         number = f" ({count(each.count, 'object')} of the release)" if each.count else ""
         yield Finding(
-            _id("RehearsalIncomplete", each.kind),
+            _risk_name("RehearsalIncomplete", each.kind),
             f"The copy does not have all {each.kind}{number}: {each.why}.",
             Applies.UNKNOWN,
             remediation="Rehearse on the cluster itself, or on a dump that has them: runup dump collect.",
@@ -149,7 +149,7 @@ def _incomplete(rehearsal: Rehearsal) -> Iterator[Finding]:
         )
     for each in rehearsal.not_evaluated:
         yield Finding(
-            _id("RehearsalPolicyNotEvaluated", each.kind.replace(" ", "-")),
+            _risk_name("RehearsalPolicyNotEvaluated", each.kind.replace(" ", "-")),
             f"What {each.kind} would refuse or change of the release's writes is not known: {each.why}.",
             Applies.UNKNOWN,
             remediation="Look whether it matches objects of the platform.",
@@ -167,49 +167,52 @@ def _incomplete(rehearsal: Rehearsal) -> Iterator[Finding]:
 # -- what the server refuses -------------------------------------------------------------------------------------------
 
 
-def _applying(rehearsal: Rehearsal) -> Iterator[Finding]:
+def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for refusal in rehearsal.refusals:
-        yield _refused(refusal, rehearsal.tasks)
+        yield _refusal_finding(refusal, rehearsal.tasks)
     for wait in rehearsal.waits:
         behind = f"{count(wait.behind, 'object')} of the release come after it" if wait.behind else "it is the last"
         yield Finding(
-            _id("RehearsalWaits", wait.identity.kind, wait.identity.name),
-            f"The update waits at {wait.identity} ({wait.index} of {rehearsal.tasks}): {_cut(wait.message)}; {behind}.",
+            _risk_name("RehearsalWaits", wait.identity.kind, wait.identity.name),
+            f"The update waits at {wait.identity} ({wait.index} of {rehearsal.tasks}): "
+            f"{_shortened(wait.message)}; {behind}.",
             severity="critical",
-            resources=(_resource(wait.identity),),
+            resources=(_reported_resource(wait.identity),),
             remediation="See why its operator would not come to the target's version.",
         )
     for change in rehearsal.changes:
         grave = [field for field in change.fields if field.weight in _GRAVE]
         if grave:
             yield Finding(
-                _id("RehearsalSelectorChanges", change.identity.kind, change.identity.namespace, change.identity.name),
+                _risk_name(
+                    "RehearsalSelectorChanges", change.identity.kind, change.identity.namespace, change.identity.name
+                ),
                 f"The release changes {names([each.path for each in grave], _NAMED)} of {change.identity}.",
                 severity="info",
-                resources=(_resource(change.identity),),
+                resources=(_reported_resource(change.identity),),
                 remediation="Look whether others count on it: Services, budgets, network policies, monitors.",
             )
 
 
-def _refused(refusal: Refusal, tasks: int) -> Finding:
+def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
     place = f"{refusal.identity} ({refusal.index} of {tasks})"
     behind = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
     if refusal.kind is RefusalKind.NOT_KNOWN:
         return Finding(
-            _id("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
-            f"Whether {place} can be applied is not known: {_cut(refusal.message)}.",
+            _risk_name("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
+            f"Whether {place} can be applied is not known: {_shortened(refusal.message)}.",
             Applies.UNKNOWN,
-            resources=(_resource(refusal.identity),),
+            resources=(_reported_resource(refusal.identity),),
             remediation="A copy has no API servers beside its own and calls no webhooks; look at these by hand.",
         )
     who = f"policy {refusal.by}" if refusal.by else "the API server"
     of = refusal.by or refusal.identity.name
     parts = (of,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, of)
     return Finding(
-        _id(_NAME_OF_REFUSAL[refusal.kind], *parts),
-        f"Applying {place} is refused by {who}: {_cut(refusal.message)}.{behind if refusal.behind else ''}",
+        _risk_name(_NAME_OF_REFUSAL[refusal.kind], *parts),
+        f"Applying {place} is refused by {who}: {_shortened(refusal.message)}.{behind if refusal.behind else ''}",
         severity="critical",
-        resources=(_resource(refusal.identity),),
+        resources=(_reported_resource(refusal.identity),),
         remediation=_REMEDIES[refusal.kind],
     )
 
@@ -217,7 +220,7 @@ def _refused(refusal: Refusal, tasks: int) -> Finding:
 # -- what changes ------------------------------------------------------------------------------------------------------
 
 
-def _overwritten(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
+def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
     bare = [each.identity for each in changes if each.action is Action.UPDATE and not each.owned]
     if bare:
         yield Finding(
@@ -226,7 +229,7 @@ def _overwritten(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
             f"overwrites, and which fields of the running release go, is not known: "
             f"{names([str(each) for each in bare], _NAMED)}.",
             Applies.UNKNOWN,
-            resources=_resources(bare),
+            resources=_reported_resources(bare),
             remediation="Rehearse on the cluster itself, or on a dump with managedFields: "
             "`oc adm inspect`, `oc get -o json --show-managed-fields`.",
         )
@@ -238,9 +241,9 @@ def _overwritten(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
         shown = "; ".join(map(value_change, lost[:_NAMED]))
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         yield Finding(
-            _id("RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name),
-            f"The release overwrites what {names(managers)} set in {change.identity}: {_cut(shown)}{more}.",
-            resources=(_resource(change.identity),),
+            _risk_name("RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name),
+            f"The release overwrites what {names(managers)} set in {change.identity}: {_shortened(shown)}{more}.",
+            resources=(_reported_resource(change.identity),),
             remediation="Note these values before the update; where the release must not decide them, see whether its "
             "operator has a setting for it.",
         )
@@ -256,11 +259,11 @@ def value_change(field: FieldChange) -> str:
             return f"{field.path}: in another order, or as often"
         before, after = (items[0] if len(gone) == len(new) == 1 else items or None for items in (gone, new))
     if isinstance(before, str) and isinstance(after, str):
-        before, after = _apart(before, after)
+        before, after = _without_shared_start(before, after)
     return f"{field.path}: {value(before)} -> {value(after)}"
 
 
-def _apart(before: str, after: str) -> tuple[str, str]:
+def _without_shared_start(before: str, after: str) -> tuple[str, str]:
     """Returns both texts without a long beginning that they share."""
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
     keep = max(same - _SHARED, 0)
@@ -275,7 +278,7 @@ def value(of: object, longest: int = 60) -> str:
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def _vanished(rehearsal: Rehearsal) -> Iterator[Finding]:
+def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     deleted = [change.identity for change in rehearsal.changes if change.action is Action.DELETE]
     with_them: dict[str, list[Identity]] = {}
     for identity, why in rehearsal.vanished:
@@ -283,11 +286,11 @@ def _vanished(rehearsal: Rehearsal) -> Iterator[Finding]:
     for why, identities in sorted(with_them.items()):
         shown = names([str(each) for each in identities], _NAMED)
         yield Finding(
-            _id("RehearsalVanishes", why.partition(" goes")[0].rpartition(" ")[2]),
+            _risk_name("RehearsalVanishes", why.partition(" goes")[0].rpartition(" ")[2]),
             f"{count(len(identities), 'object')} of the cluster vanish, since {why}: {shown}.",
             # What an owner made goes with it as it should; others' objects in a namespace or of a kind do not.
             severity="info" if why.startswith("its owner ") else "critical",
-            resources=_resources(identities),
+            resources=_reported_resources(identities),
             remediation="Keep a copy of them, and move what uses them away first.",
         )
     if deleted:
@@ -295,7 +298,7 @@ def _vanished(rehearsal: Rehearsal) -> Iterator[Finding]:
             "RehearsalDeletes",
             f"The release deletes {count(len(deleted), 'object')}: {names([str(each) for each in deleted], _NAMED)}.",
             severity="info",
-            resources=_resources(deleted),
+            resources=_reported_resources(deleted),
             remediation="Look whether anything of yours uses them.",
         )
 
@@ -303,16 +306,16 @@ def _vanished(rehearsal: Rehearsal) -> Iterator[Finding]:
 # -- rights ------------------------------------------------------------------------------------------------------------
 
 
-def _rights(changes: Sequence[RightsChange]) -> Iterator[Finding]:
+def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
     for change in changes:
         have = "has" if len(change.subjects) == 1 else "have"
         who = f", which {names(change.subjects)} {have}" if change.subjects else ", which nobody has now"
         parts = (change.identity.kind, change.identity.namespace, change.identity.name)
-        resources = (_resource(change.identity),)
+        resources = (_reported_resource(change.identity),)
         if change.lost:
             severity: Severity = "warning" if change.subjects else "info"
             yield Finding(
-                _id("RehearsalRightsNarrow", *parts),
+                _risk_name("RehearsalRightsNarrow", *parts),
                 f"{change.identity}{who}, loses {count(len(change.lost), 'right')}: {names(change.lost, _NAMED)}.",
                 severity=severity,
                 resources=resources,
@@ -320,7 +323,7 @@ def _rights(changes: Sequence[RightsChange]) -> Iterator[Finding]:
             )
         if change.gained:
             yield Finding(
-                _id("RehearsalRightsWiden", *parts),
+                _risk_name("RehearsalRightsWiden", *parts),
                 f"{change.identity}{who}, gains {count(len(change.gained), 'right')}: {names(change.gained, _NAMED)}.",
                 severity="info",
                 resources=resources,
@@ -331,81 +334,81 @@ def _rights(changes: Sequence[RightsChange]) -> Iterator[Finding]:
 # -- stored objects ----------------------------------------------------------------------------------------------------
 
 
-def _stored(definitions: Iterable[DefinitionOutcome]) -> Iterator[Finding]:
+def _stored_object_findings(definitions: Iterable[DefinitionOutcome]) -> Iterator[Finding]:
     for each in definitions:
-        yield from _of_definition(each)
+        yield from _definition_findings(each)
 
 
-def _of_definition(one: DefinitionOutcome) -> Iterator[Finding]:
+def _definition_findings(one: DefinitionOutcome) -> Iterator[Finding]:
     if refused := [each for each in one.objects if each.refused]:
         yield Finding(
-            _id("RehearsalObjectRefused", one.name),
-            f"{_of(refused, one)} would be refused at the next write under the target's definition {one.name}: "
-            f"{_told(refused, lambda each: each.refused)}.",
-            resources=_resources(each.identity for each in refused),
+            _risk_name("RehearsalObjectRefused", one.name),
+            f"{_share_of(refused, one)} would be refused at the next write under the target's definition {one.name}: "
+            f"{_objects_with_texts(refused, lambda each: each.refused)}.",
+            resources=_reported_resources(each.identity for each in refused),
             remediation="Set these fields to what the target's definition allows, before the update.",
         )
     if pruned := [each for each in one.objects if each.pruned]:
         yield Finding(
-            _id("RehearsalFieldsPruned", one.name),
-            f"{_of(pruned, one)} would silently lose fields under the target's definition {one.name}: "
-            f"{_told(pruned, lambda each: each.pruned)}.",
-            resources=_resources(each.identity for each in pruned),
+            _risk_name("RehearsalFieldsPruned", one.name),
+            f"{_share_of(pruned, one)} would silently lose fields under the target's definition {one.name}: "
+            f"{_objects_with_texts(pruned, lambda each: each.pruned)}.",
+            resources=_reported_resources(each.identity for each in pruned),
             remediation="Move what these fields say to where the target's definition has it; keep a copy of them.",
         )
     if tolerated := [each for each in one.objects if each.tolerated]:
         yield Finding(
-            _id("RehearsalObjectTolerated", one.name),
-            f"{_of(tolerated, one)} would not be valid under the target's definition {one.name}, which updates that "
-            f"leave these fields alone pass, and restores from a backup do not: "
-            f"{_told(tolerated, lambda each: each.tolerated)}.",
+            _risk_name("RehearsalObjectTolerated", one.name),
+            f"{_share_of(tolerated, one)} would not be valid under the target's definition {one.name}, which updates "
+            f"that leave these fields alone pass, and restores from a backup do not: "
+            f"{_objects_with_texts(tolerated, lambda each: each.tolerated)}.",
             severity="info",
-            resources=_resources(each.identity for each in tolerated),
+            resources=_reported_resources(each.identity for each in tolerated),
             remediation="Set these fields to what the target's definition allows.",
         )
     if unknown := [each for each in one.objects if each.unknown]:
         yield Finding(
-            _id("RehearsalObjectUnknown", one.name),
-            f"What becomes of {_of(unknown, one)} under the target's definition {one.name} is not known: "
+            _risk_name("RehearsalObjectUnknown", one.name),
+            f"What becomes of {_share_of(unknown, one)} under the target's definition {one.name} is not known: "
             f"{unknown[0].unknown}.",
             Applies.UNKNOWN,
-            resources=_resources(each.identity for each in unknown),
+            resources=_reported_resources(each.identity for each in unknown),
             remediation="Try the conversion on a cluster where the webhook runs.",
         )
     if one.gone and one.writers:
         managers = sorted({manager for manager, _ in one.writers})
         yield Finding(
-            _id("RehearsalVersionUnserved", one.name),
+            _risk_name("RehearsalVersionUnserved", one.name),
             f"The target's definition {one.name} no longer serves {names(one.gone)}, in which {names(managers)} wrote "
-            f"{_of(list(dict.fromkeys(identity for _, identity in one.writers)), one)}.",
-            resources=_resources(identity for _, identity in one.writers),
+            f"{_share_of(list(dict.fromkeys(identity for _, identity in one.writers)), one)}.",
+            resources=_reported_resources(identity for _, identity in one.writers),
             remediation="Change these clients to a version that the target serves, before the update.",
         )
 
 
-def _of(objects: Sequence[object], one: DefinitionOutcome) -> str:
+def _share_of(objects: Sequence[object], one: DefinitionOutcome) -> str:
     return f"{len(objects)} of {count(one.tried, f'stored {one.kind}')}"
 
 
-def _told(objects: Sequence[StoredObject], texts_of: Callable[[StoredObject], tuple[str, ...]]) -> str:
-    told = [f"{_short(each.identity)}: {', '.join(texts_of(each)[:_NAMED])}" for each in objects[:_NAMED]]
+def _objects_with_texts(objects: Sequence[StoredObject], texts_of: Callable[[StoredObject], tuple[str, ...]]) -> str:
+    told = [f"{_namespaced_name(each.identity)}: {', '.join(texts_of(each)[:_NAMED])}" for each in objects[:_NAMED]]
     more = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
-    return f"{_cut('; '.join(told))}{more}"
+    return f"{_shortened('; '.join(told))}{more}"
 
 
-def _short(identity: Identity) -> str:
+def _namespaced_name(identity: Identity) -> str:
     return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
 
 
 # -- webhooks, and versions of Kubernetes ------------------------------------------------------------------------------
 
 
-def _webhook(webhook: Webhook) -> Finding:
+def _webhook_finding(webhook: Webhook) -> Finding:
     condition = ", if its match conditions hold" if webhook.conditions else ""
     ignores = "its failure is ignored" if webhook.ignores else "its failure refuses the write"
     shown = names([str(each) for each in webhook.writes], _NAMED)
     return Finding(
-        _id("RehearsalWebhook", webhook.configuration, webhook.name),
+        _risk_name("RehearsalWebhook", webhook.configuration, webhook.name),
         f"Webhook {webhook.name} of {webhook.kind} {webhook.configuration} is asked about "
         f"{count(len(webhook.writes), 'write')} of the release{condition}: {shown}; it cannot be called from a copy, "
         f"and what it would say or change is not known ({ignores}).",
@@ -413,21 +416,21 @@ def _webhook(webhook: Webhook) -> Finding:
         severity="info" if webhook.ignores else "warning",
         resources=(
             ReportedResource("admissionregistration.k8s.io", webhook.kind, "", webhook.configuration),
-            *_resources(webhook.writes),
+            *_reported_resources(webhook.writes),
         ),
         remediation="Ask its owner, or leave the platform's objects out of its rules by a namespaceSelector.",
     )
 
 
-def _unserved(one: Unserved) -> Finding:
+def _unserved_version_finding(one: Unserved) -> Finding:
     version = f"{one.group}/{one.version}" if one.group else one.version
     who = f", written by {names(one.writers)}" if one.writers else ""
     return Finding(
-        _id("RehearsalNotServed", one.kind, version),
+        _risk_name("RehearsalNotServed", one.kind, version),
         f"Kubernetes 1.{one.minor} no longer serves {one.kind} in {version}: "
         f"{count(len(one.objects), 'object')} of the cluster{who}: "
-        f"{names([_short(each) for each in one.objects], _NAMED)}.",
+        f"{names([_namespaced_name(each) for each in one.objects], _NAMED)}.",
         severity="warning",
-        resources=_resources(one.objects),
+        resources=_reported_resources(one.objects),
         remediation="Write them in a version that the target serves, and apply them once before the update.",
     )

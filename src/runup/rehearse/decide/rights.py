@@ -56,10 +56,10 @@ def _resource_covers(mine: str, theirs: str) -> bool:
 
 def rights_of(role: JSON | None) -> frozenset[Right]:
     """Returns the rights in a role's rules."""
-    return frozenset(right for rule in (role or {}).get("rules") or () for right in _of_rule(rule))
+    return frozenset(right for rule in (role or {}).get("rules") or () for right in _rights_of_rule(rule))
 
 
-def _of_rule(rule: JSON) -> Iterator[Right]:
+def _rights_of_rule(rule: JSON) -> Iterator[Right]:
     for verb in rule.get("verbs") or ():
         for path in rule.get("nonResourceURLs") or ():
             yield Right(verb, _PATH, path)
@@ -69,17 +69,17 @@ def _of_rule(rule: JSON) -> Iterator[Right]:
                     yield Right(verb, group, resource, name)
 
 
-def minus(some: Iterable[Right], held: frozenset[Right]) -> tuple[str, ...]:
+def rights_beyond(some: Iterable[Right], held: frozenset[Right]) -> tuple[str, ...]:
     """Returns those of `some` that nobody has who has `held`, as sorted text."""
     return tuple(sorted(str(right) for right in some if not any(each.covers(right) for each in held)))
 
 
 def subjects_of(binding: JSON | None) -> frozenset[str]:
     """Returns whom a binding names, as `KIND NAME`."""
-    return frozenset(_subject(each) for each in (binding or {}).get("subjects") or ())
+    return frozenset(_subject_name(each) for each in (binding or {}).get("subjects") or ())
 
 
-def _subject(subject: JSON) -> str:
+def _subject_name(subject: JSON) -> str:
     namespace = f"{subject['namespace']}/" if subject.get("namespace") else ""
     return f"{subject.get('kind')} {namespace}{subject.get('name')}"
 
@@ -101,7 +101,7 @@ def change_of_role(
     if any("aggregationRule" in (role or {}) for role in (before, after)):
         return None
     old, new = rights_of(before), rights_of(after)
-    lost, gained = minus(old, new), minus(new, old)
+    lost, gained = rights_beyond(old, new), rights_beyond(new, old)
     if not lost and not gained:
         return None
     holders = {name for each in bindings if role_of(each) == identity for name in subjects_of(each)}
@@ -115,13 +115,13 @@ def change_of_binding(
     old, new = subjects_of(before), subjects_of(after)
     if gone := old - new:
         assert before is not None
-        yield RightsChange(identity, _of_bound(before, roles), (), tuple(sorted(gone)))
+        yield RightsChange(identity, _rights_of_bound_role(before, roles), (), tuple(sorted(gone)))
     if added := new - old:
         assert after is not None
-        yield RightsChange(identity, (), _of_bound(after, roles), tuple(sorted(added)))
+        yield RightsChange(identity, (), _rights_of_bound_role(after, roles), tuple(sorted(added)))
 
 
-def _of_bound(binding: JSON, roles: Mapping[Identity, JSON]) -> tuple[str, ...]:
+def _rights_of_bound_role(binding: JSON, roles: Mapping[Identity, JSON]) -> tuple[str, ...]:
     role = role_of(binding)
     rights = rights_of(roles.get(role))
     return tuple(sorted(map(str, rights))) or (f"what {role.kind} {role.name} grants",)

@@ -23,7 +23,7 @@ def unserved(objects: Iterable[JSON], source: int, target: int) -> tuple[Unserve
     found: dict[tuple[str, str, str], dict[Identity, set[str]]] = {}
     for obj in objects:
         kind = str(obj["kind"])
-        for api_version, manager in _written(obj):
+        for api_version, manager in _versions_of_object(obj):
             group, _, version = api_version.rpartition("/")
             if (group, version, kind) in removed:
                 metadata = obj["metadata"]
@@ -41,7 +41,7 @@ def unserved(objects: Iterable[JSON], source: int, target: int) -> tuple[Unserve
     )
 
 
-def _written(obj: JSON) -> Iterator[tuple[str, str]]:
+def _versions_of_object(obj: JSON) -> Iterator[tuple[str, str]]:
     """Yields the versions in which the object is shown or was written, and by which manager."""
     yield str(obj["apiVersion"]), ""
     for entry in obj["metadata"].get("managedFields") or ():
@@ -49,12 +49,12 @@ def _written(obj: JSON) -> Iterator[tuple[str, str]]:
             yield str(entry.get("apiVersion") or ""), str(entry.get("manager") or "")
 
 
-def kinds(source: int, target: int) -> tuple[tuple[str, str], ...]:
+def kinds_losing_versions(source: int, target: int) -> tuple[tuple[str, str], ...]:
     """Returns group and kind of all that loses a version between two minor versions."""
     return tuple(sorted({(group, kind) for group, _, kind in removed_versions(source, target)}))
 
 
-def not_known(target: int) -> tuple[LeftOut, ...]:
+def kinds_beyond_table(target: int) -> tuple[LeftOut, ...]:
     """Returns what is not known of that minor version, because the table does not reach it."""
     known = table("removed-apis")
     if known.knows(target):

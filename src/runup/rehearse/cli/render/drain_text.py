@@ -30,28 +30,34 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
     """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
     most = 10**9 if whole else MOST
     parts = [
-        _head(result),
-        _pools(result),
-        _part("Cannot be evicted; somebody has to delete them", [_stuck(*each) for each in result.stuck], most),
-        _part("Held up a drain until their budgets let them go", list(_waited(result)), most),
-        _part("Find no place, even when all nodes are back", [_homeless(each) for each in result.homeless], most),
-        _part("Wait for a place", [_placed_late(each) for each in result.unplaced if _is_late(each)], most),
-        _part("Had no place before", [_homeless(each) for each in result.unplaced if each.before], most),
-        _part(
+        _headline(result),
+        _pool_timelines(result),
+        _titled_list(
+            "Cannot be evicted; somebody has to delete them", [_stuck_pod_text(*each) for each in result.stuck], most
+        ),
+        _titled_list("Held up a drain until their budgets let them go", list(_delayed_evictions(result)), most),
+        _titled_list(
+            "Find no place, even when all nodes are back", [_homeless_text(each) for each in result.homeless], most
+        ),
+        _titled_list(
+            "Wait for a place", [_late_placement_text(each) for each in result.unplaced if _is_late(each)], most
+        ),
+        _titled_list("Had no place before", [_homeless_text(each) for each in result.unplaced if each.before], most),
+        _titled_list(
             "Make way for pods of higher priority", [f"{x.pod} for {x.by} on {x.node}" for x in result.preempted], most
         ),
-        _part("Are lost, since nothing makes them again", list(_lost(result)), most),
-        _part("Are down: no pod ready", [_outage(each) for each in result.outages], most),
-        _part("Decides how long it takes", [_step(each) for each in result.path], most),
-        _part("Not known", list(result.unknown), most),
-        _part("Taken for granted", list(result.assumed), most),
+        _titled_list("Are lost, since nothing makes them again", list(_lost_pods(result)), most),
+        _titled_list("Are down: no pod ready", [_outage_text(each) for each in result.outages], most),
+        _titled_list("Decides how long it takes", [_step_text(each) for each in result.path], most),
+        _titled_list("Not known", list(result.unknown), most),
+        _titled_list("Taken for granted", list(result.assumed), most),
     ]
     return "\n".join(part for part in parts if part)
 
 
 def drain_data(result: DrainResult) -> dict[str, Any]:
     """Returns the result as dicts and lists, with the names of its fields as JSON has them."""
-    data: dict[str, Any] = _data(result)
+    data: dict[str, Any] = _as_data(result)
     return data
 
 
@@ -70,40 +76,40 @@ def span(seconds: int | None) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
-def _data(value: Any) -> Any:
+def _as_data(value: Any) -> Any:
     if is_dataclass(value):
-        return {_camel(each.name): _data(getattr(value, each.name)) for each in fields(value)}
+        return {_camel_case(each.name): _as_data(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, tuple):
-        return [_data(each) for each in value]
+        return [_as_data(each) for each in value]
     return timestamp(value) if isinstance(value, datetime) else value
 
 
-def _camel(name: str) -> str:
+def _camel_case(name: str) -> str:
     # Seconds keep their unit: `from_s` is fromSeconds.
     return re.sub("_([a-z])", lambda match: match[1].upper(), re.sub("_s$", "_seconds", name))
 
 
-def _head(result: DrainResult) -> str:
+def _headline(result: DrainResult) -> str:
     count = len(result.nodes)
     if not count:
         return "No node is drained.\n"
     nodes = "1 node" if count == 1 else f"{count} nodes"
     end = result.started + timedelta(seconds=result.duration_s)
-    return _filled(
+    return _wrapped_text(
         f"The drains of {nodes} take {span(result.duration_s)}, from {timestamp(result.started)} to {timestamp(end)}; "
         f"{result.evicted} pods are evicted.",
         "",
     )
 
 
-def _pools(result: DrainResult) -> str:
+def _pool_timelines(result: DrainResult) -> str:
     rows = [("POOL", "NODES", "AT ONCE", "TAKES", "")]
     rows += [_pool_row(pool, result.duration_s) for pool in result.pools]
     widths = [max(len(row[place]) for row in rows) for place in range(4)]
     lines = [
         "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4])) for row in rows
     ]
-    held = [_filled(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
+    held = [_wrapped_text(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
     return "".join(line.rstrip() + "\n" for line in lines) + "".join(held)
 
 
@@ -111,29 +117,29 @@ def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str
     at_once = f"{pool.at_once} more" if pool.surge else str(pool.at_once)
     if pool.paused or pool.held or not pool.nodes:
         return pool.name, str(len(pool.nodes)), at_once, "-", "paused" if pool.paused else "does not begin"
-    begin, end = min(node.from_s for node in pool.nodes), max(map(_end, pool.nodes))
-    return pool.name, str(len(pool.nodes)), at_once, span(end - begin), _bar(begin, end, total_s)
+    begin, end = min(node.from_s for node in pool.nodes), max(map(_end_s, pool.nodes))
+    return pool.name, str(len(pool.nodes)), at_once, span(end - begin), _timeline_bar(begin, end, total_s)
 
 
-def _bar(begin: int, end: int, total_s: int) -> str:
+def _timeline_bar(begin: int, end: int, total_s: int) -> str:
     first = begin * _BAR // max(total_s, 1)
     last = max(first + 1, -(-end * _BAR // max(total_s, 1)))
     return "." * first + "#" * (last - first) + "." * (_BAR - last)
 
 
-def _end(node: NodeDrain) -> int:
+def _end_s(node: NodeDrain) -> int:
     return node.drained_s if node.back_s is None else node.back_s
 
 
-def _part(title: str, rows: Sequence[str], most: int) -> str:
+def _titled_list(title: str, rows: Sequence[str], most: int) -> str:
     if not rows:
         return ""
-    shown = "".join(_filled(row, "  ") for row in rows[:most])
+    shown = "".join(_wrapped_text(row, "  ") for row in rows[:most])
     more = f"  ... and {len(rows) - most} more; -v shows all.\n" if len(rows) > most else ""
     return f"{title}:\n{shown}{more}"
 
 
-def _filled(text: str, indent: str) -> str:
+def _wrapped_text(text: str, indent: str) -> str:
     return (
         textwrap.fill(
             text,
@@ -147,12 +153,12 @@ def _filled(text: str, indent: str) -> str:
     )
 
 
-def _stuck(node: NodeDrain, blocked: Blocked) -> str:
+def _stuck_pod_text(node: NodeDrain, blocked: Blocked) -> str:
     by = f" ({'budgets' if len(blocked.by) > 1 else 'budget'} {', '.join(blocked.by)})" if blocked.by else ""
     return f"{node.node}: pod {blocked.pod}: {blocked.why}{by}"
 
 
-def _waited(result: DrainResult) -> Iterator[str]:
+def _delayed_evictions(result: DrainResult) -> Iterator[str]:
     for node in result.nodes:
         for each in node.blocked:
             if each.to_s is not None and each.to_s > each.from_s:
@@ -160,7 +166,7 @@ def _waited(result: DrainResult) -> Iterator[str]:
                 yield f"{node.node}: pod {each.pod} for {span(each.to_s - each.from_s)} ({by}; {each.why})"
 
 
-def _lost(result: DrainResult) -> Iterator[str]:
+def _lost_pods(result: DrainResult) -> Iterator[str]:
     for node in result.nodes:
         for pod in node.lost:
             yield f"pod {pod} of {node.node}"
@@ -170,30 +176,31 @@ def _is_late(unplaced: Unplaced) -> bool:
     return not unplaced.before and unplaced.to_s is not None and unplaced.to_s > unplaced.from_s
 
 
-def _pods(number: int) -> str:
+def _pod_count(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
 
-def _homeless(unplaced: Unplaced) -> str:
+def _homeless_text(unplaced: Unplaced) -> str:
     source = f" from {', '.join(unplaced.moved_from[:3])}" if unplaced.moved_from else ""
-    return f"{_pods(unplaced.pods)} of {unplaced.workload}{source}: {unplaced.why}"
+    return f"{_pod_count(unplaced.pods)} of {unplaced.workload}{source}: {unplaced.why}"
 
 
-def _placed_late(unplaced: Unplaced) -> str:
+def _late_placement_text(unplaced: Unplaced) -> str:
     assert unplaced.to_s is not None
     waited = span(unplaced.to_s - unplaced.from_s)
-    return f"{_pods(unplaced.pods)} of {unplaced.workload} for {waited}, {_at(unplaced.from_s)}: {unplaced.why}"
+    pods = f"{_pod_count(unplaced.pods)} of {unplaced.workload}"
+    return f"{pods} for {waited}, {_moment_text(unplaced.from_s)}: {unplaced.why}"
 
 
-def _outage(outage: Outage) -> str:
-    return f"{outage.workload} for {span(outage.seconds)}, {_at(outage.from_s)}: {outage.why}"
+def _outage_text(outage: Outage) -> str:
+    return f"{outage.workload} for {span(outage.seconds)}, {_moment_text(outage.from_s)}: {outage.why}"
 
 
-def _at(seconds: int) -> str:
+def _moment_text(seconds: int) -> str:
     return f"{span(seconds)} after the beginning" if seconds else "from the beginning"
 
 
-def _step(step: PathStep) -> str:
+def _step_text(step: PathStep) -> str:
     clock = f"{step.from_s // 3600}:{step.from_s // 60 % 60:02}"
     why = f": {step.why}" if step.why else ""
     return f"{clock} {step.what}, {span(step.to_s - step.from_s)}{why}"

@@ -21,8 +21,8 @@ def plan_section(rehearsed: Rehearsal) -> Markup | None:
         return None
     changed = ordered(rehearsed)
     rows = [
-        *(_row(str(each.identity), "refused", [each.message]) for each in rehearsed.refusals),
-        *(_of_change(each) for each in changed[:_OBJECTS]),
+        *(_plan_row(str(each.identity), "refused", [each.message]) for each in rehearsed.refusals),
+        *(_change_row(each) for each in changed[:_OBJECTS]),
     ]
     more = len(changed) - _OBJECTS
     return el(
@@ -31,33 +31,33 @@ def plan_section(rehearsed: Rehearsal) -> Markup | None:
         el("div", grid("What the release does to each object", _COLUMNS, rows), class_="card long"),
         el("p", f"{count(more, 'object')} more: -o json", class_="faint") if more > 0 else None,
         el("h2", "The copy"),
-        el("div", grid("What was copied, and what was not", ("Kind", "Objects", "Left out"), _copied(rehearsed))),
+        el("div", grid("What was copied, and what was not", ("Kind", "Objects", "Left out"), _copy_rows(rehearsed))),
     )
 
 
-def _of_change(change: ObjectChange) -> Markup:
+def _change_row(change: ObjectChange) -> Markup:
     lines = [
         f"{field_text(field)}{f' (set by {names(field.others)}: lost)' if field.others else ''}"
         for field in change.fields[:_FIELDS]
     ]
     more = len(change.fields) - _FIELDS
     known = [] if change.known else ["Whether it is there already is not known."]
-    return _row(
+    return _plan_row(
         str(change.identity),
         str(change.action),
         [*known, *lines, *([f"and {count(more, 'field')} more"] if more > 0 else [])],
     )
 
 
-def _row(name: str, action: str, lines: Iterable[str]) -> Markup:
+def _plan_row(name: str, action: str, lines: Iterable[str]) -> Markup:
     return el("tr", el("th", name, scope="row"), el("td", action), el("td", *(el("p", line) for line in lines)))
 
 
-def _copied(rehearsed: Rehearsal) -> list[Markup]:
+def _copy_rows(rehearsed: Rehearsal) -> list[Markup]:
     account = rehearsed.account
-    held = [_line(kind, str(number), "") for kind, number in account.kinds]
-    return [*held, *(_line(each.kind, str(each.count or ""), each.why) for each in account.left_out)]
+    held = [_copy_row(kind, str(number), "") for kind, number in account.kinds]
+    return [*held, *(_copy_row(each.kind, str(each.count or ""), each.why) for each in account.left_out)]
 
 
-def _line(kind: str, number: str, why: str) -> Markup:
+def _copy_row(kind: str, number: str, why: str) -> Markup:
     return el("tr", el("th", kind, scope="row"), el("td", number), el("td", why, class_="wide"))

@@ -31,11 +31,11 @@ def account(copied: CopyAccount) -> str:
     kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _KINDS)
     read = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
     lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{read}: {kinds}."]
-    lines += [f"Left out: {_left_out(each.kind, each.count)}: {each.why}." for each in copied.left_out]
+    lines += [f"Left out: {_left_out_text(each.kind, each.count)}: {each.why}." for each in copied.left_out]
     return "\n".join(map(printable, lines)) + "\n"
 
 
-def _left_out(kind: str, number: int) -> str:
+def _left_out_text(kind: str, number: int) -> str:
     return f"{kind} ({number})" if number else kind
 
 
@@ -52,9 +52,9 @@ def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
     lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {words}{aside}, {refused}."]
     lines += [f"  ! {each.identity}: refused ({each.kind})" for each in rehearsed.refusals]
     rights = {change.identity: change for change in rehearsed.rights}
-    told = changed if whole else [change for change in changed if _tells(change)][:_OBJECTS]
+    told = changed if whole else [change for change in changed if _is_worth_showing(change)][:_OBJECTS]
     for change in told:
-        lines += _of_object(change, rights.get(change.identity), whole=whole)
+        lines += _object_lines(change, rights.get(change.identity), whole=whole)
     if (more := len(changed) - len(told)) > 0:
         lines.append(f"  ... and {count(more, 'object')} more: --verbose, or -o json")
     return "\n".join(map(printable, lines)) + "\n\n"
@@ -66,17 +66,17 @@ def ordered(rehearsed: Rehearsal) -> list[ObjectChange]:
     return sorted(changed, key=lambda each: (_ORDER[each.action], WEIGHTS.index(each.weight), str(each.identity)))
 
 
-def _tells(change: ObjectChange) -> bool:
+def _is_worth_showing(change: ObjectChange) -> bool:
     return change.action is Action.DELETE or (change.action is Action.UPDATE and change.weight is not Weight.METADATA)
 
 
-def _of_object(change: ObjectChange, rights: RightsChange | None, *, whole: bool) -> Iterator[str]:
+def _object_lines(change: ObjectChange, rights: RightsChange | None, *, whole: bool) -> Iterator[str]:
     unknown = "" if change.known else " (whether it is there already is not known)"
     yield f"  {_SIGNS[change.action]} {change.identity}{unknown}"
     shown = change.fields if whole else change.fields[:_FIELDS]
     for field in shown:
         lost = f"  (set by {names(field.others)}: lost)" if field.others else ""
-        yield f"      {_rights(rights) if rights and field.weight is Weight.RIGHTS else field_text(field)}{lost}"
+        yield f"      {_rights_text(rights) if rights and field.weight is Weight.RIGHTS else field_text(field)}{lost}"
     if (more := len(change.fields) - len(shown)) > 0:
         yield f"      ... and {count(more, 'field')} more"
 
@@ -86,7 +86,7 @@ def field_text(field: FieldChange) -> str:
     return f"{field.path}: another schema" if field.path.endswith("openAPIV3Schema") else value_change(field)
 
 
-def _rights(change: RightsChange) -> str:
+def _rights_text(change: RightsChange) -> str:
     parts = (("loses", change.lost), ("gains", change.gained))
     return "rights: " + "; ".join(f"{verb} {names(some, _KINDS)}" for verb, some in parts if some)
 
@@ -112,7 +112,7 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
         },
         "tasks": rehearsed.tasks,
         "tried": rehearsed.tried,
-        "changes": [_change(each) for each in ordered(rehearsed)],
+        "changes": [_change_data(each) for each in ordered(rehearsed)],
         "refused": [
             {
                 "object": str(each.identity),
@@ -165,7 +165,7 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
     }
 
 
-def _change(change: ObjectChange) -> dict[str, Any]:
+def _change_data(change: ObjectChange) -> dict[str, Any]:
     fields = [
         {
             "path": each.path,

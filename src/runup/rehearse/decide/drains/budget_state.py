@@ -32,7 +32,7 @@ class BudgetState:
         selector = self.source.spec.selector
         return selector is not None and namespace == self.namespace and selector.matches(labels)
 
-    def now(self) -> BudgetNow:
+    def current_counts(self) -> BudgetNow:
         """Returns the counts of its status at this moment."""
         allowed = 0 if self._failing else disruptions_allowed(self.expected, self.healthy, self.desired)
         return BudgetNow(allowed, self.healthy, self.desired, self.source.spec.unhealthy_pod_eviction_policy)

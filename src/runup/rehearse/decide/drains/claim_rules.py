@@ -74,11 +74,11 @@ class ClaimRules:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is not None:
                 volumes.append(volume)
-            elif not claim.spec.volume_name and not self._can_be_made(claim, node):
+            elif not claim.spec.volume_name and not self._can_be_provisioned(claim, node):
                 return NO_VOLUME
-        if not all(_reaches(node, volume) for volume in volumes):
+        if not all(_node_reaches_volume(node, volume) for volume in volumes):
             return CONFLICT
-        return "" if all(_in_zone(node, volume) for volume in volumes) else NO_ZONE
+        return "" if all(_is_in_volume_zone(node, volume) for volume in volumes) else NO_ZONE
 
     def _node_key(self, shape: Shape) -> bytes:
         """Returns a key that is the same for shapes whose volumes can be reached from the same nodes."""
@@ -115,17 +115,17 @@ class ClaimRules:
             key for key in keys if key in self._claims and "ReadWriteOncePod" in self._claims[key].spec.access_modes
         )
 
-    def _can_be_made(self, claim: PersistentVolumeClaim, node: NodeRoom) -> bool:
+    def _can_be_provisioned(self, claim: PersistentVolumeClaim, node: NodeRoom) -> bool:
         kind = self._classes.get(claim.spec.storage_class_name or "")
         if kind is None:
             # Of what class it is is not known: nothing is claimed because of it.
             return True
         if kind.provisioner and kind.provisioner != _NO_PROVISIONER:
-            return _allows(kind, node)
-        return any(_suits(each, claim) and _reaches(node, each) for each in self._free)
+            return _class_allows_node(kind, node)
+        return any(_volume_suits_claim(each, claim) and _node_reaches_volume(node, each) for each in self._free)
 
 
-def _allows(kind: StorageClass, node: NodeRoom) -> bool:
+def _class_allows_node(kind: StorageClass, node: NodeRoom) -> bool:
     if not kind.allowed_topologies:
         return True
     return any(
@@ -138,7 +138,7 @@ def _allows(kind: StorageClass, node: NodeRoom) -> bool:
     )
 
 
-def _suits(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool:
+def _volume_suits_claim(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool:
     wanted = whole_number("storage", claim.spec.resources.requests.get("storage", 0))
     return (
         volume.spec.storage_class_name == (claim.spec.storage_class_name or "")
@@ -147,21 +147,21 @@ def _suits(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool
     )
 
 
-def _reaches(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
+def _node_reaches_volume(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
     required = volume.spec.node_affinity.required
     return required is None or any(matches_term(node.labels, node.name, term) for term in required.node_selector_terms)
 
 
-def _in_zone(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
+def _is_in_volume_zone(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
     if not any(label in node.labels for label in _ZONES):
         return True
     return all(
-        (node.labels.get(label) or node.labels.get(_ZONES[label], "")) in _values(value)
+        (node.labels.get(label) or node.labels.get(_ZONES[label], "")) in _zone_names(value)
         for label, value in volume.metadata.labels.items()
         if label in _ZONES
     )
 
 
-def _values(text: str) -> Iterable[str]:
+def _zone_names(text: str) -> Iterable[str]:
     # Several zones of one volume are joined (kubernetes, LabelZonesToSet of k8s.io/cloud-provider/volume).
     return text.split("__")

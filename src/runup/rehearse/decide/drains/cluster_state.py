@@ -134,15 +134,15 @@ class NodeRoom:
 
     def add(self, pod: PodState, handles: tuple[tuple[str, str], ...]) -> None:
         """Puts a pod on the node; `handles` are its volumes by driver."""
-        self._change(pod.shape, handles, 1)
+        self._change_room(pod.shape, handles, 1)
         self.pods[pod.id] = pod
 
     def remove(self, pod: PodState, handles: tuple[tuple[str, str], ...]) -> None:
         """Takes a pod off the node."""
-        self._change(pod.shape, handles, -1)
+        self._change_room(pod.shape, handles, -1)
         del self.pods[pod.id]
 
-    def _change(self, shape: Shape, handles: tuple[tuple[str, str], ...], sign: int) -> None:
+    def _change_room(self, shape: Shape, handles: tuple[tuple[str, str], ...], sign: int) -> None:
         self.cpu -= sign * shape.cpu
         self.memory -= sign * shape.memory
         self.slots -= sign

@@ -26,33 +26,33 @@ _FOLLOWS: Mapping[str, str] = {
 _MOST_NAMED = 3
 
 
-def unknown(cluster: DrainedCluster) -> tuple[str, ...]:
+def unknown_reasons(cluster: DrainedCluster) -> tuple[str, ...]:
     """Returns what could not be told, each with its reason."""
     found = [
         f"{_FOLLOWS.get(kind, 'what depends on it')}: {kind}: {why}"
         for kind, why in sorted(cluster.missing.items())
-        if _matters(kind, cluster)
+        if _changes_result(kind, cluster)
     ]
     silent = [node.metadata.name for node in cluster.nodes if not node.status.allocatable]
     if silent:
-        found.append(f"room on {_some(silent)}: nothing allocatable is reported, so it is taken to be full")
+        found.append(f"room on {_first_names(silent)}: nothing allocatable is reported, so it is taken to be full")
     others = sorted(
         {pod.spec.scheduler_name for pod in cluster.pods if pod.spec.scheduler_name not in ("", "default-scheduler")}
     )
     if others:
-        found.append(f"where scheduler {_some(others)} puts its pods: they are placed as the default one would")
+        found.append(f"where scheduler {_first_names(others)} puts its pods: they are placed as the default one would")
     scoped = [f"{each.metadata.namespace}/{each.metadata.name}" for each in cluster.quotas if not is_simulated(each)]
     if scoped:
-        found.append(f"quotas with scopes ({_some(scoped)}): they are not simulated")
+        found.append(f"quotas with scopes ({_first_names(scoped)}): they are not simulated")
     gone = sorted(
         {pod.spec.node_name for pod in cluster.pods if pod.spec.node_name} - {n.metadata.name for n in cluster.nodes}
     )
     if gone and "Node" not in cluster.missing:
-        found.append(f"pods on {_some(gone)}: these nodes are not there")
+        found.append(f"pods on {_first_names(gone)}: these nodes are not there")
     return tuple(found)
 
 
-def _matters(kind: str, cluster: DrainedCluster) -> bool:
+def _changes_result(kind: str, cluster: DrainedCluster) -> bool:
     """Returns whether anything would be different with the objects of a kind that is not known."""
     if kind in ("StatefulSet", "ReplicationController"):
         return any(owner.kind == kind for pod in cluster.pods for owner in pod.metadata.owner_references)
@@ -63,7 +63,7 @@ def _matters(kind: str, cluster: DrainedCluster) -> bool:
     return True
 
 
-def assumed(cluster: DrainedCluster, settings: DrainSettings, without_history: int) -> tuple[str, ...]:
+def assumptions(cluster: DrainedCluster, settings: DrainSettings, without_history: int) -> tuple[str, ...]:
     """Returns what the simulation takes for granted."""
     found = [
         f"each node takes {settings.node_update_s} s from drained to ready",
@@ -82,6 +82,6 @@ def assumed(cluster: DrainedCluster, settings: DrainSettings, without_history: i
     return tuple(found)
 
 
-def _some(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -47,7 +47,7 @@ class Filters:
         """Puts a pod on a node."""
         node.add(pod, self._claims.handles(pod.shape))
         self._single.update(self._claims.single_claims(pod.shape))
-        self._change(pod, node, 1)
+        self._change_counts(pod, node, 1)
         if pod.phase != "Terminating":
             self.count_spread(pod, node, 1)
 
@@ -55,7 +55,7 @@ class Filters:
         """Takes a pod off its node."""
         node.remove(pod, self._claims.handles(pod.shape))
         self._single.subtract(self._claims.single_claims(pod.shape))
-        self._change(pod, node, -1)
+        self._change_counts(pod, node, -1)
         if pod.phase != "Terminating":
             self.count_spread(pod, node, -1)
 
@@ -66,7 +66,7 @@ class Filters:
             count.change(node, by)
 
     @staticmethod
-    def _change(pod: PodState, node: NodeRoom, by: int) -> None:
+    def _change_counts(pod: PodState, node: NodeRoom, by: int) -> None:
         for count in pod.shape.counted:
             count.change(node, by)
         for holder in pod.shape.holds:
@@ -95,13 +95,13 @@ class Filters:
 
     def admitting(self, shape: Shape) -> list[NodeRoom]:
         """Returns the nodes whose labels, taints and volumes admit the shape, cordons apart."""
-        return self._admitting(shape)[0]
+        return self._admitting_nodes(shape)[0]
 
     def admits(self, shape: Shape, node: NodeRoom) -> bool:
         """Returns whether the node is one of them."""
-        return node in self._admitting(shape)[1]
+        return node in self._admitting_nodes(shape)[1]
 
-    def _admitting(self, shape: Shape) -> tuple[list[NodeRoom], frozenset[NodeRoom]]:
+    def _admitting_nodes(self, shape: Shape) -> tuple[list[NodeRoom], frozenset[NodeRoom]]:
         key = (shape.static, self._claims.node_key(shape) if shape.claims else b"")
         found = self._static.get(key)
         if found is None:

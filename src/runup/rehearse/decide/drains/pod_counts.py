@@ -39,10 +39,10 @@ class Counts:
         self._spreads: dict[object, SpreadCount] = {}
         every = tuple(shapes)
         for shape in every:
-            self._make(shape)
-        selected = _Index((each, _places(each)) for each in self._counts.values())
-        held = _Index((each, _places(each)) for each in self._holders.values())
-        spread = _Index((each, [(each.namespace, _pair(each.selector))]) for each in self._spreads.values())
+            self._make_counts(shape)
+        selected = _Index((each, _index_keys(each)) for each in self._counts.values())
+        held = _Index((each, _index_keys(each)) for each in self._holders.values())
+        spread = _Index((each, [(each.namespace, _any_label(each.selector))]) for each in self._spreads.values())
         for shape in every:
             shape.counted = tuple(each for each in selected.near(shape) if each.selects(*shape.identity))
             shape.held = tuple(each for each in held.near(shape) if each.selects(*shape.identity))
@@ -55,7 +55,7 @@ class Counts:
             if each.honors_taints or not taints_alone:
                 each.look_again(listed)
 
-    def _make(self, shape: Shape) -> None:
+    def _make_counts(self, shape: Shape) -> None:
         affinity = shape.spec.affinity
         beside = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
         apart = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
@@ -67,20 +67,24 @@ class Counts:
             shape.affinity_count = count
         if apart:
             keyed = [(shape.namespace, msgspec.json.encode(term, order="sorted"), term) for term in apart]
-            counts = [self._counts.setdefault(("apart", ns, key), self._count(term, ns)) for ns, key, term in keyed]
+            counts = [
+                self._counts.setdefault(("apart", ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
+            ]
             shape.anti_counts = tuple(each for each in counts if isinstance(each, Count))
             # The same terms the other way round: where are the pods that do not want others beside them?
-            shape.holds = tuple(self._holders.setdefault((ns, key), self._count(term, ns)) for ns, key, term in keyed)
+            shape.holds = tuple(
+                self._holders.setdefault((ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
+            )
         hard = [each for each in shape.spec.topology_spread_constraints if each.when_unsatisfiable == HARD]
         if hard:
             keys = tuple(each.topology_key for each in hard)
-            shape.spread = tuple((each, self._spread(each, shape, keys)) for each in hard)
+            shape.spread = tuple((each, self._spread_count(each, shape, keys)) for each in hard)
             shape.self_matches = tuple(count.selects_itself(shape.labels) for _, count in shape.spread)
 
-    def _count(self, term: PodAffinityTerm, namespace: str) -> Count:
+    def _count_of_term(self, term: PodAffinityTerm, namespace: str) -> Count:
         return Count(Selecting(term, namespace, self._namespaces), term.topology_key)
 
-    def _spread(self, constraint: TopologySpreadConstraint, shape: Shape, keys: tuple[str, ...]) -> SpreadCount:
+    def _spread_count(self, constraint: TopologySpreadConstraint, shape: Shape, keys: tuple[str, ...]) -> SpreadCount:
         selector = with_own_labels(constraint, shape.labels)
         honors = (constraint.node_affinity_policy != "Ignore", constraint.node_taints_policy == "Honor")
         encoded = msgspec.json.encode(selector, order="sorted")
@@ -88,7 +92,7 @@ class Counts:
         key = (shape.namespace, encoded, constraint.topology_key, keys, honors, own)
         found = self._spreads.get(key)
         if found is None:
-            counts_node = _counting(shape, keys, *honors)
+            counts_node = _node_filter(shape, keys, *honors)
             found = SpreadCount(
                 shape.namespace, selector, constraint.topology_key, counts_node, honors_taints=honors[1]
             )
@@ -96,7 +100,7 @@ class Counts:
         return found
 
 
-def _counting(
+def _node_filter(
     shape: Shape, keys: tuple[str, ...], honors_affinity: bool, honors_taints: bool
 ) -> Callable[[Place], bool]:
     """Returns which nodes a constraint of the shape takes into account: those with all keys, by its policies."""
@@ -113,11 +117,11 @@ def _counting(
     return counts_node
 
 
-def _pair(selector: LabelSelector | None) -> Pair:
+def _any_label(selector: LabelSelector | None) -> Pair:
     return next(iter(selector.match_labels.items()), None) if selector else None
 
 
-def _places(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
+def _index_keys(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
     """Returns by which namespaces and label the shapes that may count are found."""
     first = count.terms[0] if isinstance(count, AffinityCount) else count.selecting
     if first.namespaces is None:

@@ -78,9 +78,9 @@ class PodMoves:
         self.evicted = 0
         for pod in state.pods:
             if pod.phase == PENDING:
-                self._wait(pod)
+                self._add_to_waiting(pod)
             elif pod.phase == TERMINATING:
-                agenda.at(pod.shape.spec.termination_grace_period_seconds, lambda pod=pod: self._end(pod))  # type: ignore[misc]
+                agenda.at(pod.shape.spec.termination_grace_period_seconds, lambda pod=pod: self._end_pod(pod))  # type: ignore[misc]
 
     def terminate(self, pod: PodState, why: str) -> None:
         """Begins to end a running pod: a ReplicaSet makes the next one at once, a StatefulSet when this one is gone."""
@@ -89,9 +89,9 @@ class PodMoves:
         self.evicted += 1
         self._filters.count_spread(pod, node, -1)
         pod.phase = TERMINATING
-        self._not_ready(pod, why)
+        self._pod_not_ready(pod, why)
         now, grace = self._agenda.now, pod.shape.spec.termination_grace_period_seconds
-        self._agenda.at(now + grace, lambda: self._end(pod))
+        self._agenda.at(now + grace, lambda: self._end_pod(pod))
         if pod.workload is not None and not (pod.workload.one_by_one or pod.workload.on_node):
             self._make_again(pod)
 
@@ -99,9 +99,9 @@ class PodMoves:
         """Takes into account that a node takes pods again."""
         self._freed[node.name] = node
         for pod in self._away.pop(node.name, ()):
-            again = self._again(pod, node.name)
+            again = self._successor_of(pod, node.name)
             self._state.quotas.take(again.shape)
-            self._settle(again, node)
+            self._bind_to_node(again, node)
 
     def place_waiting(self) -> None:
         """Places pods that wait, the most important first, where something has changed."""
@@ -114,9 +114,9 @@ class PodMoves:
             while waiting.pods:
                 # Only nodes on which something was freed can take a pod that depends on nothing else.
                 nodes = self._filters.admitting(shape) if shape.is_dynamic else freed
-                if not self._place(waiting.pods[0], nodes):
+                if not self._try_to_place(waiting.pods[0], nodes):
                     break
-                self._found_place(waiting.pods.popleft(), waiting.why)
+                self._note_placed(waiting.pods.popleft(), waiting.why)
             if not waiting.pods:
                 del self._waiting[shape.id]
 
@@ -125,19 +125,19 @@ class PodMoves:
         for waiting in self._waiting.values():
             # What keeps it from a place at the end, not what did when it was evicted.
             why = self._filters.explanation(waiting.pods[0].shape)
-            self._unplaced += [_unplaced(pod, None, why) for pod in waiting.pods]
+            self._unplaced += [_unplaced_entry(pod, None, why) for pod in waiting.pods]
         for pods in self._unmade.values():
-            self._unplaced += [_unplaced(pod, None, pod.why) for pod in pods]
+            self._unplaced += [_unplaced_entry(pod, None, pod.why) for pod in pods]
         outages = [
             Outage(workload.named, begun, ended, why)
             for workload in self._state.workloads.values()
-            for begun, ended, why in (*workload.outages, *_still_down(workload))
+            for begun, ended, why in (*workload.outages, *_open_outage(workload))
             # A pod that guards its node is down whenever its node is.
             if ended != begun and not workload.on_node
         ]
-        return tuple(together(self._unplaced)), tuple(outages), tuple(self._preempted)
+        return tuple(merge_same_waits(self._unplaced)), tuple(outages), tuple(self._preempted)
 
-    def _end(self, pod: PodState) -> None:
+    def _end_pod(self, pod: PodState) -> None:
         node = pod.node
         if pod.phase != TERMINATING or node is None:
             return
@@ -151,14 +151,14 @@ class PodMoves:
         elif pod.workload is not None and pod.workload.one_by_one:
             self._make_again(pod, node.name)
         for unmade in self._unmade.pop(pod.shape.namespace, ()):
-            self._create(unmade)
+            self._create_pod(unmade)
         self.pod_gone(pod, node)
 
     def _make_again(self, pod: PodState, node: str = "") -> None:
         assert pod.workload is not None
-        self._create(self._again(pod, node or (pod.node.name if pod.node else "")))
+        self._create_pod(self._successor_of(pod, node or (pod.node.name if pod.node else "")))
 
-    def _again(self, pod: PodState, node: str) -> PodState:
+    def _successor_of(self, pod: PodState, node: str) -> PodState:
         """Returns the next pod of the workload, as it is made when this one leaves the node."""
         new = PodState(self._next_id, pod.name, pod.shape, pod.workload)
         self._next_id += 1
@@ -168,46 +168,46 @@ class PodMoves:
         new.since = self._agenda.now
         return new
 
-    def _create(self, pod: PodState) -> None:
+    def _create_pod(self, pod: PodState) -> None:
         pod.why = self._state.quotas.why_not(pod.shape)
         if pod.why:
             self._unmade[pod.shape.namespace].append(pod)
             return
         self._state.quotas.take(pod.shape)
-        if not self._place(pod, self._filters.admitting(pod.shape)):
-            self._wait(pod)
+        if not self._try_to_place(pod, self._filters.admitting(pod.shape)):
+            self._add_to_waiting(pod)
         elif pod.since != self._agenda.now:
-            self._found_place(pod, "a quota had no room for it")
+            self._note_placed(pod, "a quota had no room for it")
 
-    def _wait(self, pod: PodState) -> None:
+    def _add_to_waiting(self, pod: PodState) -> None:
         waiting = self._waiting.get(pod.shape.id)
         if waiting is None:
             waiting = self._waiting[pod.shape.id] = _Waiting(why=self._filters.explanation(pod.shape))
         waiting.pods.append(pod)
 
-    def _found_place(self, pod: PodState, why: str) -> None:
+    def _note_placed(self, pod: PodState, why: str) -> None:
         self._nominated.pop(pod.id, None)
         if not (pod.is_new or self._agenda.now):
             return
-        self._unplaced.append(_unplaced(pod, self._agenda.now, why))
+        self._unplaced.append(_unplaced_entry(pod, self._agenda.now, why))
 
-    def _place(self, pod: PodState, nodes: list[NodeRoom]) -> bool:
-        node = self._find(pod, nodes)
+    def _try_to_place(self, pod: PodState, nodes: list[NodeRoom]) -> bool:
+        node = self._find_node(pod, nodes)
         if node is None:
-            self._preempt(pod)
+            self._preempt_for(pod)
             return False
-        self._settle(pod, node)
+        self._bind_to_node(pod, node)
         return True
 
-    def _settle(self, pod: PodState, node: NodeRoom) -> None:
+    def _bind_to_node(self, pod: PodState, node: NodeRoom) -> None:
         """Puts a pod on its node, where it starts."""
         pod.phase, pod.node = STARTING, node
         self._filters.add(pod, node)
         self._moved = True
         start = pod.workload.start_s if pod.workload is not None else 0
-        self._agenda.at(self._agenda.now + start, lambda: self._started(pod))
+        self._agenda.at(self._agenda.now + start, lambda: self._pod_started(pod))
 
-    def _find(self, pod: PodState, nodes: list[NodeRoom]) -> NodeRoom | None:
+    def _find_node(self, pod: PodState, nodes: list[NodeRoom]) -> NodeRoom | None:
         """Returns the emptiest of some nodes that take the pod; where to begin to look goes round."""
         shape, filters = pod.shape, self._filters
         if not nodes or ((shape.claims or shape.spec.scheduling_gates) and filters.why_nowhere(shape)):
@@ -220,7 +220,7 @@ class PodMoves:
             node = nodes[index - count if index >= count else index]
             if not filters.takes(shape, node) or (is_part and not filters.admits(shape, node)):
                 continue
-            room = _share(node.cpu, node.allocatable.get("cpu", 0)) + _share(
+            room = _free_share(node.cpu, node.allocatable.get("cpu", 0)) + _free_share(
                 node.memory, node.allocatable.get("memory", 0)
             )
             if room > best_room:
@@ -231,7 +231,7 @@ class PodMoves:
                 break
         return best
 
-    def _preempt(self, pod: PodState) -> None:
+    def _preempt_for(self, pod: PodState) -> None:
         """Makes pods of lower priority end, where that gives the pod a place."""
         shape = pod.shape
         if shape.spec.priority <= self._lowest or self._waits_for_victims(pod):
@@ -240,15 +240,15 @@ class PodMoves:
             self._hopeless = (self._agenda.now, set())
         if shape.id in self._hopeless[1]:
             return
-        found = preemption.best(preemption.candidates(shape, self._filters))
+        found = preemption.best_candidate(preemption.candidates(shape, self._filters))
         if found is None:
             self._hopeless[1].add(shape.id)
             return
         self._nominated[pod.id] = found.node
         for victim in found.victims:
             if victim.phase in (RUNNING, STARTING):
-                self._preempted.append(Preempted(victim.key, _owner(pod), found.node.name, self._agenda.now))
-                self.terminate(victim, f"preempted by {_owner(pod)}")
+                self._preempted.append(Preempted(victim.key, _owner_name(pod), found.node.name, self._agenda.now))
+                self.terminate(victim, f"preempted by {_owner_name(pod)}")
 
     def _waits_for_victims(self, pod: PodState) -> bool:
         node = self._nominated.get(pod.id)
@@ -257,7 +257,7 @@ class PodMoves:
             for each in node.pods.values()
         )
 
-    def _started(self, pod: PodState) -> None:
+    def _pod_started(self, pod: PodState) -> None:
         if pod.phase != STARTING:
             return
         pod.phase, pod.ready = RUNNING, True
@@ -273,7 +273,7 @@ class PodMoves:
         if pod.shape.budgets:
             self.budget_grew(pod)
 
-    def _not_ready(self, pod: PodState, why: str) -> None:
+    def _pod_not_ready(self, pod: PodState, why: str) -> None:
         if not pod.ready:
             return
         pod.ready = False
@@ -287,24 +287,24 @@ class PodMoves:
                 workload.down_since = (self._agenda.now, why)
 
 
-def _share(free: int, of: int) -> float:
+def _free_share(free: int, of: int) -> float:
     return free / of if of else 0.0
 
 
-def _owner(pod: PodState) -> str:
+def _owner_name(pod: PodState) -> str:
     return pod.workload.named if pod.workload is not None else f"Pod {pod.key}"
 
 
-def _still_down(workload: Workload) -> Iterable[tuple[int, int | None, str]]:
+def _open_outage(workload: Workload) -> Iterable[tuple[int, int | None, str]]:
     return [(workload.down_since[0], None, workload.down_since[1])] if workload.down_since is not None else []
 
 
-def _unplaced(pod: PodState, to_s: int | None, why: str) -> Unplaced:
+def _unplaced_entry(pod: PodState, to_s: int | None, why: str) -> Unplaced:
     moved_from = (pod.moved_from,) if pod.moved_from else ()
-    return Unplaced(_owner(pod), 1, pod.since, to_s, why, moved_from, before=not pod.is_new)
+    return Unplaced(_owner_name(pod), 1, pod.since, to_s, why, moved_from, before=not pod.is_new)
 
 
-def together(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
+def merge_same_waits(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
     """Returns one entry for the pods of one workload that waited at the same time."""
     groups: dict[tuple[str, int, int | None, bool], list[Unplaced]] = defaultdict(list)
     for each in unplaced:

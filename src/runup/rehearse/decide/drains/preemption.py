@@ -40,9 +40,9 @@ def candidates(shape: Shape, filters: Filters) -> list[Candidate]:
     if not preempts(shape) or filters.why_nowhere(shape):
         return found
     for node in filters.admitting(shape):
-        if node.removed or not _has_lesser(shape, node) or not filters.can_be_helped(shape, node):
+        if node.removed or not _has_lower_priority(shape, node) or not filters.can_be_helped(shape, node):
             continue
-        candidate = _victims(shape, node, filters)
+        candidate = _candidate_on_node(shape, node, filters)
         if candidate is not None:
             found.append(candidate)
             if len(found) >= _MOST_NODES:
@@ -50,12 +50,12 @@ def candidates(shape: Shape, filters: Filters) -> list[Candidate]:
     return found
 
 
-def best(found: Sequence[Candidate]) -> Candidate | None:
+def best_candidate(found: Sequence[Candidate]) -> Candidate | None:
     """Returns the candidate that does the least harm: by budgets, by the victims' priority, by their number."""
-    return min(found, key=_harm, default=None)
+    return min(found, key=_harm_key, default=None)
 
 
-def _harm(candidate: Candidate) -> tuple[int, int, int, int, float]:
+def _harm_key(candidate: Candidate) -> tuple[int, int, int, int, float]:
     priorities = [pod.shape.spec.priority for pod in candidate.victims]
     top = max(priorities)
     earliest = min(pod.begun_s for pod in candidate.victims if pod.shape.spec.priority == top)
@@ -63,11 +63,11 @@ def _harm(candidate: Candidate) -> tuple[int, int, int, int, float]:
     return candidate.violations, top, sum(each + 2**31 for each in priorities), len(priorities), -earliest
 
 
-def _has_lesser(shape: Shape, node: NodeRoom) -> bool:
+def _has_lower_priority(shape: Shape, node: NodeRoom) -> bool:
     return any(pod.shape.spec.priority < shape.spec.priority for pod in node.pods.values())
 
 
-def _victims(shape: Shape, node: NodeRoom, filters: Filters) -> Candidate | None:
+def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candidate | None:
     lesser = [pod for pod in node.pods.values() if pod.shape.spec.priority < shape.spec.priority]
     for pod in lesser:
         filters.remove(pod, node)
@@ -77,7 +77,7 @@ def _victims(shape: Shape, node: NodeRoom, filters: Filters) -> Candidate | None
             return None
         # The more important are spared first, and before all those whose budgets would be violated.
         lesser.sort(key=lambda pod: (-pod.shape.spec.priority, pod.begun_s))
-        violating = _violating(lesser)
+        violating = _pods_violating_budgets(lesser)
         victims: list[PodState] = []
         violations = 0
         for pod in sorted(lesser, key=lambda each: each.id not in violating):
@@ -95,13 +95,13 @@ def _victims(shape: Shape, node: NodeRoom, filters: Filters) -> Candidate | None
             filters.add(pod, node)
 
 
-def _violating(pods: Sequence[PodState]) -> set[int]:
+def _pods_violating_budgets(pods: Sequence[PodState]) -> set[int]:
     """Returns the pods whose going, one after another, would violate a budget."""
     taken: Counter[BudgetState] = Counter()
     found: set[int] = set()
     for pod in pods:
         for budget in pod.shape.budgets:
             taken[budget] += 1
-            if taken[budget] > budget.now().allowed:
+            if taken[budget] > budget.current_counts().allowed:
                 found.add(pod.id)
     return found

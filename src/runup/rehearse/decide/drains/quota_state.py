@@ -29,7 +29,7 @@ class Quotas:
         for quota in quotas:
             if is_simulated(quota):
                 for name, value in quota.spec.hard.items():
-                    resource = _resource(name)
+                    resource = _limited_resource(name)
                     if resource:
                         hard = (quota.metadata.name, resource, whole_number(resource, value))
                         self._hard[quota.metadata.namespace].append(hard)
@@ -41,7 +41,7 @@ class Quotas:
         """Returns which quota refuses one more pod of the shape, or an empty string."""
         if shape.namespace not in self._hard:
             return ""
-        used, wanted = self._used[shape.namespace], dict(_uses(shape))
+        used, wanted = self._used[shape.namespace], dict(_uses_of_pod(shape))
         for name, resource, hard in self._hard[shape.namespace]:
             more = wanted.get(resource, 0)
             if more and used[resource] + more > hard:
@@ -52,11 +52,11 @@ class Quotas:
         """Counts a pod that was made or, with -1, is gone."""
         used = self._used.get(shape.namespace)
         if used is not None:
-            for resource, value in _uses(shape):
+            for resource, value in _uses_of_pod(shape):
                 used[resource] += by * value
 
 
-def _resource(name: str) -> str:
+def _limited_resource(name: str) -> str:
     """Returns the resource that a name in a quota limits the requests of, or an empty string."""
     if name in _PODS:
         return "pods"
@@ -66,6 +66,6 @@ def _resource(name: str) -> str:
     return resource if resource != name and resource != "storage" else ""
 
 
-def _uses(shape: Shape) -> Iterator[tuple[str, int]]:
+def _uses_of_pod(shape: Shape) -> Iterator[tuple[str, int]]:
     yield "pods", 1
     yield from shape.requested.items()

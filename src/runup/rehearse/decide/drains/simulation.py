@@ -79,13 +79,13 @@ class _Simulation:
         self._state: State = starting_state(cluster, settings)
         self._agenda = Agenda()
         self._moves = PodMoves(self._state, self._agenda)
-        self._moves.budget_grew = self._budget_grew
+        self._moves.budget_grew = self._retry_evictions
         self._moves.pod_gone = self._pod_gone
         self._drains: dict[str, _Drain] = {}
         # Pods whose eviction was refused, by the budget, in the order in which they asked.
         self._asking: dict[BudgetState, dict[int, tuple[_Drain, PodState]]] = {}
         by_name = {each.metadata.name: each for each in cluster.nodes}
-        self._pools = [self._pool_run(pool, by_name) for pool in cluster.pools]
+        self._pools = [self._start_pool_run(pool, by_name) for pool in cluster.pools]
 
     def result(self) -> DrainResult:
         """Runs the simulation."""
@@ -106,13 +106,13 @@ class _Simulation:
             unplaced=tuple(sorted(unplaced, key=lambda each: (each.before, each.from_s, each.workload))),
             outages=tuple(sorted(outages, key=lambda each: (each.to_s is not None, -(each.seconds or 0)))),
             preempted=preempted,
-            path=critical_path.path(nodes),
-            unknown=limits_of_knowledge.unknown(self._cluster),
-            assumed=limits_of_knowledge.assumed(self._cluster, self._settings, self._state.without_history),
+            path=critical_path.critical_path(nodes),
+            unknown=limits_of_knowledge.unknown_reasons(self._cluster),
+            assumed=limits_of_knowledge.assumptions(self._cluster, self._settings, self._state.without_history),
             evicted=self._moves.evicted,
         )
 
-    def _pool_run(self, pool: Pool, nodes: dict[str, Node]) -> _PoolRun:
+    def _start_pool_run(self, pool: Pool, nodes: dict[str, Node]) -> _PoolRun:
         limit = self._settings.max_unavailable or pool.surge or pool.at_once
         # Nodes that are not ready count as unavailable, and cost places.
         away = [name for name in pool.nodes if name in nodes and not _is_ready(nodes[name])]
@@ -130,14 +130,14 @@ class _Simulation:
     def _begin_pools(self) -> None:
         over = {run.pool.name for run in self._pools if run.is_over}
         for run in self._pools:
-            if not run.is_begun and not run.is_over and set(run.pool.after) & self._names() <= over:
+            if not run.is_begun and not run.is_over and set(run.pool.after) & self._pool_names() <= over:
                 run.is_begun = True
-                self._fill(run)
+                self._begin_next_drains(run)
 
-    def _names(self) -> set[str]:
+    def _pool_names(self) -> set[str]:
         return {run.pool.name for run in self._pools}
 
-    def _fill(self, run: _PoolRun) -> None:
+    def _begin_next_drains(self, run: _PoolRun) -> None:
         """Begins the drains of as many nodes of the pool as have a place, within the window."""
         while run.queue and run.free and not run.held:
             window = self._settings.window
@@ -145,24 +145,24 @@ class _Simulation:
                 moment = self._now + timedelta(seconds=self._agenda.now)
                 opens = window.next_open(moment)
                 if opens > moment:
-                    self._agenda.at(self._seconds(opens), lambda: self._fill(run))
+                    self._agenda.at(self._seconds_since_start(opens), lambda: self._begin_next_drains(run))
                     return
             node, after = self._state.nodes[run.queue.popleft()], run.free.popleft()
             run.active += 1
             if run.pool.surge:
                 self._add_surge_node(run, node, after)
             else:
-                self._begin(run, node, after)
+                self._begin_drain(run, node, after)
 
-    def _seconds(self, moment: datetime) -> int:
+    def _seconds_since_start(self, moment: datetime) -> int:
         return int(-((self._now - moment).total_seconds() // 1))
 
     def _add_surge_node(self, run: _PoolRun, old: NodeRoom, after: str) -> None:
         """Adds a new node like the old one, which is drained when the new one is ready."""
         begun = self._agenda.now
 
-        def arrive() -> None:
-            new = NodeRoom(_renamed(old.source), None, f"{old.name} (new)")
+        def add_ready_node() -> None:
+            new = NodeRoom(_copy_as_new_node(old.source), None, f"{old.name} (new)")
             new.cordoned = False
             new.limits = dict(old.limits)
             self._state.nodes[new.name] = new
@@ -170,20 +170,20 @@ class _Simulation:
             self._state.filters.nodes_changed()
             for pod in tuple(old.pods.values()):
                 if pod.id in self._state.staying:
-                    self._copy_daemon(pod, new)
+                    self._copy_daemon_pod(pod, new)
             self._moves.node_is_back(new)
-            self._begin(run, old, after, begun)
+            self._begin_drain(run, old, after, begun)
 
-        self._agenda.at(begun + self._settings.node_update_s, arrive)
+        self._agenda.at(begun + self._settings.node_update_s, add_ready_node)
 
-    def _copy_daemon(self, pod: PodState, node: NodeRoom) -> None:
+    def _copy_daemon_pod(self, pod: PodState, node: NodeRoom) -> None:
         # A DaemonSet's pod on the new node: it takes its room, and stays.
         copy = PodState(-1 - len(self._state.staying), pod.name, pod.shape, None)
         copy.phase, copy.node = RUNNING, node
         self._state.staying.add(copy.id)
         self._state.filters.add(copy, node)
 
-    def _begin(self, run: _PoolRun, node: NodeRoom, after: str, begun: int | None = None) -> None:
+    def _begin_drain(self, run: _PoolRun, node: NodeRoom, after: str, begun: int | None = None) -> None:
         now = self._agenda.now
         drain = self._drains[node.name] = _Drain(node, run, now if begun is None else begun, after)
         node.cordoned = True
@@ -196,17 +196,17 @@ class _Simulation:
         leaving = [pod for pod in node.pods.values() if pod.id not in self._state.staying]
         drain.remaining = {pod.id: pod for pod in leaving}
         if not leaving:
-            self._drained(drain)
+            self._node_drained(drain)
             return
         for pod in sorted(leaving, key=lambda each: each.key):
-            self._evict(drain, pod)
-        self._agenda.at(now + self._settings.drain_timeout_s, lambda: self._time_is_over(drain))
+            self._evict_pod(drain, pod)
+        self._agenda.at(now + self._settings.drain_timeout_s, lambda: self._delete_remaining(drain))
 
-    def _evict(self, drain: _Drain, pod: PodState) -> bool:
+    def _evict_pod(self, drain: _Drain, pod: PodState) -> bool:
         """Evicts a pod, or notes what refuses it; returns whether it goes."""
         if pod.phase not in (RUNNING, STARTING):
             return True
-        why, by = self._refusal(pod)
+        why, by = self._eviction_refusal(pod)
         if not why:
             old = drain.blocked.get(pod.id)
             if old is not None:
@@ -222,28 +222,28 @@ class _Simulation:
             self._asking.setdefault(by[0], {})[pod.id] = (drain, pod)
         return False
 
-    def _refusal(self, pod: PodState) -> tuple[str, tuple[BudgetState, ...]]:
+    def _eviction_refusal(self, pod: PodState) -> tuple[str, tuple[BudgetState, ...]]:
         """Returns why the pod cannot be evicted now, and which budgets refuse it; empty if it can."""
         if pod.workload is None and not self._settings.forces:
             return NO_OWNER, ()
         budgets = pod.shape.budgets
         if len(budgets) > 1:
             return SEVERAL, budgets
-        if not budgets or lets_go(budgets[0].now(), ready=pod.ready):
+        if not budgets or lets_go(budgets[0].current_counts(), ready=pod.ready):
             return "", ()
         return budgets[0].refusal, budgets
 
-    def _budget_grew(self, pod: PodState) -> None:
+    def _retry_evictions(self, pod: PodState) -> None:
         """Tries the evictions again that the pod's budgets refused before the pod was ready."""
         for budget in pod.shape.budgets:
             asking = self._asking.get(budget)
             for each in tuple(asking or ()):
                 assert asking is not None
                 drain, waiting = asking[each]
-                if not self._evict(drain, waiting):
+                if not self._evict_pod(drain, waiting):
                     # Others that are not ready may go even so.
                     continue
-                drain.let_go[each] = f"budget {budget} let it go when {pod.key} was ready on {_name(pod.node)}"
+                drain.let_go[each] = f"budget {budget} let it go when {pod.key} was ready on {_name_of_node(pod.node)}"
                 asking.pop(each, None)
 
     def _pod_gone(self, pod: PodState, node: NodeRoom) -> None:
@@ -255,9 +255,9 @@ class _Simulation:
         grace = pod.shape.spec.termination_grace_period_seconds
         why = drain.let_go.get(pod.id, "")
         drain.last = f"pod {pod.key} ended last (grace period {grace} s{'; ' + why if why else ''})"
-        self._drained(drain)
+        self._node_drained(drain)
 
-    def _time_is_over(self, drain: _Drain) -> None:
+    def _delete_remaining(self, drain: _Drain) -> None:
         """Deletes what was never evicted, as somebody would have to."""
         for pod in tuple(drain.remaining.values()):
             if pod.phase in (RUNNING, STARTING):
@@ -268,13 +268,13 @@ class _Simulation:
                     drain.lost.append(pod.key)
                 self._moves.terminate(pod, f"deleted by hand: {drain.node.name} could not be drained")
 
-    def _drained(self, drain: _Drain) -> None:
+    def _node_drained(self, drain: _Drain) -> None:
         run, node, now = drain.pool, drain.node, self._agenda.now
         del self._drains[node.name]
         is_lost = bool(run.pool.surge) or run.to_lose > 0
         if is_lost:
             run.to_lose -= not run.pool.surge
-            self._remove(node)
+            self._remove_node(node)
         back = None if is_lost else now + self._settings.node_update_s
         record = NodeDrain(
             node.name,
@@ -289,16 +289,16 @@ class _Simulation:
             tuple(drain.lost),
         )
         run.done.append(record)
-        self._agenda.at(now if back is None else back, lambda: self._back(run, node, is_lost=is_lost))
+        self._agenda.at(now if back is None else back, lambda: self._return_node(run, node, is_lost=is_lost))
 
-    def _remove(self, node: NodeRoom) -> None:
+    def _remove_node(self, node: NodeRoom) -> None:
         for pod in tuple(node.pods.values()):
             self._state.filters.remove(pod, node)
         node.removed = True
         self._state.filters.nodes.remove(node)
         self._state.filters.nodes_changed()
 
-    def _back(self, run: _PoolRun, node: NodeRoom, *, is_lost: bool) -> None:
+    def _return_node(self, run: _PoolRun, node: NodeRoom, *, is_lost: bool) -> None:
         run.active -= 1
         run.free.append(node.name)
         if not is_lost:
@@ -307,7 +307,7 @@ class _Simulation:
             if not node.cordoned:
                 self._moves.node_is_back(node)
         self._moves.place_waiting()
-        self._fill(run)
+        self._begin_next_drains(run)
         if run.is_over:
             self._begin_pools()
 
@@ -316,11 +316,11 @@ def _is_ready(node: Node) -> bool:
     return status_of(node.status.conditions, "Ready") in ("True", None)
 
 
-def _name(node: NodeRoom | None) -> str:
+def _name_of_node(node: NodeRoom | None) -> str:
     return node.name if node is not None else "no node"
 
 
-def _renamed(node: Node) -> Node:
+def _copy_as_new_node(node: Node) -> Node:
     """Returns the node as a new one of its group: its hostname label is its own."""
     from msgspec.structs import replace as changed
 

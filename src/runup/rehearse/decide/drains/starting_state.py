@@ -53,18 +53,18 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
         if source.status.phase in ENDED:
             continue
         owner = controller(source)
-        pod = PodState(len(pods), source.metadata.name, shapes.of(source), workloads.of(source, owner))
-        pod.begun_s = _seconds(source.status.start_time or source.metadata.creation_timestamp)
+        pod = PodState(len(pods), source.metadata.name, shapes.of(source), workloads.workload_of(source, owner))
+        pod.begun_s = _timestamp_s(source.status.start_time or source.metadata.creation_timestamp)
         if stays(source, owner):
             staying.add(pod.id)
         pods.append(pod)
         sources.append(source)
-    budgets = tuple(BudgetState(each) for each in cluster.budgets if not _of_machine(each))
+    budgets = tuple(BudgetState(each) for each in cluster.budgets if not _is_for_virtual_machine(each))
     _give_budgets(shapes.all(), budgets)
     filters = Filters(nodes.values(), Counts(shapes.all(), cluster.namespaces), ClaimRules(cluster))
     for pod, source in zip(pods, sources, strict=True):
-        _put(pod, source, nodes, filters)
-    _expect(budgets, pods, workloads)
+        _add_pod(pod, source, nodes, filters)
+    _expect_pods(budgets, pods, workloads)
     without_history = workloads.learn_starts(pods, sources, settings.default_start_s)
     return State(
         nodes, filters, pods, staying, workloads.by_key, budgets, Quotas(cluster.quotas, pods), without_history
@@ -102,7 +102,7 @@ def is_ready(pod: SchedulingPod) -> bool:
     return ready is not None and ready.status == "True"
 
 
-def _of_machine(budget: PodDisruptionBudget) -> bool:
+def _is_for_virtual_machine(budget: PodDisruptionBudget) -> bool:
     """Returns whether the budget is that of a virtual machine, which is moved when its pod is to be evicted.
 
     KubeVirt makes it, and answers the eviction (kubevirt, pkg/virt-controller/watch/drain/disruptionbudget).
@@ -110,7 +110,7 @@ def _of_machine(budget: PodDisruptionBudget) -> bool:
     return any(each.kind == "VirtualMachineInstance" for each in budget.metadata.owner_references)
 
 
-def _put(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], filters: Filters) -> None:
+def _add_pod(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], filters: Filters) -> None:
     node = nodes.get(source.spec.node_name)
     if node is None:
         pod.phase, pod.is_new = PENDING, False
@@ -135,11 +135,11 @@ class _Workloads:
         # Of each workload the owners of its pods: their replicas are the scale of budgets with shares.
         self.scales: dict[int, dict[tuple[str, str, str], int]] = defaultdict(dict)
 
-    def of(self, pod: SchedulingPod, owner: OwnerReference | None) -> Workload | None:
+    def workload_of(self, pod: SchedulingPod, owner: OwnerReference | None) -> Workload | None:
         """Returns the workload of the pod, or None if nothing makes it again."""
         namespace = pod.metadata.namespace
         if owner is None:
-            return self._guard(pod) if is_guard(pod) else None
+            return self._guard_workload(pod) if is_guard(pod) else None
         made_by = (namespace, owner.kind, owner.name)
         source = self._owners.get(made_by)
         key = made_by
@@ -155,7 +155,7 @@ class _Workloads:
         self.scales[id(found)][made_by] = source.spec.replicas if source is not None else -1
         return found
 
-    def _guard(self, pod: SchedulingPod) -> Workload:
+    def _guard_workload(self, pod: SchedulingPod) -> Workload:
         key = (pod.metadata.namespace, "Pod", pod.metadata.name)
         guard = self.by_key[key] = Workload(f"Pod {key[0]}/{key[2]}", one_by_one=False, on_node=True)
         guard.pods = 1
@@ -169,7 +169,7 @@ class _Workloads:
     def learn_starts(self, pods: Iterable[PodState], sources: Iterable[SchedulingPod], default_s: int) -> int:
         """Sets how long the pods of each workload take to be ready; returns how many workloads say nothing of it."""
         for pod, source in zip(pods, sources, strict=True):
-            if pod.workload is not None and (seconds := _start_s(source)) is not None:
+            if pod.workload is not None and (seconds := _observed_start_s(source)) is not None:
                 pod.workload.started_s.append(seconds)
         silent = 0
         for workload in self.by_key.values():
@@ -179,7 +179,7 @@ class _Workloads:
         return silent
 
 
-def _start_s(pod: SchedulingPod) -> int | None:
+def _observed_start_s(pod: SchedulingPod) -> int | None:
     """Returns how long the pod took from being scheduled to being ready, or None if its conditions do not tell."""
     if any(each.restart_count for each in pod.status.container_statuses):
         return None
@@ -200,7 +200,7 @@ def _give_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> No
         shape.budgets = tuple(each for each in by_namespace.get(shape.namespace, ()) if each.selects(*shape.identity))
 
 
-def _expect(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
+def _expect_pods(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
     selected: Counter[BudgetState] = Counter()
     over: dict[BudgetState, set[Workload]] = defaultdict(set)
     for pod in pods:
@@ -212,5 +212,5 @@ def _expect(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads:
         budget.expect(selected[budget], sum(workloads.scale(each) for each in over[budget]))
 
 
-def _seconds(moment: datetime | None) -> float:
+def _timestamp_s(moment: datetime | None) -> float:
     return moment.timestamp() if moment is not None else 0.0
