@@ -55,9 +55,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     }
     for policy in all_or_none(snapshot, ValidatingAdmissionPolicy):
         kind, name = policy.spec.param_kind, policy.metadata.name
-        if name not in bound or policy.spec.failure_policy != "Fail" or kind is None or _built_in(kind):
+        if name not in bound or policy.spec.failure_policy != "Fail" or kind is None or _is_built_in_kind(kind):
             continue
-        if not _is_defined(snapshot, kind):
+        if not _has_definition(snapshot, kind):
             snapshot.require_all(DEFINITIONS)
             yield risk(
                 NAME,
@@ -84,12 +84,12 @@ def _stops_an_update(snapshot: Snapshot, policy: ValidatingAdmissionPolicy) -> b
     return concerns(as_webhook) and bool(covered(snapshot, as_webhook))
 
 
-def _built_in(kind: ParamKind) -> bool:
+def _is_built_in_kind(kind: ParamKind) -> bool:
     # A dot alone does not tell: definitions may have groups below k8s.io, too (gateway.networking.k8s.io).
     return is_built_in(kind.api_version.rpartition("/")[0])
 
 
-def _is_defined(snapshot: Snapshot, kind: ParamKind) -> bool:
+def _has_definition(snapshot: Snapshot, kind: ParamKind) -> bool:
     group, _, version = kind.api_version.rpartition("/")
     return any(
         (crd.spec.group, crd.spec.names.kind) == (group, kind.kind)

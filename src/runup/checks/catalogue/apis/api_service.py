@@ -43,11 +43,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
                 NAME,
                 f"Aggregated API {api.metadata.name} does not answer{said(available)}",
                 [api],
-                fix=_fix(api, available),
+                fix=_remediation(api, available),
             )
 
 
-def _fix(api: APIService, available: Condition) -> str:
+def _remediation(api: APIService, available: Condition) -> str:
     """Returns the way out; what is gone has no pods to bring up."""
     # kube-aggregator, pkg/controllers/status
     if available.reason == "ServiceNotFound":

@@ -45,13 +45,13 @@ status: {storedVersions: [v1beta1, v1]}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda each: each.metadata.name):
-        config, holder = _webhook(crd), f"CustomResourceDefinition {crd.metadata.name}"
+        config, holder = _conversion_webhook(crd), f"CustomResourceDefinition {crd.metadata.name}"
         # Nobody is told to delete the definition: its objects would go with it.
         orphan = f"Install again what {holder} belongs to: `oc get svc -A` then lists the Service."
         if config is None or not (trouble := down(snapshot, config, context.now, holder, orphan=orphan)):
             continue
         name = crd.metadata.name
-        stored, served = _stored(crd), _served(crd)
+        stored, served = _stored_versions(crd), _served_versions(crd)
         # Objects that are stored in one version, which is served, can still be read and listed in that one.
         spared = len(stored) == 1 and stored <= served
         what = (
@@ -64,21 +64,25 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _webhook(crd: CustomResourceDefinition) -> WebhookClientConfig | None:
+def _conversion_webhook(crd: CustomResourceDefinition) -> WebhookClientConfig | None:
     """Returns the webhook that converts the definition's objects, or None if none is needed."""
     conversion = crd.spec.conversion
     # What is stored in the only version that is served needs no conversion.
-    if conversion.strategy != "Webhook" or not _served(crd) or len(_stored(crd) | _served(crd)) < 2:
+    if (
+        conversion.strategy != "Webhook"
+        or not _served_versions(crd)
+        or len(_stored_versions(crd) | _served_versions(crd)) < 2
+    ):
         return None
     return conversion.webhook.client_config if conversion.webhook else None
 
 
-def _stored(crd: CustomResourceDefinition) -> set[str]:
+def _stored_versions(crd: CustomResourceDefinition) -> set[str]:
     """Returns the versions in which objects may be stored."""
     return {each.name for each in crd.spec.versions if each.storage} | set(crd.status.stored_versions)
 
 
-def _served(crd: CustomResourceDefinition) -> set[str]:
+def _served_versions(crd: CustomResourceDefinition) -> set[str]:
     return {each.name for each in crd.spec.versions if each.served}
 
 

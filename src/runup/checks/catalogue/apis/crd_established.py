@@ -34,7 +34,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    inactive = [(crd, why) for crd in snapshot.all(CustomResourceDefinition) if (why := _why(crd))]
+    inactive = [(crd, why) for crd in snapshot.all(CustomResourceDefinition) if (why := _inactive_conditions(crd))]
     if inactive:
         inactive.sort(key=lambda pair: pair[0].metadata.name)
         listing = names([f"{crd.metadata.name} ({why})" for crd, why in inactive])
@@ -47,7 +47,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _why(crd: CustomResourceDefinition) -> str:
+def _inactive_conditions(crd: CustomResourceDefinition) -> str:
     conditions = [(each.type, each.status) for each in crd.status.conditions]
     return ", ".join(f"{type_}={status}" for type_, status in conditions if (type_, status) in BAD)
 

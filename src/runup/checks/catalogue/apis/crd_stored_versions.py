@@ -58,7 +58,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target_versions = {
         name: versions
         for manifest in context.manifests
-        if (definition := _versions(manifest))
+        if (definition := _versions_in_manifest(manifest))
         for name, versions in [definition]
     }
     for crd in sorted(definitions, key=lambda each: each.metadata.name):
@@ -78,7 +78,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _versions(manifest: object) -> tuple[str, frozenset[str]] | None:
+def _versions_in_manifest(manifest: object) -> tuple[str, frozenset[str]] | None:
     """Returns the name and the versions of a CustomResourceDefinition, or None for any other manifest."""
     if not isinstance(manifest, dict) or manifest.get("kind") != "CustomResourceDefinition":
         return None

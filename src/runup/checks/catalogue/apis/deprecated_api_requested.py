@@ -44,7 +44,7 @@ status:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
-    counts = [each for each in all_or_none(snapshot, APIRequestCount) if _may_go_soon(each, target)]
+    counts = [each for each in all_or_none(snapshot, APIRequestCount) if _may_be_removed_soon(each, target)]
     used = {count.metadata.name: (count, by) for count, by in users_of(snapshot, counts)}
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
@@ -64,7 +64,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _may_go_soon(count: APIRequestCount, target: int | None) -> bool:
+def _may_be_removed_soon(count: APIRequestCount, target: int | None) -> bool:
     """Returns whether one of the versions after the target's does not serve the counted API, as far as it is known."""
     minor = removed_in(count)
     return minor is not None and (target is None or target < minor <= target + AHEAD)

@@ -52,7 +52,7 @@ status:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
-    counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_go(count, target)]
+    counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed(count, target)]
     used = users_of(snapshot, counts)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
@@ -73,7 +73,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _may_go(count: APIRequestCount, target: int | None) -> bool:
+def _may_be_removed(count: APIRequestCount, target: int | None) -> bool:
     """Returns whether the target does not serve the counted API, as far as the target is known."""
     minor = removed_in(count)
     return minor is not None and (target is None or minor <= target)

@@ -42,39 +42,39 @@ ADMISSION = "admissionregistration.k8s.io"
 NETWORKING, STORAGE, RESOURCE = "networking.k8s.io", "storage.k8s.io", "resource.k8s.io"
 
 
-def _managed(group: str, version: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
+def _metadata_read(group: str, version: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
     """Returns the read of a kind of which only the metadata with its managed fields is kept."""
     return Slim(group, version, kind, plural, namespaced, type=Managed)
 
 
-def _listed(
+def _metadata_reads(
     group: str, versions: tuple[str, ...], kind: str, plural: str, *, namespaced: bool = False
 ) -> tuple[Slim, ...]:
     """Returns the reads of a kind, preferred version first: an older API server does not have the newest."""
-    return tuple(_managed(group, version, kind, plural, namespaced=namespaced) for version in versions)
+    return tuple(_metadata_read(group, version, kind, plural, namespaced=namespaced) for version in versions)
 
 
 _V1, _TO_V1 = ("v1",), ("v1", "v1beta1")
 _DEVICES = ("v1", "v1beta2", "v1beta1")
 # What the table has of 1.26 and later, and somebody else than the control plane writes.
 KINDS: tuple[tuple[Slim, ...], ...] = (
-    _listed("autoscaling", ("v2",), "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),
-    _listed(FLOW, ("v1", "v1beta3"), "FlowSchema", "flowschemas"),
-    _listed(FLOW, ("v1", "v1beta3"), "PriorityLevelConfiguration", "prioritylevelconfigurations"),
-    _listed(ADMISSION, _TO_V1, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    _listed(ADMISSION, _TO_V1, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-    _listed(ADMISSION, _TO_V1, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
-    _listed(ADMISSION, _TO_V1, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
-    _listed(STORAGE, _V1, "CSIStorageCapacity", "csistoragecapacities", namespaced=True),
-    _listed(STORAGE, _TO_V1, "VolumeAttributesClass", "volumeattributesclasses"),
-    _listed(NETWORKING, _TO_V1, "IPAddress", "ipaddresses"),
-    _listed(NETWORKING, _TO_V1, "ServiceCIDR", "servicecidrs"),
-    _listed(RESOURCE, _DEVICES, "DeviceClass", "deviceclasses"),
-    _listed(RESOURCE, _DEVICES, "ResourceClaim", "resourceclaims", namespaced=True),
-    _listed(RESOURCE, _DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
-    _listed(RESOURCE, _DEVICES, "ResourceSlice", "resourceslices"),
-    _listed("certificates.k8s.io", _TO_V1, "ClusterTrustBundle", "clustertrustbundles"),
-    _listed("storagemigration.k8s.io", _TO_V1, "StorageVersionMigration", "storageversionmigrations"),
+    _metadata_reads("autoscaling", ("v2",), "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),
+    _metadata_reads(FLOW, ("v1", "v1beta3"), "FlowSchema", "flowschemas"),
+    _metadata_reads(FLOW, ("v1", "v1beta3"), "PriorityLevelConfiguration", "prioritylevelconfigurations"),
+    _metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    _metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    _metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    _metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    _metadata_reads(STORAGE, _V1, "CSIStorageCapacity", "csistoragecapacities", namespaced=True),
+    _metadata_reads(STORAGE, _TO_V1, "VolumeAttributesClass", "volumeattributesclasses"),
+    _metadata_reads(NETWORKING, _TO_V1, "IPAddress", "ipaddresses"),
+    _metadata_reads(NETWORKING, _TO_V1, "ServiceCIDR", "servicecidrs"),
+    _metadata_reads(RESOURCE, _DEVICES, "DeviceClass", "deviceclasses"),
+    _metadata_reads(RESOURCE, _DEVICES, "ResourceClaim", "resourceclaims", namespaced=True),
+    _metadata_reads(RESOURCE, _DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
+    _metadata_reads(RESOURCE, _DEVICES, "ResourceSlice", "resourceslices"),
+    _metadata_reads("certificates.k8s.io", _TO_V1, "ClusterTrustBundle", "clustertrustbundles"),
+    _metadata_reads("storagemigration.k8s.io", _TO_V1, "StorageVersionMigration", "storageversionmigrations"),
 )
 # Managers that are the control plane itself, which is of the target when the target is there: the names are those of
 # its programs, and of the parts of kube-apiserver that write FlowSchemas (apiserver, pkg/util/flowcontrol).
@@ -119,7 +119,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if gone and not beyond and all("alpha" in version for version in gone) and _cannot_list(snapshot, versions):
             continue
         if gone or beyond:
-            yield from _judge(snapshot, context, versions, removed, beyond=beyond)
+            yield from _judge_kind(snapshot, context, versions, removed, beyond=beyond)
 
 
 def _cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
@@ -130,7 +130,7 @@ def _cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
     return False
 
 
-def _judge(
+def _judge_kind(
     snapshot: Snapshot,
     context: Context,
     versions: tuple[Slim, ...],

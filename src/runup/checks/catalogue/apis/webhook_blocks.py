@@ -63,10 +63,12 @@ webhooks:
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for configuration, webhook in webhooks(snapshot):
         if webhook.failure_policy == "Fail" and webhook.client_config.service is not None and concerns(webhook):
-            yield from _judge(snapshot, context, configuration, webhook)
+            yield from _judge_webhook(snapshot, context, configuration, webhook)
 
 
-def _judge(snapshot: Snapshot, context: Context, configuration: Configuration, webhook: Webhook) -> Iterator[Finding]:
+def _judge_webhook(
+    snapshot: Snapshot, context: Context, configuration: Configuration, webhook: Webhook
+) -> Iterator[Finding]:
     """Yields the finding of a webhook that blocks writes of an update: it does not answer, or a drain stops it."""
     holder = f"{type(configuration).__name__} {configuration.metadata.name}"
     # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
@@ -80,7 +82,7 @@ def _judge(snapshot: Snapshot, context: Context, configuration: Configuration, w
             severity="warning" if trouble.soon else "critical",
             fix=trouble.fix,
         )
-    elif not trouble and (pod := _admits_itself(snapshot, webhook)):
+    elif not trouble and (pod := _pod_needing_itself(snapshot, webhook)):
         yield risk(
             NAME,
             f"Webhook {webhook.name} of {holder} is answered by pod {pod} alone, and must itself admit the pod that "
@@ -90,7 +92,7 @@ def _judge(snapshot: Snapshot, context: Context, configuration: Configuration, w
         )
 
 
-def _admits_itself(snapshot: Snapshot, webhook: Webhook) -> str:
+def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
     """Returns the one pod that answers the webhook, if its successor must be admitted by it, else an empty string."""
     service = webhook.client_config.service
     # The node of a single-node control plane is not drained: its pods start again as they are.

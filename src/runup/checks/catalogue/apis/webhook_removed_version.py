@@ -60,7 +60,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield unsure(NAME, f"which Kubernetes {whose} is not known", [each for each, _ in exact], fix=fix)
         return
     for configuration, webhook in exact:
-        dead = [rule for rule in webhook.rules if _is_dead(rule, source, target)]
+        dead = [rule for rule in webhook.rules if _matches_nothing_served(rule, source, target)]
         if dead:
             versions = sorted(
                 {f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions}
@@ -74,10 +74,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _is_dead(rule: RuleWithOperations, source: int, target: int) -> bool:
+def _matches_nothing_served(rule: RuleWithOperations, source: int, target: int) -> bool:
     """Returns whether the target serves nothing that the rule names, and the source still does."""
     removed = [
-        _removed_in(group, version, resource.partition("/")[0])
+        _removed_in_minor(group, version, resource.partition("/")[0])
         for group in rule.api_groups
         for version in rule.api_versions
         for resource in rule.resources
@@ -86,7 +86,7 @@ def _is_dead(rule: RuleWithOperations, source: int, target: int) -> bool:
     return bool(minors) and len(minors) == len(removed) and max(minors) > source
 
 
-def _removed_in(group: str, version: str, resource: str) -> int | None:
+def _removed_in_minor(group: str, version: str, resource: str) -> int | None:
     """Returns the minor version without that resource, or without any of the version; None if it is not known."""
     if resource != "*":
         return removed_resource(resource, version, group)

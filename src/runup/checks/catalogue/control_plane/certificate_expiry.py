@@ -50,10 +50,10 @@ data:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for config_map in sorted(snapshot.listed(MANAGED), key=lambda each: each.metadata.name):
-        yield from _judge(config_map, context)
+        yield from _judge_bundle(config_map, context)
 
 
-def _judge(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
+def _judge_bundle(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
     """Yields a finding if the authorities in one ConfigMap end soon, have ended or cannot be read."""
     name = named(config_map)
     try:

@@ -31,9 +31,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # The etcd of a hosted control plane runs in another cluster.
     if control_plane(snapshot) == "External":
         return
-    etcd, why = _etcd(snapshot)
+    etcd, why = _etcd_or_reason(snapshot)
     if etcd is None:
-        yield from _of_operator(snapshot, context, why)
+        yield from _findings_of_operator(snapshot, context, why)
         return
     conditions = [(find(etcd.status.conditions, type_), good) for type_, good in MEMBERS]
     unhealthy = [
@@ -42,12 +42,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if condition is not None and condition.status not in (good, "Unknown")
     ]
     if unhealthy:
-        yield _unhealthy(etcd, unhealthy[0], context)
+        yield _unhealthy_finding(etcd, unhealthy[0], context)
     elif any(condition is None or condition.status == "Unknown" for condition, _ in conditions):
-        yield _unknown("Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded", etcd)
+        yield _unknown_finding("Etcd cluster does not report EtcdMembersAvailable and EtcdMembersDegraded", etcd)
 
 
-def _etcd(snapshot: Snapshot) -> tuple[Etcd | None, str]:
+def _etcd_or_reason(snapshot: Snapshot) -> tuple[Etcd | None, str]:
     """Returns the Etcd object, or None and the reason why there is none to ask."""
     try:
         etcd = snapshot.get(Etcd, "cluster")
@@ -56,23 +56,25 @@ def _etcd(snapshot: Snapshot) -> tuple[Etcd | None, str]:
     return etcd, "" if etcd else "the cluster has no Etcd named cluster"
 
 
-def _of_operator(snapshot: Snapshot, context: Context, why: str) -> Iterator[Finding]:
+def _findings_of_operator(snapshot: Snapshot, context: Context, why: str) -> Iterator[Finding]:
     """Yields a finding by the ClusterOperator's conditions, for clusters whose Etcd object says nothing."""
     operator = snapshot.get(ClusterOperator, "etcd")
     if operator is None:
-        yield _unknown(f"{why}, and no ClusterOperator etcd")
+        yield _unknown_finding(f"{why}, and no ClusterOperator etcd")
         return
     conditions = operator.status.conditions
     for type_, good in (("Available", "True"), ("Degraded", "False")):
         condition = find(conditions, type_)
         if condition is not None and condition.status not in (good, "Unknown") and CONTROLLER in condition.reason:
-            yield _unhealthy(operator, condition, context)
+            yield _unhealthy_finding(operator, condition, context)
             return
     if (status_of(conditions, "Available"), status_of(conditions, "Degraded")) != ("True", "False"):
-        yield _unknown(f"{why}, and its operator, which is not healthy, does not say whether its members are", operator)
+        yield _unknown_finding(
+            f"{why}, and its operator, which is not healthy, does not say whether its members are", operator
+        )
 
 
-def _unhealthy(obj: Object, condition: Condition, context: Context) -> Finding:
+def _unhealthy_finding(obj: Object, condition: Condition, context: Context) -> Finding:
     """Returns the finding that the etcd operator reports an unhealthy member."""
     return Finding(
         NAME,
@@ -84,7 +86,7 @@ def _unhealthy(obj: Object, condition: Condition, context: Context) -> Finding:
     )
 
 
-def _unknown(why: str, *objects: Object) -> Finding:
+def _unknown_finding(why: str, *objects: Object) -> Finding:
     """Returns the finding that the health of etcd's members is not known, and why."""
     return Finding(
         UNKNOWN,

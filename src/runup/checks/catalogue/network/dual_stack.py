@@ -22,19 +22,19 @@ def _applies_to(context: Context) -> bool:
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     network = snapshot.get(Network, "cluster")
     if network is None:
-        yield _unknown("the cluster has no Network named cluster")
+        yield _unknown_finding("the cluster has no Network named cluster")
         return
     # Status is what is in force; a cluster that is still being installed has only the spec.
     ranges = network.status if network.status.cluster_network or network.status.service_network else network.spec
     pods = [entry.cidr for entry in ranges.cluster_network]
     services = list(ranges.service_network)
     if not pods and not services:
-        yield _unknown("the Network named cluster lists no pod or service network")
+        yield _unknown_finding("the Network named cluster lists no pod or service network")
         return
     try:
-        dual = _is_dual(pods) or _is_dual(services)
+        dual = _is_dual_stack(pods) or _is_dual_stack(services)
     except ValueError as error:
-        yield _unknown(f"the Network named cluster has an invalid address range: {error}")
+        yield _unknown_finding(f"the Network named cluster has an invalid address range: {error}")
         return
     if dual:
         yield Finding(
@@ -47,12 +47,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _is_dual(ranges: Iterable[str]) -> bool:
+def _is_dual_stack(ranges: Iterable[str]) -> bool:
     """Returns whether the ranges are of both IP families. Raises ValueError if one is not a range."""
     return len({ip_network(cidr, strict=False).version for cidr in ranges}) > 1
 
 
-def _unknown(why: str) -> Finding:
+def _unknown_finding(why: str) -> Finding:
     """Returns the finding that it is not known whether the cluster has two IP families."""
     return Finding(
         NAME,

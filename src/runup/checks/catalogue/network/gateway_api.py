@@ -50,15 +50,15 @@ spec:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    if _minor(context.target) < SINCE:
+    if _minor_version(context.target) < SINCE:
         return
-    taken_over = _minor(context.source) < SINCE
+    taken_over = _minor_version(context.source) < SINCE
     groups = (GROUP, EXPERIMENTAL_GROUP) if taken_over else (GROUP,)
     found = sorted(
         (each for each in snapshot.all(CustomResourceDefinition) if each.spec.group in groups),
         key=lambda each: each.metadata.name,
     )
-    foreign = [each for each in found if _is_foreign(each)]
+    foreign = [each for each in found if _is_foreign_definition(each)]
     if foreign:
         yield risk(
             NAME,
@@ -80,13 +80,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _is_foreign(crd: CustomResourceDefinition) -> bool:
+def _is_foreign_definition(crd: CustomResourceDefinition) -> bool:
     """Returns whether no release brings the definition as it is."""
     experimental = crd.metadata.annotations.get(CHANNEL) == "experimental"
     return experimental or crd.spec.group != GROUP or crd.spec.names.plural not in MANAGED
 
 
-def _minor(version: Version) -> tuple[int, int]:
+def _minor_version(version: Version) -> tuple[int, int]:
     return version.major, version.minor
 
 

@@ -53,13 +53,13 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    routers = [each for each in sorted(all_or_none(snapshot, IngressController), key=named) if _takes_ports(each)]
+    routers = [each for each in sorted(all_or_none(snapshot, IngressController), key=named) if _uses_host_ports(each)]
     if not routers or control_plane(snapshot) == "SingleReplica":
         return
     nodes = snapshot.all(Node)
     for controller in routers:
         wanted = 2 if controller.spec.replicas is None else controller.spec.replicas
-        places = _places(controller, nodes)
+        places = _eligible_nodes(controller, nodes)
         if places and wanted >= len(places):
             # A node that is not in the list may run one, too.
             snapshot.require_all(resource_of(Node))
@@ -75,13 +75,13 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             )
 
 
-def _takes_ports(controller: IngressController) -> bool:
+def _uses_host_ports(controller: IngressController) -> bool:
     """Returns whether its routers use the ports of their nodes; without a status the spec is asked."""
     strategy = controller.status.endpoint_publishing_strategy or controller.spec.endpoint_publishing_strategy
     return strategy is not None and strategy.type == "HostNetwork"
 
 
-def _places(controller: IngressController, nodes: Sequence[Node]) -> list[Node]:
+def _eligible_nodes(controller: IngressController, nodes: Sequence[Node]) -> list[Node]:
     """Returns the nodes that can run one of its routers."""
     placement = controller.spec.node_placement
     selector = placement.node_selector or WORKERS

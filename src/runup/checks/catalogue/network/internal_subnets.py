@@ -46,7 +46,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not networks:
         return
     configs = [each.spec.default_network.ovn_kubernetes_config for each in all_or_none(snapshot, OperatorNetwork)]
-    internal = _internal(configs[0] if configs else OVNKubernetesConfig(), context)
+    internal = _internal_subnets(configs[0] if configs else OVNKubernetesConfig(), context)
     for network in networks:
         status = network.status
         used = [("pod network", each.cidr) for each in status.cluster_network]
@@ -56,7 +56,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 f"{what} {cidr} and the {its} subnet {own}"
                 for what, cidr in used
                 for its, own in internal
-                if _overlap(cidr, own)
+                if _ranges_overlap(cidr, own)
             ]
         except ValueError as error:
             yield unsure(
@@ -73,7 +73,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _internal(config: OVNKubernetesConfig, context: Context) -> list[tuple[str, str]]:
+def _internal_subnets(config: OVNKubernetesConfig, context: Context) -> list[tuple[str, str]]:
     """Returns the subnets that OVN-Kubernetes of the target uses for itself."""
     join = ("join", config.ipv4.internal_join_subnet or config.v4_internal_subnet or JOIN)
     transit = ("transit switch", config.ipv4.internal_transit_switch_subnet or TRANSIT)
@@ -81,7 +81,7 @@ def _internal(config: OVNKubernetesConfig, context: Context) -> list[tuple[str, 
     return [join, transit] if has_transit else [join]
 
 
-def _overlap(cidr: str, own: str) -> bool:
+def _ranges_overlap(cidr: str, own: str) -> bool:
     """Returns whether two ranges of IPv4 overlap. Raises ValueError if one is not a range."""
     ranges = [ip_network(each, strict=False) for each in (cidr, own)]
     four = [each for each in ranges if isinstance(each, IPv4Network)]

@@ -44,7 +44,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if not name:
             continue
         config_maps = snapshot.listed(CONFIG)
-        if why := _wrong(config_maps, name, context):
+        if why := _bundle_problem(config_maps, name, context):
             gaps = snapshot.incomplete.get(CONFIG)
             # In an incomplete list the absence of a ConfigMap proves nothing.
             if gaps and why.startswith("is not there"):
@@ -58,7 +58,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _wrong(config_maps: Sequence[ConfigMap], name: str, context: Context) -> str:
+def _bundle_problem(config_maps: Sequence[ConfigMap], name: str, context: Context) -> str:
     """Returns what is wrong with the ConfigMap of that name, or an empty string."""
     config_map = next((each for each in config_maps if each.metadata.name == name), None)
     if config_map is None:

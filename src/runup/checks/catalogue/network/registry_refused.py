@@ -51,7 +51,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 [config],
                 fix="Compare spec.registrySources of `oc get image.config.openshift.io cluster -o yaml` with it.",
             )
-        elif why := _refusal(snapshot, sources, repository):
+        elif why := _pull_refusal(snapshot, sources, repository):
             yield risk(
                 NAME,
                 f"Nodes may not pull the target's image {repository}: {why}.",
@@ -61,7 +61,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _refusal(snapshot: Snapshot, sources: RegistrySources, repository: str) -> str:
+def _pull_refusal(snapshot: Snapshot, sources: RegistrySources, repository: str) -> str:
     """Returns why nodes may not pull from the repository, or an empty string. Raises Unreadable."""
     if blocking := [each for each in sources.blocked_registries if covers(each, repository)]:
         running = running_repository(snapshot)

@@ -86,10 +86,10 @@ class Route(Object, frozen=True):
     weak_signature: str = ""
 
 
-def _slim(route: Route) -> Route:
+def _slim_route(route: Route) -> Route:
     """Returns the Route with its name and what forbids it in the future: a cluster may have ten thousand."""
     metadata = route.metadata
-    told = _told(route)
+    told = _refusing_condition(route)
     return Route(
         metadata=ObjectMeta(
             name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
@@ -107,10 +107,10 @@ def _weak_signature(tls: RouteTLS | None) -> str:
     return next((weak for bundle in bundles if (weak := weak_signature(bundle))), "")
 
 
-ROUTES = Slim("route.openshift.io", "v1", "Route", "routes", namespaced=True, type=Route, keep=_slim)
+ROUTES = Slim("route.openshift.io", "v1", "Route", "routes", namespaced=True, type=Route, keep=_slim_route)
 
 
-def _told(route: Route) -> Condition | None:
+def _refusing_condition(route: Route) -> Condition | None:
     """Returns the condition by which a router says that it will not serve the Route, None if none says so."""
     told = (find(each.conditions, "UnservableInFutureVersions") for each in route.status.ingress)
     return next((condition for condition in told if condition is not None and condition.status == "True"), None)
@@ -121,7 +121,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     why_not = [
         (route, why)
         for route in sorted(listed_or_none(snapshot, ROUTES), key=named)
-        if (why := _router_says(route) or (_signed(route) if reaches else ""))
+        if (why := _router_text(route) or (_signature_text(route) if reaches else ""))
     ]
     if not why_not:
         return
@@ -136,12 +136,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     )
 
 
-def _router_says(route: Route) -> str:
-    told = _told(route)
+def _router_text(route: Route) -> str:
+    told = _refusing_condition(route)
     return f"the router says{f': {why}' if (why := cause(told)) else ' nothing more'}" if told else ""
 
 
-def _signed(route: Route) -> str:
+def _signature_text(route: Route) -> str:
     return f"a certificate is signed with {route.weak_signature}" if route.weak_signature else ""
 
 

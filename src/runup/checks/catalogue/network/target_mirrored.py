@@ -49,15 +49,17 @@ _Entry = tuple[ImageDigestMirrorSet, ImageMirrors]
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     sets = sorted(all_or_none(snapshot, ImageDigestMirrorSet), key=lambda each: each.metadata.name)
-    closed = [(each, entry) for each in sets for entry in each.spec.image_digest_mirrors if _is_closed(entry)]
+    closed = [
+        (each, entry) for each in sets for entry in each.spec.image_digest_mirrors if _never_contacts_source(entry)
+    ]
     if not closed:
         return
     repository = repository_of(context.target_image)
     if not repository:
-        yield from _not_known(closed, running_repository(snapshot))
+        yield from _findings_without_image(closed, running_repository(snapshot))
         return
-    entries = _closest(sets, repository)
-    if not any(_is_closed(entry) for _, entry in entries):
+    entries = _most_specific_entries(sets, repository)
+    if not any(_never_contacts_source(entry) for _, entry in entries):
         return
     blocked = [
         each for image in all_or_none(snapshot, Image) for each in image.spec.registry_sources.blocked_registries
@@ -84,7 +86,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _not_known(closed: Sequence[_Entry], running: str) -> Iterator[Finding]:
+def _findings_without_image(closed: Sequence[_Entry], running: str) -> Iterator[Finding]:
     """Yields what is said without the target's image; `running` is the running release's repository, if known."""
     about = {each.metadata.name: each for each, entry in closed if not running or covers(entry.source, running)}
     if about:
@@ -96,11 +98,11 @@ def _not_known(closed: Sequence[_Entry], running: str) -> Iterator[Finding]:
         )
 
 
-def _is_closed(entry: ImageMirrors) -> bool:
+def _never_contacts_source(entry: ImageMirrors) -> bool:
     return entry.mirror_source_policy == "NeverContactSource"
 
 
-def _closest(sets: Sequence[ImageDigestMirrorSet], repository: str) -> list[_Entry]:
+def _most_specific_entries(sets: Sequence[ImageDigestMirrorSet], repository: str) -> list[_Entry]:
     """Returns the entries with the most specific source that covers the repository."""
     entries = [
         (each, entry) for each in sets for entry in each.spec.image_digest_mirrors if covers(entry.source, repository)

@@ -59,10 +59,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     old_sets = [
         (each, image)
         for each in sorted(all_or_none(snapshot, MachineSet), key=named)
-        if (image := _old_image(each)) and not any(_manages(setting, each) for setting in settings)
+        if (image := _outdated_image(each)) and not any(_is_boot_image_managed(setting, each) for setting in settings)
     ]
     reasons = [f"MachineSet {each.metadata.name} has {image}" for each, image in old_sets]
-    limited = [(each, version) for each in settings if (version := _beyond_skew(each))]
+    limited = [(each, version) for each in settings if (version := _version_beyond_skew(each))]
     reasons += [f"MachineConfiguration {each.metadata.name} has {version}" for each, version in limited]
     if reasons:
         found = risk(
@@ -75,16 +75,16 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield replace(found, resources=tuple(refer(each) for each, _ in (*old_sets, *limited)))
 
 
-def _old_image(machine_set: MachineSet) -> str:
+def _outdated_image(machine_set: MachineSet) -> str:
     """Returns the boot image that the machines start from if its name tells that it is too old."""
-    for text in _texts(machine_set.spec.template.spec.provider_spec.value):
+    for text in _boot_image_names(machine_set.spec.template.spec.provider_spec.value):
         match = _IMAGE.search(text) or _VERSION.match(text)
         if match and (int(match[1]), int(match[2])) < OLDEST_RELEASE:
             return text.rpartition("/")[2]
     return ""
 
 
-def _texts(value: Mapping[str, Any]) -> Iterator[str]:
+def _boot_image_names(value: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names under which clouds know a boot image."""
     image = value.get("image")
     disks = value.get("disks")
@@ -100,7 +100,7 @@ def _root_volume(value: Mapping[str, Any]) -> Any:
     return root.get("sourceUUID") if isinstance(root, dict) else None
 
 
-def _manages(settings: MachineConfiguration, machine_set: MachineSet) -> bool:
+def _is_boot_image_managed(settings: MachineConfiguration, machine_set: MachineSet) -> bool:
     """Returns whether the machine-config operator keeps the boot image of the MachineSet up to date."""
     for manager in settings.status.managed_boot_images_status.machine_managers:
         if manager.resource != "machinesets":
@@ -113,7 +113,7 @@ def _manages(settings: MachineConfiguration, machine_set: MachineSet) -> bool:
     return False
 
 
-def _beyond_skew(settings: MachineConfiguration) -> str:
+def _version_beyond_skew(settings: MachineConfiguration) -> str:
     """Returns the version of a boot image that makes the machine-config operator refuse minor updates, or nothing."""
     enforcement = settings.status.boot_image_skew_enforcement_status
     known = {"Automatic": enforcement.automatic, "Manual": enforcement.manual}.get(enforcement.mode, BootImageVersion())
@@ -125,11 +125,11 @@ def _beyond_skew(settings: MachineConfiguration) -> str:
             # As the operator does: a text that is no version limits nothing.
             return ""
         return f"ocpVersion {known.ocp_version}" if (version.major, version.minor) < OLDEST_RELEASE else ""
-    rhel = _rhel(known.rhcos_version)
+    rhel = _rhel_version(known.rhcos_version)
     return f"rhcosVersion {known.rhcos_version}" if rhel and rhel < OLDEST_RHEL else ""
 
 
-def _rhel(rhcos: str) -> tuple[int, int] | None:
+def _rhel_version(rhcos: str) -> tuple[int, int] | None:
     """Returns the RHEL of a boot image by its version: `9.6.20251023-0`, or `412.86.202212081411-0` of older ones."""
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", rhcos)
     if not match:

@@ -106,14 +106,16 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         why = f"{count(len(silent), 'node')} ({names([n.metadata.name for n in silent])}) report nothing allocatable"
         yield unsure(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
-    groups = _groups(snapshot, nodes) if context.cluster is ClusterKind.KUBERNETES else _pools(snapshot, nodes)
-    loads = _loads(by_node(snapshot.listed(PODS)))
+    groups = (
+        _label_groups(snapshot, nodes) if context.cluster is ClusterKind.KUBERNETES else _pool_groups(snapshot, nodes)
+    )
+    loads = _requested_load(by_node(snapshot.listed(PODS)))
     room = _Room(nodes, loads)
     for group in groups:
-        yield from _judge(group, loads, room)
+        yield from _judge_group(group, loads, room)
 
 
-def _pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
+def _pool_groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
     """Returns the machine config pools with their Nodes, and how many of these are drained at once."""
     pools = all_pools(snapshot)
     # A node that is not in the list may have room, and a pool that is not in it may have the node.
@@ -126,7 +128,7 @@ def _pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
     ]
 
 
-def _groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
+def _label_groups(snapshot: Snapshot, nodes: tuple[Node, ...]) -> list[_Group]:
     snapshot.require_all(resource_of(Node))
     return [_Group(name, f"node group {name}", members, 1) for name, members in sorted(by_group(nodes).items())]
 
@@ -141,12 +143,12 @@ class _Room:
     def for_pods_that_tolerate(self, taints: Repelling) -> _Load:
         """Returns what all nodes without other taints have left, together."""
         if taints not in self._left:
-            self._left[taints] = _left(self._nodes, self._capacities, self._loads, taints)
+            self._left[taints] = _free_capacity(self._nodes, self._capacities, self._loads, taints)
         return self._left[taints]
 
 
 @of_groups
-def _loads(pods: Sequence[PlacedPod]) -> _Load:
+def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
     """Returns what the running pods request together, and how much of it has to move in a drain."""
     load = _Load()
     for pod in pods:
@@ -160,7 +162,7 @@ def _loads(pods: Sequence[PlacedPod]) -> _Load:
     return load
 
 
-def _judge(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[Finding]:
+def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[Finding]:
     """Yields a finding for CPU and for memory if what a group's fullest Nodes hold does not fit on the others."""
     loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in group.nodes]
     for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
@@ -170,7 +172,9 @@ def _judge(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[F
         nodes = [node for _, node in fullest]
         taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling, nodes))
         # Room on the drained nodes themselves does not help their pods.
-        free = has(room.for_pods_that_tolerate(taints)) - has(_left(nodes, map(_capacity, nodes), loads, taints))
+        free = has(room.for_pods_that_tolerate(taints)) - has(
+            _free_capacity(nodes, map(_capacity, nodes), loads, taints)
+        )
         if requested > free:
             yield risk(
                 f"{NAME}-{group.name}",
@@ -183,7 +187,7 @@ def _judge(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[F
             )
 
 
-def _left(
+def _free_capacity(
     nodes: Iterable[Node], capacities: Iterable[_Capacity | None], loads: Mapping[str, _Load], taints: Repelling
 ) -> _Load:
     """Returns the CPU and memory that the nodes without other taints have left, together."""
@@ -205,7 +209,7 @@ def _capacity(node: Node) -> _Capacity | None:
     if not takes_pods(node) or is_windows(node):
         return None
     allocatable = node.status.allocatable
-    return _Load(_milli(allocatable["cpu"]), _whole(allocatable["memory"])), repelling(node)
+    return _Load(_millicores(allocatable["cpu"]), _whole_units(allocatable["memory"])), repelling(node)
 
 
 @of_each
@@ -215,12 +219,12 @@ def _capacities(node: Node, _: tuple[()]) -> _Capacity | None:
 
 # Nodes come in a few sizes, so few quantities are ever parsed.
 @lru_cache(4096)
-def _milli(quantity: str) -> int:
+def _millicores(quantity: str) -> int:
     return int(parse_quantity(quantity) * 1000)
 
 
 @lru_cache(4096)
-def _whole(quantity: str) -> int:
+def _whole_units(quantity: str) -> int:
     return int(parse_quantity(quantity))
 
 

@@ -36,7 +36,7 @@ NAME = "KernelModuleNotVerified"
 GOOD, BAD = ("True", "Success"), ("False", "Failure")
 
 
-def _versions(kind: type[PreflightValidation | PreflightValidationOCP]) -> tuple[Resource, ...]:
+def _listed_versions(kind: type[PreflightValidation | PreflightValidationOCP]) -> tuple[Resource, ...]:
     """Returns the resources by which a kind is listed: in the newer version, else in the older one.
 
     The operator's 1.x and 2.0 have only the older one.
@@ -45,7 +45,7 @@ def _versions(kind: type[PreflightValidation | PreflightValidationOCP]) -> tuple
     return new, Slim(new.group, "v1beta1", new.kind, new.plural, new.namespaced, type=kind)
 
 
-OCP, PLAIN = _versions(PreflightValidationOCP), _versions(PreflightValidation)
+OCP, PLAIN = _listed_versions(PreflightValidationOCP), _listed_versions(PreflightValidation)
 EXAMPLE = """
 apiVersion: kmm.sigs.x-k8s.io/v1beta2
 kind: PreflightValidationOCP
@@ -66,7 +66,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     every = all_validations(snapshot)
     of_target = set(of_release(every, context))
     others = [each for index, each in enumerate(every) if index not in of_target]
-    validations = [each for each in others if not _is_child(each, others) and not _is_elsewhere(each, context)]
+    validations = [each for each in others if not _is_child(each, others) and not _is_of_other_release(each, context)]
     looked_at = context.kernel_modules is not None and not context.kernel_modules.why
     if modules and not of_target and not validations and not looked_at:
         for kind in (*OCP, *PLAIN):
@@ -118,17 +118,17 @@ def _is_child(
 ) -> bool:
     """Returns whether one of `validations` has made this one, so that its status says the same."""
     return isinstance(validation, PreflightValidation) and any(
-        _made(each, validation) for each in validations if isinstance(each, PreflightValidationOCP)
+        _is_named_after(each, validation) for each in validations if isinstance(each, PreflightValidationOCP)
     )
 
 
-def _made(parent: PreflightValidationOCP, child: PreflightValidation | PreflightValidationOCP) -> bool:
+def _is_named_after(parent: PreflightValidationOCP, child: PreflightValidation | PreflightValidationOCP) -> bool:
     """Returns whether `child` has the name of `parent`, as in the operator's own code, or `parent` as its owner."""
     owners = [each.name for each in child.metadata.owner_references if each.kind == "PreflightValidationOCP"]
     return parent.metadata.name in (child.metadata.name, *owners)
 
 
-def _is_elsewhere(validation: PreflightValidation | PreflightValidationOCP, context: Context) -> bool:
+def _is_of_other_release(validation: PreflightValidation | PreflightValidationOCP, context: Context) -> bool:
     """Returns whether a validation is known to be about another release, or a kernel that the target does not have."""
     image, kernel = validation.spec.release_image, validation.spec.kernel_version
     # A tag may stand for any image, so only two digests tell that there are two.
@@ -147,7 +147,7 @@ def of_release(validations: Sequence[PreflightValidation | PreflightValidationOC
         if isinstance(each, PreflightValidationOCP) and same_image(each.spec.release_image, context.target_image)
     ]
     for index, each in enumerate(validations):
-        if any(_made(parent, each) for parent in parents) or each.spec.kernel_version in kernels - {""}:
+        if any(_is_named_after(parent, each) for parent in parents) or each.spec.kernel_version in kernels - {""}:
             yield index
 
 

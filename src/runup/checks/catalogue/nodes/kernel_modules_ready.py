@@ -77,22 +77,22 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not modules:
         return
     snapshot.all(Node)  # which kernels count is known from the nodes alone: without them the answer is Unknown
-    tried = _tried(snapshot, context)
+    tried = _validated_modules(snapshot, context)
     verdicts = context.kernel_modules or NOBODY
     for module in modules:
         name = named(module)
         entry = tried.get(name)
         if entry is not None and entry.verification_status in (*GOOD, *BAD):
-            yield from _by_validation(module, entry)
+            yield from _findings_of_validation(module, entry)
             continue
         readiness = [each for each in verdicts.found if NamespacedName(each.namespace, each.name) == key_of(module)]
         if not readiness:
             yield unsure(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
         for each in readiness:
-            yield from _by_image(module, each)
+            yield from _findings_of_image(module, each)
 
 
-def _tried(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
+def _validated_modules(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
     """Returns the entries of the target's validations by `namespace/name`; of several, one that is not good."""
     validations = all_validations(snapshot)
     entries: dict[str, KMMStatusEntry] = {}
@@ -103,26 +103,26 @@ def _tried(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
     return entries
 
 
-def _by_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
+def _findings_of_validation(module: Module, entry: KMMStatusEntry) -> Iterator[Finding]:
     """Yields a finding if the module failed its validation for the target."""
     if entry.verification_status in BAD:
-        why = _short(entry.status_reason)
+        why = _short_reason(entry.status_reason)
         text = f"Kernel module {named(module)} failed its validation for the target{at_stage(entry)}: {why}."
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
 
 
-def _by_image(module: Module, found: Readiness) -> Iterator[Finding]:
+def _findings_of_image(module: Module, found: Readiness) -> Iterator[Finding]:
     """Yields a finding by what was found in the module's image."""
     name, kernel = named(module), f" on kernel {found.kernel}" if found.kernel else ""
     if found.status is Status.FALSE:
-        text = f"Kernel module {name} will not load{kernel}, by stage {found.stage}: {_short(found.reason)}."
+        text = f"Kernel module {name} will not load{kernel}, by stage {found.stage}: {_short_reason(found.reason)}."
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
     elif found.status is Status.UNKNOWN:
-        text = f"{name}{kernel}, at stage {found.stage}: {_short(found.reason)}"
+        text = f"{name}{kernel}, at stage {found.stage}: {_short_reason(found.reason)}"
         yield unsure(NAME, text, [module], fix=LOOK if found.stage == "Image" else TRY)
 
 
-def _short(reason: str) -> str:
+def _short_reason(reason: str) -> str:
     return cut(" ".join(reason.split()), _LONGEST).rstrip(".")
 
 

@@ -41,9 +41,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
         return
-    server = _minor(context.target_kubernetes)
+    server = _parse_minor(context.target_kubernetes)
     if server is None:
-        yield _finding(
+        yield _skew_finding(
             f"Whether the kubelets suit {context.target} could not be told: the release does not say which "
             "Kubernetes it ships.",
             (),
@@ -52,60 +52,63 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             applies=Applies.UNKNOWN,
         )
         return
-    yield from _judge(nodes, server, context)
+    yield from _judge_kubelets(nodes, server, context)
 
 
-def _judge(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Iterator[Finding]:
+def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Context) -> Iterator[Finding]:
     """Yields the findings about kubelets that are too old or too new for the target, or whose version is not known."""
     of_kubernetes = context.cluster is ClusterKind.KUBERNETES
     allowed = kubernetes_path.KUBELET_SKEW if of_kubernetes else allowed_skew(context.target)
-    kubelets = [(node, _minor(node.status.node_info.kubelet_version)) for node in nodes]
+    kubelets = [(node, _parse_minor(node.status.node_info.kubelet_version)) for node in nodes]
     unknown = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
     known = [(node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]]
     late = (
-        _too_old(known, server[1]) if of_kubernetes else [node for node, minor in known if server[1] - minor > allowed]
+        _too_old_nodes(known, server[1])
+        if of_kubernetes
+        else [node for node, minor in known if server[1] - minor > allowed]
     )
     early = [node for node, minor in known if minor > server[1]]
-    if of_kubernetes and late and not _too_old(known, min(context.source.minor + 1, server[1])):
-        yield _on_the_way(late, context)
+    if of_kubernetes and late and not _too_old_nodes(known, min(context.source.minor + 1, server[1])):
+        yield _later_step_finding(late, context)
         late = []
     api = f"the API server of {target_in_words(context)}"
     if late:
-        yield _finding(
-            f"The kubelets of {_listed(late)} are too old for {api}, which takes kubelets up to "
-            f"{count(allowed, 'minor version')} behind: {_versions(late)}.",
+        yield _skew_finding(
+            f"The kubelets of {_count_and_names(late)} are too old for {api}, which takes kubelets up to "
+            f"{count(allowed, 'minor version')} behind: {_kubelet_versions(late)}.",
             late,
             "Update these nodes first, or choose a target in between."
             if of_kubernetes
             else "Update these nodes first (resume a paused pool and let it finish), or choose a target in between.",
         )
     if early:
-        yield _finding(
-            f"The kubelets of {_listed(early)} are newer than {api}: {_versions(early)}.",
+        yield _skew_finding(
+            f"The kubelets of {_count_and_names(early)} are newer than {api}: {_kubelet_versions(early)}.",
             early,
             "A kubelet is never taken back: choose a target that is as new, or replace these nodes."
             if of_kubernetes
             else "A kubelet is never taken back: choose a target whose Kubernetes is as new, or replace these nodes.",
         )
     if unknown:
-        yield _finding(
-            f"Whether the kubelets of {_listed(unknown)} suit {api} could not be told: {_versions(unknown)}.",
+        yield _skew_finding(
+            f"Whether the kubelets of {_count_and_names(unknown)} suit {api} could not be told: "
+            f"{_kubelet_versions(unknown)}.",
             unknown,
             "See with `oc get node NAME -o yaml` what the kubelet reports as its version, and whether it runs.",
             applies=Applies.UNKNOWN,
         )
 
 
-def _too_old(known: Sequence[tuple[Node, int]], server: int) -> list[Node]:
+def _too_old_nodes(known: Sequence[tuple[Node, int]], server: int) -> list[Node]:
     """Returns the nodes whose kubelets an API server of Kubernetes 1.`server` does not take."""
     return [node for node, minor in known if server - minor > kubernetes_path.allowed_skew(minor)]
 
 
-def _on_the_way(nodes: Sequence[Node], context: Context) -> Finding:
+def _later_step_finding(nodes: Sequence[Node], context: Context) -> Finding:
     """Returns what is told of nodes that the next step takes, and a later one only after it updated them."""
-    return _finding(
-        f"The kubelets of {_listed(nodes)} are too old for {target_in_words(context)} as they are: {_versions(nodes)}. "
-        "The steps of the way update them before.",
+    return _skew_finding(
+        f"The kubelets of {_count_and_names(nodes)} are too old for {target_in_words(context)} as they are: "
+        f"{_kubelet_versions(nodes)}. The steps of the way update them before.",
         nodes,
         "Follow the steps: nodes are updated before the control plane goes where their kubelets are too old.",
         severity="info",
@@ -114,20 +117,20 @@ def _on_the_way(nodes: Sequence[Node], context: Context) -> Finding:
 
 # Nodes run a few versions, so few are ever parsed.
 @lru_cache(256)
-def _minor(version: str) -> tuple[int, int] | None:
+def _parse_minor(version: str) -> tuple[int, int] | None:
     match = VERSION.match(version)
     return (int(match[1]), int(match[2])) if match else None
 
 
-def _listed(nodes: Sequence[Node]) -> str:
+def _count_and_names(nodes: Sequence[Node]) -> str:
     return f"{count(len(nodes), 'node')} ({names([node.metadata.name for node in nodes])})"
 
 
-def _versions(nodes: Sequence[Node]) -> str:
+def _kubelet_versions(nodes: Sequence[Node]) -> str:
     return names(sorted({node.status.node_info.kubelet_version or "no version reported" for node in nodes}))
 
 
-def _finding(
+def _skew_finding(
     message: str,
     nodes: Sequence[Node],
     remediation: str,

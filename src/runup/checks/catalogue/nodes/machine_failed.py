@@ -39,7 +39,11 @@ status: {phase: Failed, errorReason: InsufficientResources}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    broken = [(each, why) for each in sorted(all_or_none(snapshot, Machine), key=named) if (why := _why(each, context))]
+    broken = [
+        (each, why)
+        for each in sorted(all_or_none(snapshot, Machine), key=named)
+        if (why := _failure_reason(each, context))
+    ]
     if broken:
         owned = all(each.metadata.owner_references for each, _ in broken)
         yield risk(
@@ -56,7 +60,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _why(machine: Machine, context: Context) -> str:
+def _failure_reason(machine: Machine, context: Context) -> str:
     """Returns why the machine is taken for broken, or an empty string."""
     status, metadata = machine.status, machine.metadata
     if status.phase == "Failed":

@@ -45,7 +45,7 @@ status: {expectedMachines: 5}
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     active = sorted((each for each in all_or_none(snapshot, MachineHealthCheck) if _is_active(each)), key=named)
     if active:
-        listing = names([f"{each.metadata.name} (after {_patience(each)})" for each in active])
+        listing = names([f"{each.metadata.name} (after {_not_ready_timeouts(each)})" for each in active])
         yield risk(
             NAME,
             f"{count(len(active), 'MachineHealthCheck')} may replace machines while nodes are updated: {listing}.",
@@ -64,7 +64,7 @@ def _is_active(check: MachineHealthCheck) -> bool:
     return any(each.type == "Ready" for each in check.spec.unhealthy_conditions)
 
 
-def _patience(check: MachineHealthCheck) -> str:
+def _not_ready_timeouts(check: MachineHealthCheck) -> str:
     """Returns how long a node may be not Ready."""
     waits = [each.timeout for each in check.spec.unhealthy_conditions if each.type == "Ready" and each.timeout]
     return names(sorted(set(waits))) or "its own time"

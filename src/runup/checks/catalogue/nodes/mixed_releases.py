@@ -63,7 +63,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     silent = [node for node in nodes if not (node.status.node_info.kubelet_version or is_windows(node))]
     if context.cluster is ClusterKind.KUBERNETES:
         for group, members in sorted(by_group(nodes).items()):
-            yield from _judge(f"node group {group}", group, members, "Let its update finish first: `oc get nodes`.")
+            yield from _judge_members(
+                f"node group {group}", group, members, "Let its update finish first: `oc get nodes`."
+            )
     else:
         yield from _judge_pools(snapshot, nodes)
     if silent:
@@ -83,10 +85,10 @@ def _judge_pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> Iterator[Findin
     for pool, members in sorted(by_pool(nodes, pools).items()):
         if pool:
             fix = f"Let the pool finish first: `oc get mcp {pool}`, and `oc describe node NAME` for what holds it up."
-            yield from _judge(f"machine config pool {pool}", pool, members, fix)
+            yield from _judge_members(f"machine config pool {pool}", pool, members, fix)
 
 
-def _judge(whose: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
+def _judge_members(whose: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
     """Yields the finding that the kubelets of one pool or group have several versions, if they do."""
     versions: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:

@@ -32,29 +32,29 @@ STUCK = ("Degraded", "Unreconcilable")
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
-    yield from _not_ready(nodes)
-    yield from _cordoned(nodes)
+    yield from _not_ready_findings(nodes)
+    yield from _cordon_findings(nodes)
 
 
 @of_each
-def _ready(node: Node, _: tuple[()]) -> Condition | None:
+def _ready_condition(node: Node, _: tuple[()]) -> Condition | None:
     return find(node.status.conditions, "Ready")
 
 
-def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
+def _not_ready_findings(nodes: tuple[Node, ...]) -> Iterator[Finding]:
     """Yields the findings about Nodes that are not ready and about Nodes that do not report whether they are."""
-    ready = list(zip(nodes, _ready(nodes, ()), strict=True))
+    ready = list(zip(nodes, _ready_condition(nodes, ()), strict=True))
     silent = [node for node, condition in ready if condition is None]
     broken = [(node, condition) for node, condition in ready if condition is not None and condition.status != "True"]
     if broken:
         nodes_broken = [node for node, _ in broken]
-        reasons = _reasons([condition for _, condition in broken])
+        reasons = _reason_names([condition for _, condition in broken])
         earliest = min(
             (condition.last_transition_time for _, condition in broken if condition.last_transition_time), default=None
         )
-        yield _finding(
+        yield _nodes_finding(
             NOT_READY,
-            f"{_are(nodes_broken)} not ready: {reasons}{dated(earliest)}.",
+            f"{_nodes_are(nodes_broken)} not ready: {reasons}{dated(earliest)}.",
             nodes_broken,
             "Bring the nodes back or remove them; `oc describe node NAME` shows why the kubelet is not ready.",
             # The update takes the nodes of the control plane down one by one: with another one away already, etcd has
@@ -62,50 +62,51 @@ def _not_ready(nodes: tuple[Node, ...]) -> Iterator[Finding]:
             severity="critical" if any(map(is_control_plane, nodes_broken)) else "warning",
         )
     if silent:
-        yield _finding(
+        yield _nodes_finding(
             UNKNOWN,
-            f"Whether {count(len(silent), 'node')} ({_listed(silent)}) can run pods could not be told: not reported.",
+            f"Whether {count(len(silent), 'node')} ({_node_names(silent)}) can run pods could not be told: "
+            "not reported.",
             silent,
             "See whether the kubelet runs on them; it reports the Ready condition.",
             Applies.UNKNOWN,
         )
 
 
-def _cordoned(nodes: Sequence[Node]) -> Iterator[Finding]:
+def _cordon_findings(nodes: Sequence[Node]) -> Iterator[Finding]:
     """Yields findings by who cordoned the nodes, since that says who may release them.
 
     The nodes that somebody must see to come first.
     """
     cordoned = [node for node in nodes if node.spec.unschedulable]
-    updating = [node for node in cordoned if _by_an_update(node)]
+    updating = [node for node in cordoned if _is_cordoned_by_update(node)]
     stuck = [node for node in updating if _is_stuck(node)]
     going = [node for node in updating if not _is_stuck(node)]
-    by_hand = [node for node in cordoned if not _by_an_update(node)]
+    by_hand = [node for node in cordoned if not _is_cordoned_by_update(node)]
     if by_hand:
-        yield _finding(
+        yield _nodes_finding(
             CORDONED,
-            f"{_are(by_hand)} cordoned: nothing can be scheduled there when other nodes are drained.",
+            f"{_nodes_are(by_hand)} cordoned: nothing can be scheduled there when other nodes are drained.",
             by_hand,
-            f"Release {_listed(by_hand)} with `oc adm uncordon NAME`, or remove what is not to come back.",
+            f"Release {_node_names(by_hand)} with `oc adm uncordon NAME`, or remove what is not to come back.",
         )
     if stuck:
-        yield _finding(
+        yield _nodes_finding(
             CORDONED,
-            f"{_are(stuck)} cordoned by the update of a machine config pool, which is stuck there.",
+            f"{_nodes_are(stuck)} cordoned by the update of a machine config pool, which is stuck there.",
             stuck,
-            f"Do not uncordon {_listed(stuck)}: repair what `oc describe node NAME` says in the annotation "
+            f"Do not uncordon {_node_names(stuck)}: repair what `oc describe node NAME` says in the annotation "
             "machineconfiguration.openshift.io/reason; the machine-config operator releases them when it gets on.",
         )
     if going:
-        yield _finding(
+        yield _nodes_finding(
             CORDONED,
-            f"{_are(going)} cordoned by the update of a machine config pool.",
+            f"{_nodes_are(going)} cordoned by the update of a machine config pool.",
             going,
-            f"Do not uncordon {_listed(going)}: the machine-config operator does when the update has passed.",
+            f"Do not uncordon {_node_names(going)}: the machine-config operator does when the update has passed.",
         )
 
 
-def _by_an_update(node: Node) -> bool:
+def _is_cordoned_by_update(node: Node) -> bool:
     """Returns whether the machine-config operator cordoned the node, or is yet to release it."""
     annotations = node.metadata.annotations
     desired = annotations.get(DESIRED_DRAIN, "")
@@ -118,19 +119,19 @@ def _is_stuck(node: Node) -> bool:
     return node.metadata.annotations.get(STATE) in STUCK
 
 
-def _are(nodes: Sequence[Node]) -> str:
-    return f"{count(len(nodes), 'node')} ({_listed(nodes)}) {'is' if len(nodes) == 1 else 'are'}"
+def _nodes_are(nodes: Sequence[Node]) -> str:
+    return f"{count(len(nodes), 'node')} ({_node_names(nodes)}) {'is' if len(nodes) == 1 else 'are'}"
 
 
-def _listed(nodes: Sequence[Node]) -> str:
+def _node_names(nodes: Sequence[Node]) -> str:
     return names([node.metadata.name for node in nodes])
 
 
-def _reasons(conditions: Sequence[Condition]) -> str:
+def _reason_names(conditions: Sequence[Condition]) -> str:
     return names(sorted({condition.reason or f"Ready={condition.status}" for condition in conditions}))
 
 
-def _finding(
+def _nodes_finding(
     risk: str,
     message: str,
     nodes: Sequence[Node],

@@ -38,22 +38,22 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
     if control_plane(snapshot) == "External" and not pools:
         return
-    chosen = list(zip(nodes, _chosen(nodes, pools), strict=True))
+    chosen = list(zip(nodes, _pools_of_node(nodes, pools), strict=True))
     none = [node for node, node_pools in chosen if not node_pools.selecting and not is_windows(node)]
     several = [
         (node, node_pools.custom) for node, node_pools in chosen if len(node_pools.custom) > 1 and not is_windows(node)
     ]
     if none and all_known:
-        yield _finding(
+        yield _nodes_finding(
             IN_NONE,
-            f"{_are(none)} in no machine config pool: an update leaves {_them(none)}.",
+            f"{_nodes_are(none)} in no machine config pool: an update leaves {_them_at_release(none)}.",
             none,
             "Give each the role of a pool (a label such as node-role.kubernetes.io/worker), or update it yourself.",
         )
     if several:
         whose = names([f"{node.metadata.name} in {names(custom)}" for node, custom in several])
         are = "is" if len(several) == 1 else "are"
-        yield _finding(
+        yield _nodes_finding(
             IN_SEVERAL,
             f"{count(len(several), 'node')} {are} in more than one custom machine config pool: {whose}. The "
             f"machine-config operator does not update {'it' if len(several) == 1 else 'them'}.",
@@ -68,7 +68,7 @@ def by_pool(nodes: tuple[Node, ...], pools: tuple[MachineConfigPool, ...]) -> di
     The empty name has the nodes that no pool updates: of Windows, in no pool, or in several custom ones.
     """
     members: dict[str, list[Node]] = defaultdict(list)
-    for node, node_pools in zip(nodes, _chosen(nodes, pools), strict=True):
+    for node, node_pools in zip(nodes, _pools_of_node(nodes, pools), strict=True):
         members[node_pools.updating].append(node)
     return members
 
@@ -83,13 +83,13 @@ class _Pools:
 
 
 @of_each
-def _chosen(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
-    selecting = [pool.metadata.name for pool in pools if _selects(pool, node)]
+def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
+    selecting = [pool.metadata.name for pool in pools if _selects_node(pool, node)]
     custom = sorted(set(selecting) - set(BUILT_IN))
-    return _Pools(selecting, custom, "" if is_windows(node) else _updating(selecting, custom))
+    return _Pools(selecting, custom, "" if is_windows(node) else _updating_pool(selecting, custom))
 
 
-def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
+def _updating_pool(found: Sequence[str], custom: Sequence[str]) -> str:
     """Returns the pool that updates a node: master, else its one custom pool, else worker; empty if there is none."""
     if "master" in found:
         return "master"
@@ -98,7 +98,7 @@ def _updating(found: Sequence[str], custom: Sequence[str]) -> str:
     return "worker" if "worker" in found else ""
 
 
-def _selects(pool: MachineConfigPool, node: Node) -> bool:
+def _selects_node(pool: MachineConfigPool, node: Node) -> bool:
     selector = pool.spec.node_selector
     # An empty selector selects no node, unlike a LabelSelector elsewhere (machine-config-operator, pkg/helpers).
     if selector is None or not (selector.match_labels or selector.match_expressions):
@@ -106,16 +106,16 @@ def _selects(pool: MachineConfigPool, node: Node) -> bool:
     return selector.matches(node.metadata.labels)
 
 
-def _are(nodes: Sequence[Node]) -> str:
+def _nodes_are(nodes: Sequence[Node]) -> str:
     listed = names([node.metadata.name for node in nodes])
     return f"{count(len(nodes), 'node')} ({listed}) {'is' if len(nodes) == 1 else 'are'}"
 
 
-def _them(nodes: Sequence[Node]) -> str:
+def _them_at_release(nodes: Sequence[Node]) -> str:
     return "it at the release that it runs" if len(nodes) == 1 else "them at the release that they run"
 
 
-def _finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -> Finding:
+def _nodes_finding(risk: str, message: str, nodes: Sequence[Node], remediation: str) -> Finding:
     resources = tuple(resource(node) for node in nodes)
     return Finding(risk, message, reason=risk, resources=resources, remediation=remediation)
 

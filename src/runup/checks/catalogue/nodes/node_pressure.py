@@ -36,7 +36,7 @@ status: {conditions: [{type: DiskPressure, status: "True"}, {type: Ready, status
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
-    pressed = [(node, why) for node, why in zip(nodes, _why(nodes, ()), strict=True) if why]
+    pressed = [(node, why) for node, why in zip(nodes, _pressure_types(nodes, ()), strict=True) if why]
     if pressed:
         listing = names([f"{node.metadata.name} ({why})" for node, why in pressed])
         yield risk(
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 @of_each
-def _why(node: Node, _: tuple[()]) -> str:
+def _pressure_types(node: Node, _: tuple[()]) -> str:
     return ", ".join(each.type for each in node.status.conditions if each.type in TYPES and each.status == "True")
 
 

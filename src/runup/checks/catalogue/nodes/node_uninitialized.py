@@ -37,7 +37,7 @@ spec: {taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, effect: No
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    held = [node for node in control_plane_first(snapshot.all(Node)) if _is_held(node, context)]
+    held = [node for node in control_plane_first(snapshot.all(Node)) if _is_held_uninitialized(node, context)]
     if held:
         yield risk(
             NAME,
@@ -49,7 +49,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _is_held(node: Node, context: Context) -> bool:
+def _is_held_uninitialized(node: Node, context: Context) -> bool:
     if not any(taint.key in TAINTS for taint in node.spec.taints):
         return False
     created = node.metadata.creation_timestamp

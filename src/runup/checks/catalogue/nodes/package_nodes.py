@@ -42,7 +42,7 @@ status: {nodeInfo: {osImage: Red Hat Enterprise Linux 8.10 (Ootpa), kubeletVersi
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    if _minor(context.target) < GONE_IN:
+    if _minor_version(context.target) < GONE_IN:
         return
     nodes = sorted(snapshot.all(Node), key=attrgetter("metadata.name"))
     rhel = [node for node in nodes if _is_made_of_packages(node.status.node_info.os_image)]
@@ -57,7 +57,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             fix="Replace them by CoreOS nodes before the update; `oc get nodes -o wide` shows each node's OS-IMAGE.",
         )
     silent = [node for node in nodes if not node.status.node_info.os_image]
-    if silent and _minor(context.source) < GONE_IN:
+    if silent and _minor_version(context.source) < GONE_IN:
         yield unsure(
             NAME,
             f"{count(len(silent), 'node')} {'does' if len(silent) == 1 else 'do'} not say which system it is: "
@@ -73,7 +73,7 @@ def _is_made_of_packages(image: str) -> bool:
     return _PACKAGES.fullmatch(image) is not None
 
 
-def _minor(version: Version) -> tuple[int, int]:
+def _minor_version(version: Version) -> tuple[int, int]:
     return version.major, version.minor
 
 

@@ -25,11 +25,11 @@ UPDATING = "MachineConfigPoolUpdating"
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for pool in all_pools(snapshot):
-        yield from _degraded(pool, context)
-        yield from _updating(pool)
+        yield from _degraded_findings(pool, context)
+        yield from _updating_findings(pool)
 
 
-def _degraded(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
+def _degraded_findings(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
     """Yields the findings about a pool that is degraded, or that does not say whether it is."""
     name, status = pool.metadata.name, pool.status
     conditions = [condition for type_ in DEGRADED_TYPES if (condition := find(status.conditions, type_))]
@@ -39,18 +39,20 @@ def _degraded(pool: MachineConfigPool, context: Context) -> Iterator[Finding]:
     where = machines if status.degraded_machine_count else ""
     if degraded:
         severity = graver(degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical")
-        yield _finding(DEGRADED, pool, f"Machine config pool {name} is degraded{where}{_causes(degraded)}", severity)
+        yield _pool_finding(
+            DEGRADED, pool, f"Machine config pool {name} is degraded{where}{_degraded_causes(degraded)}", severity
+        )
     elif status.degraded_machine_count:
         # The condition follows the count within seconds, so the machine became degraded just now.
-        yield _finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{where}.")
+        yield _pool_finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{where}.")
     elif unknown:
-        yield _finding(DEGRADED, pool, _unknown_words(pool, unknown[0]), applies=Applies.UNKNOWN)
+        yield _pool_finding(DEGRADED, pool, _unknown_words(pool, unknown[0]), applies=Applies.UNKNOWN)
     elif not conditions and status.machine_count:
         message = f"Machine config pool {name} does not report whether it is degraded."
-        yield _finding(DEGRADED, pool, message, applies=Applies.UNKNOWN)
+        yield _pool_finding(DEGRADED, pool, message, applies=Applies.UNKNOWN)
 
 
-def _causes(degraded: Sequence[Condition]) -> str:
+def _degraded_causes(degraded: Sequence[Condition]) -> str:
     """Returns what the first condition says, and what another cause says: nodes and rendering fail independently.
 
     Degraded itself is the sum of the others, and no cause (machine-config-operator, pkg/controller/node/status.go).
@@ -61,7 +63,7 @@ def _causes(degraded: Sequence[Condition]) -> str:
     return said(first) + "".join(f" {each.type}{said(each)}" for each in more)
 
 
-def _updating(pool: MachineConfigPool) -> Iterator[Finding]:
+def _updating_findings(pool: MachineConfigPool) -> Iterator[Finding]:
     """Yields the finding that a pool is being updated or has Nodes that still wait for it."""
     name, status = pool.metadata.name, pool.status
     updating = find(status.conditions, "Updating")
@@ -74,12 +76,12 @@ def _updating(pool: MachineConfigPool) -> Iterator[Finding]:
         rest = f", {late} still to come" if late else ""
         words = said(updating) if updating is not None and moving else "."
         state = "is being updated" if moving else "is behind its newest configuration"
-        yield _finding(UPDATING, pool, f"Machine config pool {name} {state}{rest}{words}")
+        yield _pool_finding(UPDATING, pool, f"Machine config pool {name} {state}{rest}{words}")
     elif updating is None:
         message = f"Machine config pool {name} does not report whether it is being updated."
-        yield _finding(UPDATING, pool, message, applies=Applies.UNKNOWN)
+        yield _pool_finding(UPDATING, pool, message, applies=Applies.UNKNOWN)
     elif updating.status == "Unknown":
-        yield _finding(UPDATING, pool, _unknown_words(pool, updating), applies=Applies.UNKNOWN)
+        yield _pool_finding(UPDATING, pool, _unknown_words(pool, updating), applies=Applies.UNKNOWN)
 
 
 def _unknown_words(pool: MachineConfigPool, condition: Condition) -> str:
@@ -99,7 +101,7 @@ def _remediation(risk: str, pool: MachineConfigPool, applies: Applies) -> str:
     return f"Wait until `oc get mcp {name}` says UPDATED=True."
 
 
-def _finding(
+def _pool_finding(
     risk: str,
     pool: MachineConfigPool,
     message: str,

@@ -46,7 +46,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = [
         node
         for node in control_plane_first(snapshot.all(Node))
-        if (_version(node) is not None or _is_docker(node)) and WINDOWS_OPERATOR not in node.metadata.annotations
+        if (_containerd_version(node) is not None or _is_docker(node))
+        and WINDOWS_OPERATOR not in node.metadata.annotations
     ]
     target = target_minor(context)
     if target is None and nodes:
@@ -54,9 +55,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask the publisher of the release."
         )
         return
-    yield from _dockershim(nodes, target or 0)
-    least = _least(target or 0)
-    old = [node for node in nodes if (version := _version(node)) and version < least]
+    yield from _dockershim_findings(nodes, target or 0)
+    least = _least_containerd(target or 0)
+    old = [node for node in nodes if (version := _containerd_version(node)) and version < least]
     if old:
         listing = names([f"{node.metadata.name} ({node.status.node_info.container_runtime_version})" for node in old])
         yield risk(
@@ -69,7 +70,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _dockershim(nodes: Sequence[Node], target: int) -> Iterator[Finding]:
+def _dockershim_findings(nodes: Sequence[Node], target: int) -> Iterator[Finding]:
     ended = int(document("minimums")["dockershim"][0]["kubernetes"].partition(".")[2])
     by_shim = [
         node
@@ -94,20 +95,20 @@ def _is_docker(node: Node) -> bool:
     return node.status.node_info.container_runtime_version.startswith("docker://")
 
 
-def _least(target: int) -> Number:
+def _least_containerd(target: int) -> Number:
     """Returns the containerd that the minor version of Kubernetes asks for; nothing is older than the empty number."""
     rows = document("minimums")["containerd"]
     minimums = [row["atLeast"] for row in rows if int(row["kubernetes"].partition(".")[2]) <= target]
     return max((tuple(map(int, version.split("."))) for version in minimums), default=())
 
 
-def _version(node: Node) -> Number | None:
-    return _number(node.status.node_info.container_runtime_version)
+def _containerd_version(node: Node) -> Number | None:
+    return _parse_containerd(node.status.node_info.container_runtime_version)
 
 
 # Nodes run a few versions, so few are ever parsed.
 @lru_cache(256)
-def _number(version: str) -> Number | None:
+def _parse_containerd(version: str) -> Number | None:
     match = _CONTAINERD.fullmatch(version)
     return tuple(map(int, match.groups())) if match else None
 

@@ -45,7 +45,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         and any((plan.metadata.namespace, name) not in present for name in plan.spec.cluster_service_version_names)
     ]
     if waiting:
-        waiting = _wanted(snapshot, waiting)
+        waiting = _current_plans(snapshot, waiting)
     if waiting:
         listing = names([f"{named(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting])
         yield risk(
@@ -57,16 +57,16 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _wanted(snapshot: Snapshot, plans: Iterable[InstallPlan]) -> list[InstallPlan]:
+def _current_plans(snapshot: Snapshot, plans: Iterable[InstallPlan]) -> list[InstallPlan]:
     """Returns the plans that no later one has superseded. Raises Unreadable."""
     goals: dict[str, set[str]] = {}
     for sub in all_or_none(snapshot, Subscription):
         goals.setdefault(sub.metadata.namespace, set()).add(sub.status.current_csv)
     # Who has no goal yet ("") may go to any of them.
-    return [plan for plan in plans if _is_goal(plan, goals.get(plan.metadata.namespace, {""}))]
+    return [plan for plan in plans if _reaches_goal(plan, goals.get(plan.metadata.namespace, {""}))]
 
 
-def _is_goal(plan: InstallPlan, goals: set[str]) -> bool:
+def _reaches_goal(plan: InstallPlan, goals: set[str]) -> bool:
     return "" in goals or not goals.isdisjoint(plan.spec.cluster_service_version_names)
 
 

@@ -33,9 +33,11 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    unreachable = [each for each in sorted(all_or_none(snapshot, CatalogSource), key=named) if _state(each) not in WELL]
+    unreachable = [
+        each for each in sorted(all_or_none(snapshot, CatalogSource), key=named) if _connection_state(each) not in WELL
+    ]
     if unreachable:
-        listing = names([f"{named(each)} ({_state(each)})" for each in unreachable])
+        listing = names([f"{named(each)} ({_connection_state(each)})" for each in unreachable])
         yield risk(
             NAME,
             f"{count(len(unreachable), 'catalog')} of operators cannot be reached: {listing}.",
@@ -45,7 +47,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _state(catalog: CatalogSource) -> str:
+def _connection_state(catalog: CatalogSource) -> str:
     connection = catalog.status.connection_state
     return connection.last_observed_state if connection else ""
 

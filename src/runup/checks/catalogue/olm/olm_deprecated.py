@@ -40,16 +40,17 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for sub in sorted(all_or_none(snapshot, Subscription), key=named):
         deprecations = [each for each in sub.status.conditions if each.type in TYPES and each.status == "True"]
         if deprecations:
+            texts = "; ".join(_deprecation_text(each, sub) for each in deprecations)
             yield risk(
                 f"{NAME}-{sub.spec.name or sub.metadata.name}",
-                f"Operator {named(sub)} is at its end: {'; '.join(_said(each, sub) for each in deprecations)}.",
+                f"Operator {named(sub)} is at its end: {texts}.",
                 [sub],
                 severity="info",
                 fix="Change to what its catalog recommends; `oc get subscription -A -o yaml` shows the condition.",
             )
 
 
-def _said(condition: LooseCondition, sub: Subscription) -> str:
+def _deprecation_text(condition: LooseCondition, sub: Subscription) -> str:
     what = TYPES[condition.type] + (f" {sub.spec.channel}" if condition.type == "ChannelDeprecated" else "")
     words = " ".join(condition.message.split())[:LONGEST_CAUSE].rstrip(".")
     return f"{what} is deprecated{': ' if words else ''}{words}"

@@ -51,7 +51,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         progressing = find(extension.status.conditions, "Progressing")
         # What is not installed at all has been told.
         installed = status_of(extension.status.conditions, "Installed") != "False"
-        if installed and progressing is not None and _is_stuck(progressing, context):
+        if installed and progressing is not None and _retries_for_long(progressing, context):
             yield risk(
                 f"{NAME}-{name}",
                 f"ClusterExtension {name} cannot become what is asked for{said(progressing)}",
@@ -60,7 +60,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _is_stuck(condition: Condition, context: Context) -> bool:
+def _retries_for_long(condition: Condition, context: Context) -> bool:
     """Returns whether an extension has tried in vain for long."""
     if condition.reason not in ("Retrying", "Blocked"):
         return False

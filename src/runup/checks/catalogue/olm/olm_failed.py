@@ -47,7 +47,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     csvs = installed(snapshot)
     for csv in csvs:
         status = csv.status
-        if status.phase in PHASES or _is_stuck(csv, context):
+        if status.phase in PHASES or _installs_for_long(csv, context):
             why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
@@ -60,26 +60,27 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
     plans = sorted(all_or_none(snapshot, InstallPlan), key=named)
     for plan in plans:
-        missing = _left(plan, succeeded, csvs)
-        if plan.status.phase == "Failed" and missing and not any(_supersedes(other, plan) for other in plans):
+        missing = _not_installed(plan, succeeded, csvs)
+        if plan.status.phase == "Failed" and missing and not any(_supersedes_plan(other, plan) for other in plans):
             yield risk(
                 f"{NAME}-{plan.metadata.name}",
-                f"InstallPlan {named(plan)} failed, and {names(missing)} did not come{_because(plan.status.message)}.",
+                f"InstallPlan {named(plan)} failed, and {names(missing)} did not come"
+                f"{_cause_text(plan.status.message)}.",
                 [plan],
                 fix=f"See `oc describe installplan {plan.metadata.name} -n {plan.metadata.namespace}`; delete it "
                 "to retry.",
             )
 
-    yield from _unresolved(snapshot, context)
+    yield from _resolution_findings(snapshot, context)
 
 
-def _is_stuck(csv: ClusterServiceVersion, context: Context) -> bool:
+def _installs_for_long(csv: ClusterServiceVersion, context: Context) -> bool:
     """Returns whether the operator has been on its way for longer than that takes."""
     since = csv.status.last_transition_time
     return csv.status.phase in ON_THE_WAY and since is not None and context.now - since >= PATIENCE
 
 
-def _unresolved(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def _resolution_findings(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings about Subscriptions for which OLM finds no set of versions that fit together."""
     for sub in sorted(all_or_none(snapshot, Subscription), key=named):
         failed = next((each for each in sub.status.conditions if each.type == "ResolutionFailed"), None)
@@ -90,35 +91,35 @@ def _unresolved(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             yield risk(
                 f"{NAME}-{sub.metadata.name}",
                 f"No versions fit for Subscription {named(sub)}, so no operator of its namespace is updated"
-                f"{_because(failed.message)}{dated(since)}.",
+                f"{_cause_text(failed.message)}{dated(since)}.",
                 [sub],
                 fix=f"See `oc describe subscription {sub.metadata.name} -n {sub.metadata.namespace}`: a catalog that "
                 "does not answer, a channel that is not there, or operators that exclude each other.",
             )
 
 
-def _because(message: str) -> str:
+def _cause_text(message: str) -> str:
     words = " ".join(message.split())[:LONGEST_CAUSE].rstrip(".")
     return f": {words}" if words else ""
 
 
-def _supersedes(other: InstallPlan, plan: InstallPlan) -> bool:
+def _supersedes_plan(other: InstallPlan, plan: InstallPlan) -> bool:
     """Returns whether a later plan installed other versions of the operators that a plan was to install."""
     if other.status.phase != "Complete" or other.metadata.namespace != plan.metadata.namespace:
         return False
     times = (plan.metadata.creation_timestamp, other.metadata.creation_timestamp)
     if times[0] is None or times[1] is None or times[1] <= times[0]:
         return False
-    installed_packages = {_package(name) for name in other.spec.cluster_service_version_names}
-    return all(_package(name) in installed_packages for name in plan.spec.cluster_service_version_names)
+    installed_packages = {_package_name(name) for name in other.spec.cluster_service_version_names}
+    return all(_package_name(name) in installed_packages for name in plan.spec.cluster_service_version_names)
 
 
-def _package(csv: str) -> str:
+def _package_name(csv: str) -> str:
     """Returns the part of a ClusterServiceVersion's name before its version, such as `logging` of `logging.v5.8.1`."""
     return csv.partition(".v")[0]
 
 
-def _left(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceVersion]) -> list[str]:
+def _not_installed(plan: InstallPlan, succeeded: set[str], csvs: Sequence[ClusterServiceVersion]) -> list[str]:
     """Returns what the plan was to install and is neither there nor replaced by a later version."""
     # A version that a later one replaced is gone again, and was installed all the same.
     passed = {csv.spec.replaces for csv in csvs if csv.status.phase == "Succeeded"}

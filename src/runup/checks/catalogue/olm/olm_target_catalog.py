@@ -74,26 +74,30 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for sub in subs:
         expected = of_subscription(sub, sources, context)
         if expected.problem:
-            yield _unknown(sub, expected.problem)
+            yield _unknown_finding(sub, expected.problem)
         elif expected != UNTOUCHED:
             catalog = context.catalogs.of(expected.image, sub.spec.name)
-            yield from [_unknown(sub, _why(catalog))] if catalog.problem else _judged(sub, catalog, context)
+            yield from (
+                [_unknown_finding(sub, _catalog_problem(catalog))]
+                if catalog.problem
+                else _judge_subscription(sub, catalog, context)
+            )
 
 
-def _why(catalog: TargetCatalog) -> str:
+def _catalog_problem(catalog: TargetCatalog) -> str:
     return f"{catalog.image}: {cut(' '.join(catalog.problem.split()), 2 * LONGEST_CAUSE)}"
 
 
-def _unknown(sub: Subscription, why: str) -> Finding:
+def _unknown_finding(sub: Subscription, why: str) -> Finding:
     option = f"--target-catalog {sub.spec.source or 'SOURCE'}=IMAGE"
     fix = f"Let it be read, or look from where it can be: runup preflight run --read-catalogs, or {option}."
     return unsure(NAME, f"{named(sub)}: {why}", [sub], fix=fix)
 
 
-def _judged(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iterator[Finding]:
+def _judge_subscription(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iterator[Finding]:
     """Yields the findings about a Subscription whose catalog for the target could be read."""
     package = catalog.packages.get(sub.spec.name)
-    lack = _lack(sub, package)
+    lack = _lacking_entry(sub, package)
     if lack:
         yield risk(
             f"{NAME}-{sub.metadata.name}",
@@ -103,10 +107,10 @@ def _judged(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iter
             fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan without it.",
         )
     elif package is not None:
-        yield from _deprecations(sub, package, context)
+        yield from _deprecation_findings(sub, package, context)
 
 
-def _lack(sub: Subscription, package: Package | None) -> str:
+def _lacking_entry(sub: Subscription, package: Package | None) -> str:
     """Returns what keeps the installed version from going on, or an empty string if nothing does."""
     if package is None or not package.channels:
         return f"it has no package {sub.spec.name}"
@@ -115,18 +119,18 @@ def _lack(sub: Subscription, package: Package | None) -> str:
     if entries is None:
         channel_names = names(sorted(package.channels))
         return f"it has no channel {channel}, but {channel_names} (by default {package.default_channel})"
-    if not any(_follows(entry, sub.status.installed_csv) for entry in entries):
+    if not any(_can_follow(entry, sub.status.installed_csv) for entry in entries):
         return f"nothing in its channel {channel} is or follows {sub.status.installed_csv}"
     return ""
 
 
-def _follows(entry: Entry, installed: str) -> bool:
+def _can_follow(entry: Entry, installed: str) -> bool:
     """Returns whether an entry of a channel is the installed version or can follow it."""
     # A skipRange names versions, which a name cannot be compared with: it counts as an update path.
     return installed in (entry.name, entry.replaces, *entry.skips) or bool(entry.skip_range)
 
 
-def _deprecations(sub: Subscription, package: Package, context: Context) -> Iterator[Finding]:
+def _deprecation_findings(sub: Subscription, package: Package, context: Context) -> Iterator[Finding]:
     """Yields the finding that the target's catalog calls the package, its channel or its version deprecated."""
     channel = sub.spec.channel or package.default_channel
     what = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")

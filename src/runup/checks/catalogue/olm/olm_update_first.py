@@ -98,28 +98,30 @@ Step = tuple[Subscription, ClusterServiceVersion]
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     csvs = installed(snapshot)
     subs = sorted(all_or_none(snapshot, Subscription), key=named)
-    old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _is_too_old(csv, context)]
+    old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _excludes_target(csv, context)]
     # OLM names in currentCSV what it is about to install: such an update is on its way.
     steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
-    yield from _in_order(steps, snapshot, context)
-    yield from _out_of_catalogs([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
+    yield from _update_order_finding(steps, snapshot, context)
+    yield from _catalog_findings([sub for sub, csv in old if (sub, csv) not in steps], snapshot, context)
 
 
-def _in_order(steps: Sequence[Step], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def _update_order_finding(steps: Sequence[Step], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the finding that lists which operators must be updated first, and in which order."""
     if not steps:
         return
     plans = all_or_none(snapshot, InstallPlan)
-    descriptions = [f"{number}. {_step(sub, csv, plans)}" for number, (sub, csv) in enumerate(_ordered(steps), 1)]
+    descriptions = [
+        f"{number}. {_step_text(sub, csv, plans)}" for number, (sub, csv) in enumerate(_owners_first(steps), 1)
+    ]
     yield risk(
         NAME,
         f"Before {target_name(context)} these operators must be updated, in this order: {'; '.join(descriptions)}.",
-        [sub for sub, _ in _ordered(steps)],
+        [sub for sub, _ in _owners_first(steps)],
         fix="Approve these updates one after the other, each when the one before is Succeeded in `oc get csv -A`.",
     )
 
 
-def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields a finding about operators to which nothing newer is on its way, with where they could go."""
     if not subs:
         return
@@ -132,14 +134,14 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
         yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
     try:
-        orphans = _without_catalog([sub for sub in subs if not packages_of(packages, sub)], snapshot)
+        orphans = _orphaned_subscriptions([sub for sub in subs if not packages_of(packages, sub)], snapshot)
     except Unreadable as lacking:
         why = f"which catalogs there are is not known: {str(lacking).rstrip('.')}"
         yield unsure(NAME, why, subs, fix="Look there: `oc get catalogsources -A`.")
         return
     listing = "; ".join(
         f"{named(sub)}: "
-        + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _choice(sub, packages, context))
+        + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _channel_choice(sub, packages, context))
         for sub in subs
     )
     one = len(subs) == 1
@@ -159,7 +161,7 @@ def _out_of_catalogs(subs: Sequence[Subscription], snapshot: Snapshot, context: 
     )
 
 
-def _without_catalog(subs: Sequence[Subscription], snapshot: Snapshot) -> list[Subscription]:
+def _orphaned_subscriptions(subs: Sequence[Subscription], snapshot: Snapshot) -> list[Subscription]:
     """Returns those whose CatalogSource is gone: nobody knows what there is for them. Raises Unreadable."""
     if not subs:
         return []
@@ -174,19 +176,23 @@ def _without_catalog(subs: Sequence[Subscription], snapshot: Snapshot) -> list[S
     ]
 
 
-def _choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
+def _channel_choice(sub: Subscription, packages: Sequence[PackageManifest], context: Context) -> str:
     """Returns which channels of the catalog lead to a version that runs on the target, in words."""
     manifests = packages_of(packages, sub)
     if not manifests:
         return f"its catalog {sub.spec.source} has no package {sub.spec.name}"
     heads = sorted(manifests[0].status.channels, key=lambda channel: (channel.name != sub.spec.channel, channel.name))
-    ways = [way for head in heads if head.current_csv != sub.status.installed_csv and (way := _way(head, context))]
+    ways = [
+        way
+        for head in heads
+        if head.current_csv != sub.status.installed_csv and (way := _newest_in_channel(head, context))
+    ]
     if not ways:
         return f"no channel of its catalog {sub.spec.source} ends with a version that runs there"
     return f"its catalog {sub.spec.source} has {names(ways)}"
 
 
-def _way(head: PackageChannel, context: Context) -> str:
+def _newest_in_channel(head: PackageChannel, context: Context) -> str:
     """Returns the newest version in a channel, in words, if it may run on the target, else an empty string."""
     try:
         highest = head_maximum(head)
@@ -198,7 +204,7 @@ def _way(head: PackageChannel, context: Context) -> str:
     return f"{head.current_csv} in channel {head.name}{until}"
 
 
-def _is_too_old(csv: ClusterServiceVersion, context: Context) -> bool:
+def _excludes_target(csv: ClusterServiceVersion, context: Context) -> bool:
     """Returns whether the operator's own maximum excludes the target."""
     try:
         return not allows(maximum(csv.metadata.annotations.get(PROPERTIES, "")), context.target)
@@ -206,7 +212,7 @@ def _is_too_old(csv: ClusterServiceVersion, context: Context) -> bool:
         return False  # the check OperatorMaxOpenShiftVersion reports it
 
 
-def _step(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[InstallPlan]) -> str:
+def _step_text(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[InstallPlan]) -> str:
     """Returns one step in words: from which version to which, and up to which OpenShift that one runs."""
     properties = brought(plans, sub.metadata.namespace, sub.status.current_csv)
     until = ""
@@ -218,18 +224,18 @@ def _step(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[Install
     return f"{named(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
 
 
-def _ordered(steps: Sequence[Step]) -> list[Step]:
+def _owners_first(steps: Sequence[Step]) -> list[Step]:
     """Returns the steps with whoever owns a kind before whoever requires it; a cycle is broken by name."""
     remaining, ordered = list(steps), []
     while remaining:
         owned = {kind.name: sub for sub, csv in remaining for kind in csv.spec.customresourcedefinitions.owned}
-        ready = next((step for step in remaining if not _needs(step, owned)), remaining[0])
+        ready = next((step for step in remaining if not _requires_owned_kind(step, owned)), remaining[0])
         remaining.remove(ready)
         ordered.append(ready)
     return ordered
 
 
-def _needs(step: Step, owned: dict[str, Subscription]) -> bool:
+def _requires_owned_kind(step: Step, owned: dict[str, Subscription]) -> bool:
     sub, csv = step
     required = (owned.get(kind.name) for kind in csv.spec.customresourcedefinitions.required)
     return any(owner is not None and owner is not sub for owner in required)

@@ -38,14 +38,14 @@ data: {ack-5.0-kube-1.37-api-removals-in-5.1: "Kubernetes 1.37 removes APIs: see
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    gates = dict(_of_target(context))
+    gates = dict(_target_gates(context))
     for config_map in snapshot.listed(MANAGED):
         if config_map.metadata.name == GATES:
             # The cluster's own text counts if both have the gate.
             gates |= config_map.data
     if not gates:
         return
-    acks = _acknowledged(snapshot.listed(CONFIG))
+    acks = _acknowledged_gates(snapshot.listed(CONFIG))
     if acks is None:
         # The ConfigMap itself may be one that is not in the list.
         snapshot.require_all(CONFIG)
@@ -54,7 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         match = _GATE.fullmatch(gate)
         if match is None:
             yield unsure(NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it.")
-        elif not _is_passed(int(match[1]), int(match[2]), context) or acks.get(gate) == "true":
+        elif not _is_left_behind(int(match[1]), int(match[2]), context) or acks.get(gate) == "true":
             continue
         elif not text.strip():
             yield unsure(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
@@ -66,22 +66,22 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _of_target(context: Context) -> Iterator[tuple[str, str]]:
+def _target_gates(context: Context) -> Iterator[tuple[str, str]]:
     """Yields the gates, with their texts, of the target's own manifests."""
     for manifest in context.manifests or ():
-        if manifest.get("kind") == "ConfigMap" and _name(manifest) == GATES:
+        if manifest.get("kind") == "ConfigMap" and _manifest_name(manifest) == GATES:
             yield from ((str(gate), str(text)) for gate, text in (manifest.get("data") or {}).items())
 
 
-def _name(manifest: Mapping[str, Any]) -> str:
+def _manifest_name(manifest: Mapping[str, Any]) -> str:
     return str((manifest.get("metadata") or {}).get("name"))
 
 
-def _acknowledged(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str] | None:
+def _acknowledged_gates(config_maps: tuple[ConfigMap, ...]) -> Mapping[str, str] | None:
     return next((config_map.data for config_map in config_maps if config_map.metadata.name == ACKS), None)
 
 
-def _is_passed(major: int, minor: int, context: Context) -> bool:
+def _is_left_behind(major: int, minor: int, context: Context) -> bool:
     """Returns whether the update leaves that minor version: it runs now, or is a hop on the way."""
     source, target = context.source, context.target
     return (source.major, source.minor) <= (major, minor) < (target.major, target.minor)

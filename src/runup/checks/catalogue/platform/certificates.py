@@ -55,18 +55,18 @@ _Ending = tuple[str, datetime, ReportedResource]
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from told_of_each(
-        lambda: _findings(list(_of_cert_manager(snapshot, context.now)), context.now),
-        lambda: _findings(list(_of_pools(snapshot, context.now)), context.now),
+        lambda: _renewal_findings(list(_ending_cert_manager(snapshot, context.now)), context.now),
+        lambda: _renewal_findings(list(_ending_in_pools(snapshot, context.now)), context.now),
     )
 
 
-def _of_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     for each in sorted(all_or_none(snapshot, CertManagerCertificate), key=named):
-        if (end := _end(each, now)) is not None:
+        if (end := _overdue_end(each, now)) is not None:
             yield f"Certificate {named(each)}", end, refer(each)
 
 
-def _of_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
     for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=named):
         for name, (begin, end) in sorted(_last_validities(pool).items()):
             # One that ended long ago is of an authority that nobody uses any more: the node still runs.
@@ -74,11 +74,11 @@ def _of_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
                 yield f"{name} of machine config pool {pool.metadata.name}", end, refer(pool)
 
 
-def _findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]:
+def _renewal_findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]:
     """Yields the finding about certificates that should have been renewed by now."""
     if not ending:
         return
-    listing = names([f"{what} ({_when(end, now)})" for what, end, _ in ending])
+    listing = names([f"{what} ({_end_text(end, now)})" for what, end, _ in ending])
     found = risk(
         NAME,
         f"{count(len(ending), 'certificate')} should have been renewed and {'was' if len(ending) == 1 else 'were'} "
@@ -88,7 +88,7 @@ def _findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]:
     yield replace(found, resources=tuple(dict.fromkeys(reference for _, _, reference in ending)))
 
 
-def _end(certificate: CertManagerCertificate, now: datetime) -> datetime | None:
+def _overdue_end(certificate: CertManagerCertificate, now: datetime) -> datetime | None:
     """Returns when a certificate ends that should have been renewed before, None for one that is in time."""
     status = certificate.status
     if status.not_after is None or status.not_after - now > MARGIN:
@@ -114,7 +114,7 @@ def _last_validities(pool: MachineConfigPool) -> dict[str, Validity]:
 _NAME_AND_TIME = re.compile(r"CN=([^@,]+?)_?@(\d{9,11})(?:,|$)")
 
 
-def _when(end: datetime, now: datetime) -> str:
+def _end_text(end: datetime, now: datetime) -> str:
     return f"{'ended' if end <= now else 'ends'} at {end:%Y-%m-%dT%H:%M:%SZ}"
 
 

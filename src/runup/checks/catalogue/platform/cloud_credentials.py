@@ -41,9 +41,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for config in all_or_none(snapshot, CloudCredential):
         annotation = config.metadata.annotations.get(ANNOTATION, "")
         # In any other mode the operator makes the credentials itself.
-        if config.spec.credentials_mode != "Manual" or _reaches(annotation, context):
+        if config.spec.credentials_mode != "Manual" or _reaches_target(annotation, context):
             continue
-        new = _new(snapshot, context)
+        new = _new_requests(snapshot, context)
         says = f"says {annotation!r}" if annotation else "is not set"
         yield risk(
             NAME,
@@ -54,7 +54,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _reaches(told: str, context: Context) -> bool:
+def _reaches_target(told: str, context: Context) -> bool:
     """Returns whether the annotation's version reaches the target's minor version, compared as the operator does.
 
     The version may begin with `v` and may lack the patch.
@@ -65,7 +65,7 @@ def _reaches(told: str, context: Context) -> bool:
     return version is not None and (version.major, version.minor) >= (target.major, target.minor)
 
 
-def _new(snapshot: Snapshot, context: Context) -> list[str]:
+def _new_requests(snapshot: Snapshot, context: Context) -> list[str]:
     """Returns the target's CredentialsRequests that the cluster does not have; none if not all of its own are known."""
     present = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
     if snapshot.gap(resource_of(CredentialsRequest)):

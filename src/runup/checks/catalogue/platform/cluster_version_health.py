@@ -34,14 +34,14 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             remediation="See whether the cluster-version operator runs: it creates that object.",
         )
         return
-    yield from _failing(cluster, context)
+    yield from _failing_findings(cluster, context)
     # Upgradeable=False does not stop updates within a minor version.
     if minor_or_major(context):
-        yield from _upgradeable(cluster)
-    yield from _left_half_done(cluster)
+        yield from _upgradeable_findings(cluster)
+    yield from _abandoned_updates_findings(cluster)
 
 
-def _failing(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
+def _failing_findings(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
     """Yields the finding about Failing, if ClusterVersion does not report Failing=False."""
     failing = find(cluster.status.conditions, "Failing")
     if failing is not None and failing.status == "False":
@@ -57,16 +57,18 @@ def _failing(cluster: ClusterVersion, context: Context) -> Iterator[Finding]:
         )
         return
     words = said(failing) if failing else ": ClusterVersion has no condition Failing."
-    yield _unknown(cluster, f"Whether the cluster-version operator fails could not be told{words}")
+    yield _unknown_finding(cluster, f"Whether the cluster-version operator fails could not be told{words}")
 
 
-def _upgradeable(cluster: ClusterVersion) -> Iterator[Finding]:
+def _upgradeable_findings(cluster: ClusterVersion) -> Iterator[Finding]:
     """Yields the finding about Upgradeable, if it is False or Unknown."""
     condition = find(cluster.status.conditions, "Upgradeable")
     if condition is None or condition.status == "True":
         return
     if condition.status == "Unknown":
-        yield _unknown(cluster, f"Whether ClusterVersion forbids minor updates could not be told{said(condition)}")
+        yield _unknown_finding(
+            cluster, f"Whether ClusterVersion forbids minor updates could not be told{said(condition)}"
+        )
         return
     explained = condition.reason not in NO_REASONS or condition.message
     yield Finding(
@@ -80,7 +82,7 @@ def _upgradeable(cluster: ClusterVersion) -> Iterator[Finding]:
     )
 
 
-def _unknown(cluster: ClusterVersion, message: str) -> Finding:
+def _unknown_finding(cluster: ClusterVersion, message: str) -> Finding:
     """Returns the finding that a condition of ClusterVersion is not known."""
     return Finding(
         UNKNOWN,
@@ -92,10 +94,10 @@ def _unknown(cluster: ClusterVersion, message: str) -> Finding:
     )
 
 
-def _left_half_done(cluster: ClusterVersion) -> Iterator[Finding]:
+def _abandoned_updates_findings(cluster: ClusterVersion) -> Iterator[Finding]:
     """Yields a finding about earlier updates that were never completed and that nothing has made good since."""
     abandoned = {
-        entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_left(cluster, index)
+        entry.version: entry for index, entry in enumerate(cluster.status.history) if _was_abandoned(cluster, index)
     }
     if not abandoned:
         return
@@ -111,31 +113,33 @@ def _left_half_done(cluster: ClusterVersion) -> Iterator[Finding]:
     )
 
 
-def _was_left(cluster: ClusterVersion, index: int) -> bool:
+def _was_abandoned(cluster: ClusterVersion, index: int) -> bool:
     """Returns whether the entry was left for an older release, or its minor version was passed and never completed.
 
     The newest is judged by the check of updates in progress. An entry without a version never got as far as its
     payload: nothing of it was applied.
     """
     history = cluster.status.history
-    entry, newest_version, entry_version = history[index], _version(history[0]), _version(history[index])
+    entry, newest_version, entry_version = history[index], _parsed_version(history[0]), _parsed_version(history[index])
     if index == 0 or entry.state != "Partial" or entry_version is None or newest_version is None:
         return False
     completed = [
         (place, version)
         for place, other in enumerate(history)
-        if other.state == "Completed" and (version := _version(other)) and _minor(version) == _minor(entry_version)
+        if other.state == "Completed"
+        and (version := _parsed_version(other))
+        and _minor_version(version) == _minor_version(entry_version)
     ]
     if newest_version < entry_version:
         return not any(place < index and version >= entry_version for place, version in completed)
-    return _minor(entry_version) < _minor(newest_version) and not completed
+    return _minor_version(entry_version) < _minor_version(newest_version) and not completed
 
 
-def _minor(version: Version) -> tuple[int, int]:
+def _minor_version(version: Version) -> tuple[int, int]:
     return version.major, version.minor
 
 
-def _version(entry: UpdateHistory) -> Version | None:
+def _parsed_version(entry: UpdateHistory) -> Version | None:
     try:
         return Version(entry.version)
     except VersionError:

@@ -44,10 +44,10 @@ EXPECTATIONS = (
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for operator in snapshot.all(ClusterOperator):
         for expectation in EXPECTATIONS:
-            yield from _judge(operator, expectation, context)
+            yield from _judge_condition(operator, expectation, context)
 
 
-def _judge(operator: ClusterOperator, expected: _Expectation, context: Context) -> Iterator[Finding]:
+def _judge_condition(operator: ClusterOperator, expected: _Expectation, context: Context) -> Iterator[Finding]:
     """Yields the finding about one condition of an operator, if it does not have its healthy status."""
     name = operator.metadata.name
     condition = find(operator.status.conditions, expected.condition)

@@ -31,11 +31,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         NAME,
         f"Support of {distribution.name} 1.{minor} {ends} on {end}{longer} ({support.source}, as of {support.as_of}).",
         severity="warning" if end < today else "info",
-        fix=_fix(support, minor, context),
+        fix=_remediation(support, minor, context),
     )
 
 
-def _fix(support: Support, minor: int, context: Context) -> str:
+def _remediation(support: Support, minor: int, context: Context) -> str:
     later = [each for each, end in sorted(support.ends.items()) if each > minor and end - context.now.date() > SOON]
     if not later:
         return "See the calendar for a minor version that is supported for longer."

@@ -33,13 +33,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # The history has the newest update first (openshift/api, config/v1).
     newest = next(iter(cluster.status.history), None)
     if newest is not None and newest.state == "Partial":
-        message = _not_finished(newest, progressing)
+        message = _unfinished_text(newest, progressing)
     elif progressing is not None and progressing.status == "True":
         message = f"The cluster is progressing{said(progressing)}"
     elif newest is not None and progressing is not None and progressing.status == "False":
         return
     else:
-        yield _unknown(cluster)
+        yield _unknown_finding(cluster)
         return
     yield Finding(
         NAME,
@@ -53,7 +53,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     )
 
 
-def _not_finished(newest: UpdateHistory, progressing: Condition | None) -> str:
+def _unfinished_text(newest: UpdateHistory, progressing: Condition | None) -> str:
     """Returns the message about an unfinished update: the cause, and then the time of its start."""
     why = cause(progressing) if progressing and progressing.status == "True" else ""
     began = at(newest.started_time)
@@ -61,7 +61,7 @@ def _not_finished(newest: UpdateHistory, progressing: Condition | None) -> str:
     return f"{update}{': ' if why else ''}{why} (it has been running {began})."
 
 
-def _unknown(cluster: ClusterVersion) -> Finding:
+def _unknown_finding(cluster: ClusterVersion) -> Finding:
     """Returns the finding that it is not known whether an update is in progress."""
     return Finding(
         NAME,

@@ -35,24 +35,24 @@ class Running:
 @lru_cache(4096)
 def is_addon(image: str) -> bool:
     """Returns whether a row of the table, or kube-proxy, has the image."""
-    repository = _repository(image)
-    return any(repository.endswith(end) for end in _ends())
+    repository = _repository_path(image)
+    return any(repository.endswith(end) for end in _image_endings())
 
 
 @cache
-def _ends() -> tuple[str, ...]:
+def _image_endings() -> tuple[str, ...]:
     table = document("addons")
     return (KUBE_PROXY, *(row["image"] for name in ("addons", "retired") for row in table[name]))
 
 
-def _repository(image: str) -> str:
+def _repository_path(image: str) -> str:
     """Returns the image without tag and digest, with a slash before it: `calico/node` may be the whole name."""
     name = image.partition("@")[0]
     head, slash, last = name.rpartition("/")
     return f"/{head}{slash}{last.partition(':')[0]}"
 
 
-def _tag(image: str) -> str:
+def _image_tag(image: str) -> str:
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
@@ -64,8 +64,8 @@ def running(pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]]) -> lis
         by_tag: dict[str, list[PlacedPod]] = {}
         for pod in having:
             for image in pod.addons:
-                if _repository(image).endswith(row["image"]):
-                    by_tag.setdefault(_tag(image), []).append(pod)
+                if _repository_path(image).endswith(row["image"]):
+                    by_tag.setdefault(_image_tag(image), []).append(pod)
         found += [Running(row, tag, number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
     return found
 

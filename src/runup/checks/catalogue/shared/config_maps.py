@@ -14,7 +14,7 @@ BUNDLE = "ca-bundle.crt"
 GATES, ACKS = "admin-gates", "admin-acks"
 
 
-def _slim(config_map: ConfigMap) -> ConfigMap:
+def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
     """Returns the ConfigMap with its CA bundle only, or with all data if it holds gates or acknowledgements."""
     metadata = config_map.metadata
     keeps_all = metadata.name in (GATES, ACKS)
@@ -29,9 +29,11 @@ def _slim(config_map: ConfigMap) -> ConfigMap:
     )
 
 
-def _of(namespace: str) -> Slim:
+def _read_of_namespace(namespace: str) -> Slim:
     """Returns the read of one namespace's ConfigMaps."""
-    return Slim("", "v1", "ConfigMap", "configmaps", namespaced=True, type=ConfigMap, keep=_slim, namespace=namespace)
+    return Slim(
+        "", "v1", "ConfigMap", "configmaps", namespaced=True, type=ConfigMap, keep=_slim_config_map, namespace=namespace
+    )
 
 
-CONFIG, MANAGED = _of("openshift-config"), _of("openshift-config-managed")
+CONFIG, MANAGED = _read_of_namespace("openshift-config"), _read_of_namespace("openshift-config-managed")

@@ -16,7 +16,7 @@ _VERSION = re.compile(r"v?1\.(\d+)\.")
 
 def target_minor(context: Context) -> int | None:
     """Returns the minor version of the target's Kubernetes 1, or None if the release does not say it."""
-    return _minor(context.target_kubernetes)
+    return _parse_minor(context.target_kubernetes)
 
 
 def target_in_words(context: Context) -> str:
@@ -40,7 +40,7 @@ def source_minor(snapshot: Snapshot, context: Context) -> int | None:
         reported = (
             [entry.version for entry in operator.status.versions if entry.name == "kube-apiserver"] if operator else []
         )
-        if reported and (server_minor := _minor(reported[0])) is not None:
+        if reported and (server_minor := _parse_minor(reported[0])) is not None:
             return server_minor
     except Unreadable as error:
         # The nodes may still tell; if they cannot be listed, this error names the better source.
@@ -49,9 +49,9 @@ def source_minor(snapshot: Snapshot, context: Context) -> int | None:
         versions = {node.status.node_info.kubelet_version for node in snapshot.all(Node)}
     except Unreadable as error:
         raise lacking or error from error
-    return max((minor for minor in map(_minor, versions) if minor is not None), default=None)
+    return max((minor for minor in map(_parse_minor, versions) if minor is not None), default=None)
 
 
-def _minor(version: str) -> int | None:
+def _parse_minor(version: str) -> int | None:
     match = _VERSION.match(version)
     return int(match[1]) if match else None

@@ -36,23 +36,23 @@ def fits(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool
     labels = node.metadata.labels
     if not (template.node_selector.items() <= labels.items() and project.items() <= labels.items()):
         return False
-    extended = _extended(template)
-    if any(_none_of(resource, node) for resource in extended):
+    extended = _extended_resources(template)
+    if any(_has_none_allocatable(resource, node) for resource in extended):
         return False
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     if required is not None and not any(has(node, term) for term in required.node_selector_terms):
         return False
-    tolerations = (*template.tolerations, *map(_of_device, extended))
-    return not any(_repels(taint) and not _tolerated(taint, tolerations) for taint in node.spec.taints)
+    tolerations = (*template.tolerations, *map(_device_toleration, extended))
+    return not any(_repels_pods(taint) and not _is_tolerated(taint, tolerations) for taint in node.spec.taints)
 
 
-def _extended(template: TemplateSpec) -> set[str]:
+def _extended_resources(template: TemplateSpec) -> set[str]:
     """Returns the extended resources (`DOMAIN/NAME`) that a pod of the template asks for, such as devices."""
     asked = (each.resources for each in template.containers)
     return {key for each in asked for key in (*each.requests, *each.limits) if "/" in key and key not in _BUILT_IN}
 
 
-def _of_device(resource: str) -> Toleration:
+def _device_toleration(resource: str) -> Toleration:
     """Returns the toleration that a pod, not its template, gets for nodes kept free for those that ask for a resource.
 
     The API server adds it where the admission plug-in ExtendedResourceToleration is on, which nothing tells.
@@ -64,7 +64,7 @@ def _of_device(resource: str) -> Toleration:
 _BUILT_IN = frozenset({"kubernetes.io/batch-cpu", "kubernetes.io/batch-memory"})
 
 
-def _none_of(resource: str, node: Node) -> bool:
+def _has_none_allocatable(resource: str, node: Node) -> bool:
     # A node that says nothing of what is allocatable may have it.
     return bool(node.status.allocatable) and node.status.allocatable.get(resource, "0") in ("", "0")
 
@@ -74,12 +74,12 @@ def has(node: Node, term: NodeSelectorTerm) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     fields = {"metadata.name": node.metadata.name}
-    return all(_satisfies(node.metadata.labels, each) for each in term.match_expressions) and all(
-        _satisfies(fields, each) for each in term.match_fields
+    return all(_satisfies_requirement(node.metadata.labels, each) for each in term.match_expressions) and all(
+        _satisfies_requirement(fields, each) for each in term.match_fields
     )
 
 
-def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
+def _satisfies_requirement(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
     """Returns whether labels satisfy a requirement of a node selector (k8s.io/api/core/v1, NodeSelectorOperator)."""
     present, value = requirement.key in labels, labels.get(requirement.key, "")
     match requirement.operator:
@@ -92,23 +92,23 @@ def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement)
         case "DoesNotExist":
             return not present
         case "Gt" | "Lt":
-            return _compares(value, requirement)
+            return _satisfies_comparison(value, requirement)
     # An operator that is not known is taken for satisfied: nothing is claimed because of it.
     return True
 
 
-def _compares(value: str, requirement: LabelSelectorRequirement) -> bool:
+def _satisfies_comparison(value: str, requirement: LabelSelectorRequirement) -> bool:
     if not (value.isdigit() and requirement.values and requirement.values[0].isdigit()):
         return False
     difference = int(value) - int(requirement.values[0])
     return difference > 0 if requirement.operator == "Gt" else difference < 0
 
 
-def _repels(taint: Taint) -> bool:
+def _repels_pods(taint: Taint) -> bool:
     return taint.effect in ("NoSchedule", "NoExecute") and not taint.key.startswith(_PASSING)
 
 
-def _tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
+def _is_tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     return any(
         each.effect in ("", taint.effect)
         and (each.key == taint.key if each.key else each.operator == "Exists")

@@ -39,15 +39,15 @@ def exceeded(
     `of_pod` is the pod's own security context, `on_node` what it shares of its node. What violates `baseline` violates
     `restricted`, too. Of a pod whose `spec.os` is Windows less is asked.
     """
-    if why := on_node or next(filter(None, map(_above_baseline, containers)), ""):
+    if why := on_node or next(filter(None, map(_baseline_violation, containers)), ""):
         return BASELINE, why
-    above = _above_restricted_on_windows if windows else _above_restricted
+    above = _restricted_violation_on_windows if windows else _restricted_violation
     of_each = (above(container.security_context or _NONE, of_pod or _NONE) for container in containers)
     why = next(filter(None, of_each), "")
     return (RESTRICTED, why) if why else None
 
 
-def _above_baseline(container: RequestingContainer) -> str:
+def _baseline_violation(container: RequestingContainer) -> str:
     context = container.security_context or _NONE
     if context.privileged:
         return "privileged"
@@ -56,13 +56,13 @@ def _above_baseline(container: RequestingContainer) -> str:
     return "host ports" if any(port.host_port for port in container.ports) else ""
 
 
-def _above_restricted(context: SecurityContext, of_pod: SecurityContext) -> str:
+def _restricted_violation(context: SecurityContext, of_pod: SecurityContext) -> str:
     """Returns why a container violates `restricted`, or an empty string; what it does not say its pod says for it."""
     if context.allow_privilege_escalation:
         return "allowPrivilegeEscalation is not false"
     if "ALL" not in context.capabilities.drop or set(context.capabilities.add) - {"NET_BIND_SERVICE"}:
         return "unrestricted capabilities"
-    if why := _above_restricted_on_windows(context, of_pod):
+    if why := _restricted_violation_on_windows(context, of_pod):
         return why
     seccomp = context.seccomp_profile or of_pod.seccomp_profile
     return (
@@ -70,7 +70,7 @@ def _above_restricted(context: SecurityContext, of_pod: SecurityContext) -> str:
     )
 
 
-def _above_restricted_on_windows(context: SecurityContext, of_pod: SecurityContext) -> str:
+def _restricted_violation_on_windows(context: SecurityContext, of_pod: SecurityContext) -> str:
     """Returns why a container violates what `restricted` asks on every operating system, or an empty string."""
     non_root = of_pod.run_as_non_root if context.run_as_non_root is None else context.run_as_non_root
     if not non_root:

@@ -50,12 +50,12 @@ ENDED = ("Succeeded", "Failed")
 _STAY = ("DaemonSet", "Node")
 
 
-def _slim(pod: PlacedPod) -> PlacedPod:
+def _slim_pod(pod: PlacedPod) -> PlacedPod:
     """Returns the pod with only what checks look at; what pods of one workload have in common is one object."""
     metadata, spec, status = pod.metadata, pod.spec, pod.status
-    pending = _pending(pod) if status.phase == "Pending" else ""
-    cpu_milli, memory_bytes, exceeds, addons = _of_containers(
-        spec.containers, spec.init_containers, spec.security_context, _on_node(spec), spec.os.name == "windows"
+    pending = _pending_reason(pod) if status.phase == "Pending" else ""
+    cpu_milli, memory_bytes, exceeds, addons = _shared_pod_spec(
+        spec.containers, spec.init_containers, spec.security_context, _host_access(spec), spec.os.name == "windows"
     )
     return PlacedPod(
         metadata=PodMeta(
@@ -67,25 +67,25 @@ def _slim(pod: PlacedPod) -> PlacedPod:
             # Asked for only of those that have not started.
             creation_timestamp=metadata.creation_timestamp if pending else None,
             deletion_timestamp=metadata.deletion_timestamp,
-            labels=_labels(tuple(metadata.labels.items())),
-            annotations=_annotations(metadata.annotations),
-            owner_references=_owners(metadata.owner_references),
+            labels=_shared_labels(tuple(metadata.labels.items())),
+            annotations=_shared_annotations(metadata.annotations),
+            owner_references=_shared_owners(metadata.owner_references),
         ),
-        spec=_place(spec.node_name, spec.termination_grace_period_seconds),
-        status=_phase(status.phase),
+        spec=_shared_place(spec.node_name, spec.termination_grace_period_seconds),
+        status=_shared_phase(status.phase),
         cpu_milli=cpu_milli,
         memory_bytes=memory_bytes,
         ready=_is_ready(status.conditions),
         # Init containers run first: a waiting one is the reason why the others do not run.
-        waiting=_waiting(status.init_container_statuses) or _waiting(status.container_statuses),
+        waiting=_waiting_container(status.init_container_statuses) or _waiting_container(status.container_statuses),
         pending=pending,
         exceeds=exceeds,
-        claims=_claims(spec.volumes) if spec.volumes else (),
+        claims=_claim_names(spec.volumes) if spec.volumes else (),
         addons=addons,
     )
 
 
-PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim)
+PODS = Slim("", "v1", "Pod", "pods", namespaced=True, type=PlacedPod, keep=_slim_pod)
 
 
 _Pods = tuple[PlacedPod, ...]
@@ -159,7 +159,7 @@ def stays(pod: PlacedPod) -> bool:
 
 # One cache for all, since most of the time goes into the hash of the containers.
 @lru_cache(4096)
-def _of_containers(
+def _shared_pod_spec(
     containers: tuple[RequestingContainer, ...],
     init_containers: tuple[RequestingContainer, ...],
     of_pod: SecurityContext | None,
@@ -176,13 +176,13 @@ def _of_containers(
     return cpu_milli, memory_bytes, exceeds, tuple(each.image for each in containers if is_addon(each.image))
 
 
-def _claims(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
+def _claim_names(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
     """Returns the names of the claims among the volumes."""
     found = [each.persistent_volume_claim for each in volumes if each.persistent_volume_claim is not None]
     return tuple(each.claim_name for each in found) if found else ()
 
 
-def _on_node(spec: PodPlace) -> str:
+def _host_access(spec: PodPlace) -> str:
     """Returns what of its node the pod shares, or an empty string."""
     if spec.host_network or spec.host_pid or spec.host_ipc:
         return "host namespaces"
@@ -200,7 +200,7 @@ def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
     return False
 
 
-def _waiting(containers: tuple[WaitingContainer, ...]) -> str:
+def _waiting_container(containers: tuple[WaitingContainer, ...]) -> str:
     """Returns the first container that waits for a reason in `BROKEN`, with the reason, or an empty string."""
     for container in containers:
         waiting = container.state.waiting
@@ -209,7 +209,7 @@ def _waiting(containers: tuple[WaitingContainer, ...]) -> str:
     return ""
 
 
-def _pending(pod: PlacedPod) -> str:
+def _pending_reason(pod: PlacedPod) -> str:
     """Returns what a pod that has not started waits for, or an empty string if it is held back on purpose."""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
@@ -223,26 +223,26 @@ def _pending(pod: PlacedPod) -> str:
 
 # Lists are sorted by name, so the pods of one workload are adjacent: a few thousand entries are enough.
 @lru_cache(4096)
-def _labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def _shared_labels(items: tuple[tuple[str, str], ...]) -> dict[str, str]:
     return dict(items)
 
 
 @lru_cache(256)
-def _annotations(annotations: PodAnnotations) -> PodAnnotations:
+def _shared_annotations(annotations: PodAnnotations) -> PodAnnotations:
     return annotations
 
 
 @lru_cache(4096)
-def _owners(owners: tuple[PodOwner, ...]) -> tuple[PodOwner, ...]:
+def _shared_owners(owners: tuple[PodOwner, ...]) -> tuple[PodOwner, ...]:
     return owners
 
 
 # One entry for each node, because pods are not sorted by node.
 @lru_cache(65_536)
-def _place(node: str, grace_s: int) -> PodPlace:
+def _shared_place(node: str, grace_s: int) -> PodPlace:
     return PodPlace(node_name=node, termination_grace_period_seconds=grace_s)
 
 
 @lru_cache(16)
-def _phase(phase: str) -> PodPhase:
+def _shared_phase(phase: str) -> PodPhase:
     return PodPhase(phase=phase)

@@ -28,7 +28,7 @@ def all_or_none(snapshot: Snapshot, kind: type[K]) -> tuple[K, ...]:
 def listed_or_none(snapshot: Snapshot, resource: Resource) -> tuple[Any, ...]:
     """Returns every object of `resource`; none if no definition makes such a kind. Raises Unreadable."""
     # That a kind was not found does not say by itself that the cluster has none: nobody may have looked.
-    if resource in snapshot.absent and not _defined(snapshot, resource):
+    if resource in snapshot.absent and not _may_be_defined(snapshot, resource):
         return ()
     return snapshot.listed(resource)
 
@@ -53,7 +53,7 @@ def told_of_each(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:
         raise lacking
 
 
-def _defined(snapshot: Snapshot, resource: Resource) -> bool:
+def _may_be_defined(snapshot: Snapshot, resource: Resource) -> bool:
     """Returns whether there may be a definition of the kind, in whatever version. Raises Unreadable."""
     try:
         definitions = snapshot.all(CustomResourceDefinition)

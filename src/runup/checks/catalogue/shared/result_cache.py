@@ -44,7 +44,7 @@ def of_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
     def made(items: tuple[K, ...], looked_at_with: A) -> list[T]:
         last = kept[-1:]
         if last and last[0][1] == looked_at_with:
-            results = _again(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
+            results = _recompute_changed(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
         else:
             results = [make(item, looked_at_with) for item in items]
         kept[:] = [(items, looked_at_with, results)]
@@ -53,7 +53,7 @@ def of_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
     return made
 
 
-def _again(items: tuple[K, ...], before: tuple[K, ...], found: list[T], make: Callable[[K], T]) -> list[T]:
+def _recompute_changed(items: tuple[K, ...], before: tuple[K, ...], found: list[T], make: Callable[[K], T]) -> list[T]:
     """Returns the results for `items`: those `found` for the same objects `before`, and new ones for the others."""
     if len(items) == len(before):
         # The usual case: a single item changed, in its place.
@@ -78,22 +78,22 @@ def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mappin
         if last and last[0][0] is items:
             return last[0][1]
         before, groups = last[0] if last else ((), ({},) * len(keys))
-        gone, new = _difference(before, items)
-        regrouped = tuple(_regrouped(old, gone, new, key) for old, key in zip(groups, keys, strict=True))
+        gone, new = _removed_and_added(before, items)
+        regrouped = tuple(_regroup_changed(old, gone, new, key) for old, key in zip(groups, keys, strict=True))
         kept[:] = [(items, regrouped)]
         return regrouped
 
     return made
 
 
-def _difference(before: tuple[K, ...], items: tuple[K, ...]) -> tuple[list[K], list[K]]:
+def _removed_and_added(before: tuple[K, ...], items: tuple[K, ...]) -> tuple[list[K], list[K]]:
     """Returns the items that are gone, and those that are new.
 
     Usually both lists share all but a few items with their beginning and end, so only what is between is compared.
     """
-    start = _alike(map(is_, before, items))
+    start = _common_prefix_length(map(is_, before, items))
     # At most what remains of the shorter list, so that beginning and end do not overlap.
-    end = min(_alike(map(is_, reversed(before), reversed(items))), min(len(before), len(items)) - start)
+    end = min(_common_prefix_length(map(is_, reversed(before), reversed(items))), min(len(before), len(items)) - start)
     old, new = before[start : len(before) - end], items[start : len(items) - end]
     if not old:
         return [], list(new)
@@ -101,7 +101,7 @@ def _difference(before: tuple[K, ...], items: tuple[K, ...]) -> tuple[list[K], l
     return [item for item in old if id(item) not in of_new], [item for item in new if id(item) not in of_old]
 
 
-def _alike(same: Iterable[bool]) -> int:
+def _common_prefix_length(same: Iterable[bool]) -> int:
     """Returns how many come before the first that differs.
 
     It counts in C (`bytes.find`), because there are hundreds of thousands.
@@ -111,7 +111,7 @@ def _alike(same: Iterable[bool]) -> int:
     return len(flags) if first < 0 else first
 
 
-def _regrouped(
+def _regroup_changed(
     groups: Mapping[str, list[K]], gone: Iterable[K], new: Iterable[K], key: Callable[[K], str]
 ) -> Mapping[str, list[K]]:
     """Returns the groups without the items that are gone and with the new ones; empty groups are dropped."""

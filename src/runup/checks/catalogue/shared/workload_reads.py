@@ -140,7 +140,7 @@ class Workload(Object, frozen=True):
     status: WorkloadStatus = WorkloadStatus()
 
 
-def _slim(workload: Workload) -> Workload:
+def _slim_workload(workload: Workload) -> Workload:
     """Returns the workload without its metadata and conditions, but for what checks ask about."""
     metadata, failure = workload.metadata, find(workload.status.conditions, "ReplicaFailure")
     return Workload(
@@ -167,13 +167,13 @@ def inline_plugins(workload: Workload) -> frozenset[str]:
     return frozenset(key for volume in workload.spec.template.spec.volumes for key in volume)
 
 
-DEPLOYMENTS = Slim("apps", "v1", "Deployment", "deployments", namespaced=True, type=Workload, keep=_slim)
-STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=True, type=Workload, keep=_slim)
+DEPLOYMENTS = Slim("apps", "v1", "Deployment", "deployments", namespaced=True, type=Workload, keep=_slim_workload)
+STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=True, type=Workload, keep=_slim_workload)
 
 
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
     """Yields the workloads of a kind of which a drain evicts pods, with these, in order. Raises Unreadable."""
-    moving = _movers(by_namespace(snapshot.listed(PODS)))
+    moving = _evicted_pods_by_owner(by_namespace(snapshot.listed(PODS)))
     for workload in sorted(snapshot.listed(kind), key=named):
         pods = moving.get(workload.metadata.namespace, {}).get((kind.kind, workload.metadata.name))
         if pods and workload.spec.replicas:
@@ -181,16 +181,16 @@ def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Worklo
 
 
 @of_groups
-def _movers(pods: Sequence[PlacedPod]) -> dict[tuple[str, str], list[PlacedPod]]:
+def _evicted_pods_by_owner(pods: Sequence[PlacedPod]) -> dict[tuple[str, str], list[PlacedPod]]:
     """Returns the pods of a namespace that a drain evicts, by the kind and name of what makes them again."""
     by_owner: dict[tuple[str, str], list[PlacedPod]] = {}
     for pod in pods:
-        if drained(pod) and (owner := _owner(pod)):
+        if drained(pod) and (owner := _workload_of_pod(pod)):
             by_owner.setdefault(owner, []).append(pod)
     return by_owner
 
 
-def _owner(pod: PlacedPod) -> tuple[str, str] | None:
+def _workload_of_pod(pod: PlacedPod) -> tuple[str, str] | None:
     """Returns the Deployment or StatefulSet that makes the pod, by kind and name."""
     for owner in pod.metadata.owner_references:
         if owner.kind == "StatefulSet":
@@ -210,11 +210,11 @@ def needs_surge(deployment: Workload) -> bool:
     if not spec.replicas or spec.strategy.type == "Recreate":
         return False
     rolling = spec.strategy.rolling_update or RollingUpdate()
-    unavailable = _scaled(rolling.max_unavailable, spec.replicas, up=False)
-    return unavailable == 0 and _scaled(rolling.max_surge, spec.replicas, up=True) > 0
+    unavailable = _scaled_value(rolling.max_unavailable, spec.replicas, up=False)
+    return unavailable == 0 and _scaled_value(rolling.max_surge, spec.replicas, up=True) > 0
 
 
-def _scaled(value: int | str | None, replicas: int, *, up: bool) -> int:
+def _scaled_value(value: int | str | None, replicas: int, *, up: bool) -> int:
     if isinstance(value, int):
         return value
     share = (value or "25%").removesuffix("%")

@@ -46,17 +46,17 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         look = f"`oc describe cephcluster {cluster.metadata.name} -n {cluster.metadata.namespace}`"
         if ceph is None or not ceph.health:
             yield unsure(NAME, f"{named(cluster)} does not say how it is", [cluster], fix=f"See {look}.")
-        elif ceph.health != "HEALTH_OK" and not _is_of_the_past(ceph):
+        elif ceph.health != "HEALTH_OK" and not _warns_of_past_crashes(ceph):
             yield risk(
                 NAME,
-                f"Ceph cluster {named(cluster)} says {ceph.health}{_why(cluster)}.",
+                f"Ceph cluster {named(cluster)} says {ceph.health}{_health_details(cluster)}.",
                 [cluster],
                 severity="warning" if ceph.health == "HEALTH_WARN" else "critical",
                 fix=f"Mend what {look} names, and wait until its data is complete.",
             )
 
 
-def _is_of_the_past(ceph: CephHealth) -> bool:
+def _warns_of_past_crashes(ceph: CephHealth) -> bool:
     """Returns whether Ceph warns of nothing but past crashes, which nobody has archived yet."""
     return ceph.health == "HEALTH_WARN" and bool(ceph.details) and ceph.details.keys() <= _PAST
 
@@ -65,7 +65,7 @@ def _is_of_the_past(ceph: CephHealth) -> bool:
 _PAST = {"RECENT_CRASH", "RECENT_MGR_MODULE_CRASH"}
 
 
-def _why(cluster: CephCluster) -> str:
+def _health_details(cluster: CephCluster) -> str:
     """Returns what Ceph says of itself, gravest first."""
     details = cluster.status.ceph.details if cluster.status.ceph else {}
     ordered = sorted(details.items(), key=lambda item: (item[1].severity != "HEALTH_ERR", item[0]))

@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         if claim is None:
             # One that is not in the list may be there.
             snapshot.require_all(CLAIMS, pod.metadata.namespace)
-        if why := _why(claim):
+        if why := _claim_problem(claim):
             seen = seen or claim is not None
             lost.append((pod, f"{named(pod)} ({name} {why})"))
     if lost:
@@ -63,7 +63,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _why(claim: Claim | None) -> str:
+def _claim_problem(claim: Claim | None) -> str:
     if claim is None:
         return "is not there"
     if claim.metadata.deletion_timestamp is not None:

@@ -41,17 +41,17 @@ spec: {cephfs: {monitors: ["10.0.0.1:6789"]}}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield from told_of_each(
-        lambda: _of_kind(VOLUMES, _volumes(snapshot), context),
-        *(partial(_of_templates, snapshot, kind, context) for kind in (DEPLOYMENTS, STATEFUL_SETS)),
+        lambda: _findings_of_kind(VOLUMES, _volumes_with_removed_plugins(snapshot), context),
+        *(partial(_template_findings, snapshot, kind, context) for kind in (DEPLOYMENTS, STATEFUL_SETS)),
     )
 
 
-def _of_templates(snapshot: Snapshot, kind: Slim, context: Context) -> Iterator[Finding]:
+def _template_findings(snapshot: Snapshot, kind: Slim, context: Context) -> Iterator[Finding]:
     asked = ((each, inline_plugins(each)) for each in snapshot.listed(kind) if each.spec.replicas)
-    yield from _of_kind(kind, [(each, plugins) for each, plugins in asked if plugins], context)
+    yield from _findings_of_kind(kind, [(each, plugins) for each, plugins in asked if plugins], context)
 
 
-def _volumes(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
+def _volumes_with_removed_plugins(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
     return [
         (each, plugins)
         for each in snapshot.listed(VOLUMES)
@@ -59,7 +59,7 @@ def _volumes(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
     ]
 
 
-def _of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Iterator[Finding]:
+def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], context: Context) -> Iterator[Finding]:
     """Yields the findings about volumes of one kind whose plugin the target does not have."""
     target = target_minor(context)
     if target is None and old:

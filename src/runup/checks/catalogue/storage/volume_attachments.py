@@ -34,7 +34,7 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    stuck = [(each, since) for each in snapshot.all(VolumeAttachment) for since in _since(each, context)]
+    stuck = [(each, since) for each in snapshot.all(VolumeAttachment) for since in _stuck_since(each, context)]
     if stuck:
         stuck.sort(key=lambda pair: pair[0].metadata.name)
         listing = names([f"{each.metadata.name} on {each.spec.node_name}{dated(since)}" for each, since in stuck])
@@ -46,7 +46,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _since(attachment: VolumeAttachment, context: Context) -> list[datetime | None]:
+def _stuck_since(attachment: VolumeAttachment, context: Context) -> list[datetime | None]:
     """Returns since when the volume is stuck, as far as that is known, if it has lasted for `DOWN_PATIENCE`."""
     status, metadata = attachment.status, attachment.metadata
     error = status.detach_error or (status.attach_error if not status.attached else None)

@@ -75,10 +75,12 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     volumes = {each.metadata.name: each for each in snapshot.listed(VOLUMES)}
     mounted = [(pod, volumes[name]) for pod, name in bound if name in volumes]
-    yield from told_of_each(partial(_without_driver, snapshot, mounted), partial(_without_node, snapshot, mounted))
+    yield from told_of_each(
+        partial(_missing_driver_findings, snapshot, mounted), partial(_affinity_findings, snapshot, mounted)
+    )
 
 
-def _without_driver(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
     """Yields the finding about volumes whose CSI driver runs on no other Node."""
     of_drivers = [(pod, volume, volume.spec[DRIVER]) for pod, volume in mounted if DRIVER in volume.spec]
     if not of_drivers:
@@ -93,14 +95,14 @@ def _without_driver(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Fin
     if gone or alone:
         # A node that is not in the list may have it.
         snapshot.require_all(resource_of(CSINode))
-    yield from _finding(gone, "no node has its driver {}", "warning")
+    yield from _volumes_finding(gone, "no node has its driver {}", "warning")
     if len(all_nodes) > 1:
-        yield from _finding(alone, "one node alone has its driver {}", "info")
+        yield from _volumes_finding(alone, "one node alone has its driver {}", "info")
 
 
-def _without_node(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
+def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
     """Yields the finding about volumes whose node affinity no other Node satisfies."""
-    choosy = [(pod, volume, wanted) for pod, volume in mounted if (wanted := _affinity(volume)) is not None]
+    choosy = [(pod, volume, wanted) for pod, volume in mounted if (wanted := _required_affinity(volume)) is not None]
     if not choosy:
         return
     nodes = snapshot.all(Node)
@@ -112,10 +114,12 @@ def _without_node(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Findi
     if homeless and nodes:
         # A node that is not in the list may satisfy it.
         snapshot.require_all(resource_of(Node))
-        yield from _finding(homeless, "no node satisfies its nodeAffinity{}", "warning")
+        yield from _volumes_finding(homeless, "no node satisfies its nodeAffinity{}", "warning")
 
 
-def _finding(found: list[tuple[PlacedPod, PersistentVolume, str]], why: str, severity: Severity) -> Iterator[Finding]:
+def _volumes_finding(
+    found: list[tuple[PlacedPod, PersistentVolume, str]], why: str, severity: Severity
+) -> Iterator[Finding]:
     """Yields the finding about these volumes, if there are any."""
     if found:
         listing = names([f"{volume.metadata.name} of {named(pod)} ({why.format(text)})" for pod, volume, text in found])
@@ -130,7 +134,7 @@ def _finding(found: list[tuple[PlacedPod, PersistentVolume, str]], why: str, sev
         )
 
 
-def _affinity(volume: PersistentVolume) -> NodeSelector | None:
+def _required_affinity(volume: PersistentVolume) -> NodeSelector | None:
     """Returns what the volume demands of its nodes, None for nothing or for what cannot be read."""
     wanted = volume.spec.get(AFFINITY)
     required = wanted.get("required") if isinstance(wanted, dict) else None

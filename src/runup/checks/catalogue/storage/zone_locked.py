@@ -73,7 +73,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         for each in snapshot.all(VolumeAttachment)
         if each.status.attached
     }
-    zoned = [(each, terms) for each in snapshot.listed(VOLUMES) if (terms := _zones(each))]
+    zoned = [(each, terms) for each in snapshot.listed(VOLUMES) if (terms := _zone_terms(each))]
     zoned = [(each, terms) for each, terms in zoned if each.metadata.name in attached]
     if not zoned:
         return
@@ -85,22 +85,22 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for volume, terms in zoned:
         key = repr(terms)
         if key not in fitting_nodes:
-            fitting_nodes[key] = frozenset(name for name in nodes if _fits(terms, nodes[name].metadata.labels))
+            fitting_nodes[key] = frozenset(name for name in nodes if _matches_terms(terms, nodes[name].metadata.labels))
         present, fitting = attached[volume.metadata.name], fitting_nodes[key]
         # A node that is gone, or has lost its zone, says nothing about where its pods can go.
-        if len(nodes) > 1 and present in fitting and not _refuges(present, fitting, nodes):
+        if len(nodes) > 1 and present in fitting and not _other_nodes_in_zone(present, fitting, nodes):
             locked.append(volume)
-    yield from _told(sorted(locked, key=lambda each: each.metadata.name), attached)
+    yield from _locked_volumes_finding(sorted(locked, key=lambda each: each.metadata.name), attached)
 
 
-def _refuges(present: str, fitting: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
+def _other_nodes_in_zone(present: str, fitting: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
     """Returns the other nodes of the zone that take a pod of the present one."""
     tolerated = repelling(nodes[present])
     others = ((name, nodes[name]) for name in fitting if name != present)
     return [name for name, node in others if takes_pods(node) and repelling(node) <= tolerated]
 
 
-def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
+def _locked_volumes_finding(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
     """Yields the finding about volumes that only one Node of their zone can mount."""
     if not locked:
         return
@@ -117,29 +117,29 @@ def _told(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> It
     )
 
 
-def _zones(volume: PersistentVolume) -> Terms:
+def _zone_terms(volume: PersistentVolume) -> Terms:
     """Returns where a volume can be, if zones alone decide that, else nothing."""
-    required = _map(_map(volume.spec.get(AFFINITY)).get("required"))
-    terms = [_map(each) for each in _list(required.get("nodeSelectorTerms"))]
-    expressions = [_map(each) for term in terms for each in _list(term.get("matchExpressions"))]
+    required = _map_or_empty(_map_or_empty(volume.spec.get(AFFINITY)).get("required"))
+    terms = [_map_or_empty(each) for each in _list_or_empty(required.get("nodeSelectorTerms"))]
+    expressions = [_map_or_empty(each) for term in terms for each in _list_or_empty(term.get("matchExpressions"))]
     plain = all(set(term) == {"matchExpressions"} and term["matchExpressions"] for term in terms)
     of_zones = all(str(each.get("key", "")).endswith(_ZONES) and each.get("operator") == "In" for each in expressions)
     return terms if terms and plain and of_zones else ()
 
 
-def _fits(terms: Terms, labels: Mapping[str, str]) -> bool:
+def _matches_terms(terms: Terms, labels: Mapping[str, str]) -> bool:
     """Returns whether a node matches one of the terms, which takes all of its expressions."""
     return any(
-        all(labels.get(each.get("key", "")) in _list(each.get("values")) for each in term["matchExpressions"])
+        all(labels.get(each.get("key", "")) in _list_or_empty(each.get("values")) for each in term["matchExpressions"])
         for term in terms
     )
 
 
-def _map(found: Any) -> Mapping[str, Any]:
+def _map_or_empty(found: Any) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _list(found: Any) -> Sequence[Any]:
+def _list_or_empty(found: Any) -> Sequence[Any]:
     return found if isinstance(found, list) else ()
 
 

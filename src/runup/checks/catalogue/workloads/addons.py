@@ -55,9 +55,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     unknown: list[str] = []
     told: dict[str, Finding] = {}
     for each in found:
-        for finding in _judged(each, target or 0, unknown):
+        for finding in _judge_addon(each, target or 0, unknown):
             # An add-on may run in several versions at once, as meshes do; it is one risk.
-            told[finding.name] = _merged(told[finding.name], finding) if finding.name in told else finding
+            told[finding.name] = _merge_findings(told[finding.name], finding) if finding.name in told else finding
     yield from told.values()
     if unknown:
         yield unsure(
@@ -67,37 +67,37 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _judged(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+def _judge_addon(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
     row = each.row
     if row.get("sameMinor"):
-        yield from _same_minor(each, target)
+        yield from _same_minor_finding(each, target)
     elif not each.number:
         unknown.append(f"{row['name']} {each.tag or 'by digest'} (its image's tag tells no version)")
     else:
-        judge = _by_least if "least" in row else _by_range
+        judge = _findings_by_minimum if "least" in row else _findings_by_range
         yield from judge(each, target, unknown)
 
 
-def _merged(first: Finding, second: Finding) -> Finding:
+def _merge_findings(first: Finding, second: Finding) -> Finding:
     severity = "warning" if "warning" in (first.severity, second.severity) else first.severity
     message, resources = f"{first.message} {second.message}", (*first.resources, *second.resources)
     return replace(first, message=message, severity=severity, resources=resources)
 
 
-def _said(row: Mapping[str, Any]) -> str:
+def _source_text(row: Mapping[str, Any]) -> str:
     return f"{row['source']}, as of {row['date']}"
 
 
-def _by_least(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+def _findings_by_minimum(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
     row = each.row
     least = row["least"].get(f"1.{target}")
     if least is None:
-        unknown.append(f"{row['name']} {each.tag} ({_said(row)})")
+        unknown.append(f"{row['name']} {each.tag} ({_source_text(row)})")
     elif each.number < number(least):
-        yield _finding(each, f"is older than {least}, the first for Kubernetes 1.{target} ({_said(row)})")
+        yield _addon_finding(each, f"is older than {least}, the first for Kubernetes 1.{target} ({_source_text(row)})")
 
 
-def _by_range(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+def _findings_by_range(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
     row = each.row
     ranges = {number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
     mine = ranges.get(each.number[:2])
@@ -105,30 +105,30 @@ def _by_range(each: Running, target: int, unknown: list[str]) -> Iterator[Findin
     if mine is not None and mine[0] <= target <= mine[1]:
         return
     if mine is None or not others:
-        unknown.append(f"{row['name']} {each.tag} ({_said(row)})")
+        unknown.append(f"{row['name']} {each.tag} ({_source_text(row)})")
         return
     is_untested = row.get("advice") == "untested"
     what = "is tested with" if is_untested else "is for"
     last = "later" if mine[1] == _ANY else f"1.{mine[1]}"
-    yield _finding(
+    yield _addon_finding(
         each,
-        f"{what} Kubernetes 1.{mine[0]} to {last}, and {_words(others)} for 1.{target} ({_said(row)})",
+        f"{what} Kubernetes 1.{mine[0]} to {last}, and {_versions_text(others)} for 1.{target} ({_source_text(row)})",
         untested=is_untested,
     )
 
 
-def _words(versions: list[Number]) -> str:
+def _versions_text(versions: list[Number]) -> str:
     return f"{names(['.'.join(map(str, version)) for version in versions])} {'is' if len(versions) == 1 else 'are'}"
 
 
-def _same_minor(each: Running, target: int) -> Iterator[Finding]:
+def _same_minor_finding(each: Running, target: int) -> Iterator[Finding]:
     """Yields that an add-on is to be of the minor version of Kubernetes itself, which is for after the update."""
     if each.number and each.number[1] < target:
-        what = f"is meant for Kubernetes 1.{each.number[1]} ({_said(each.row)})"
-        yield _finding(each, what, untested=True)
+        what = f"is meant for Kubernetes 1.{each.number[1]} ({_source_text(each.row)})"
+        yield _addon_finding(each, what, untested=True)
 
 
-def _finding(each: Running, what: str, *, untested: bool = False) -> Finding:
+def _addon_finding(each: Running, what: str, *, untested: bool = False) -> Finding:
     name = each.row["name"]
     # One pod stands for all of its version: an agent has one on each node.
     return risk(

@@ -48,13 +48,16 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     namespaces = groupby(budgets, key=lambda pdb: pdb.metadata.namespace)
     shared = [group for _, namespace_budgets in namespaces if len(group := list(namespace_budgets)) > 1]
     try:
-        pods = _pods(snapshot, {pdb.metadata.namespace for group in (unready, *shared) for pdb in group})
+        pods = _pods_by_namespace(snapshot, {pdb.metadata.namespace for group in (unready, *shared) for pdb in group})
     except Unreadable as lacking:
-        yield _unknown([*unready, *(pdb for group in shared for pdb in group)], lacking)
+        yield _unknown_finding([*unready, *(pdb for group in shared for pdb in group)], lacking)
         return
-    yield from _unready([pdb for pdb in unready if any(_selects(pdb, each) for each, _ in _of(pods, pdb))], context)
-    yield from _overlapping(shared, pods)
-    yield from _spent(snapshot, [pdb for pdb in budgets if _is_spent(pdb)], context)
+    yield from _unready_findings(
+        [pdb for pdb in unready if any(_selects_labels(pdb, each) for each, _ in _pods_in_namespace(pods, pdb))],
+        context,
+    )
+    yield from _overlap_findings(shared, pods)
+    yield from _used_up_findings(snapshot, [pdb for pdb in budgets if _is_used_up(pdb)], context)
 
 
 def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
@@ -63,13 +66,13 @@ def _has_no_healthy_pod(pdb: PodDisruptionBudget) -> bool:
     return pinned and pdb.spec.unhealthy_pod_eviction_policy != "AlwaysAllow" and not not_computed(pdb)
 
 
-def _pods(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
+def _pods_by_namespace(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str, Labelled]:
     """Returns for each namespace the pods that a drain would have to evict; without namespaces it requests no pods."""
-    return _evicted(by_namespace(snapshot.listed(PODS))) if namespaces else {}
+    return _label_counts(by_namespace(snapshot.listed(PODS))) if namespaces else {}
 
 
 @of_groups
-def _evicted(pods: Sequence[PlacedPod]) -> Labelled:
+def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
     """Returns the distinct labels of the pods that a drain would have to evict, and how many pods have them."""
     # Pods of one workload share one object of labels (`catalogue.shared.pods`): a selector is matched once for all.
     labels = [pod.metadata.labels for pod in pods if _may_block(pod)]
@@ -83,11 +86,11 @@ def _may_block(pod: PlacedPod) -> bool:
     return not stays(pod)
 
 
-def _of(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
+def _pods_in_namespace(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
     return pods.get(pdb.metadata.namespace, [])
 
 
-def _selects(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
+def _selects_labels(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
     """Returns whether the budget selects pods with these labels.
 
     A budget without a selector has no pods; an empty selector selects all pods of the namespace (policy/v1).
@@ -95,11 +98,11 @@ def _selects(pdb: PodDisruptionBudget, labels: dict[str, str]) -> bool:
     return pdb.spec.selector is not None and pdb.spec.selector.matches(labels)
 
 
-def _unready(budgets: Budgets, context: Context) -> Iterator[Finding]:
+def _unready_findings(budgets: Budgets, context: Context) -> Iterator[Finding]:
     """Yields the finding about budgets that have no ready pod, so that none can be evicted."""
     if not budgets:
         return
-    since = {named(pdb): _since(pdb) for pdb in budgets}
+    since = {named(pdb): _disallowed_since(pdb) for pdb in budgets}
     listing = names([f"{named(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in budgets])
     earliest = min((time for time in since.values() if time), default=None)
     yield Finding(
@@ -114,7 +117,7 @@ def _unready(budgets: Budgets, context: Context) -> Iterator[Finding]:
     )
 
 
-def _is_spent(pdb: PodDisruptionBudget) -> bool:
+def _is_used_up(pdb: PodDisruptionBudget) -> bool:
     """Returns whether the budget allows nothing because some pods are unhealthy: with all of them it would."""
     status = pdb.status
     return (
@@ -126,14 +129,14 @@ def _is_spent(pdb: PodDisruptionBudget) -> bool:
     )
 
 
-def _spent(snapshot: Snapshot, budgets: Budgets, context: Context) -> Iterator[Finding]:
+def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) -> Iterator[Finding]:
     """Yields the budgets that pods which do not recover use up, so that the healthy ones cannot be evicted."""
     if not budgets:
         return
     pods = by_namespace(snapshot.listed(PODS))
     spent: list[tuple[PodDisruptionBudget, PlacedPod]] = []
     for pdb in budgets:
-        selected = [pod for pod in pods.get(pdb.metadata.namespace, ()) if _selects(pdb, pod.metadata.labels)]
+        selected = [pod for pod in pods.get(pdb.metadata.namespace, ()) if _selects_labels(pdb, pod.metadata.labels)]
         broken = [pod for pod in selected if is_broken(pod, context.now, DOWN_PATIENCE)]
         if broken and any(pod.ready and _may_block(pod) for pod in selected):
             spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
@@ -151,18 +154,18 @@ def _spent(snapshot: Snapshot, budgets: Budgets, context: Context) -> Iterator[F
         )
 
 
-def _since(pdb: PodDisruptionBudget) -> datetime | None:
+def _disallowed_since(pdb: PodDisruptionBudget) -> datetime | None:
     allowed = find(pdb.status.conditions, "DisruptionAllowed")
     return allowed.last_transition_time if allowed else None
 
 
-def _overlapping(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Iterator[Finding]:
+def _overlap_findings(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Iterator[Finding]:
     """Yields the finding about pods that several budgets select: the API server refuses to evict them."""
     pods_by_budgets: Counter[tuple[str, ...]] = Counter()
     overlapping: dict[str, PodDisruptionBudget] = {}
     for budgets in shared:
-        for labels, times in _of(pods, budgets[0]):
-            selecting = [pdb for pdb in budgets if _selects(pdb, labels)]
+        for labels, times in _pods_in_namespace(pods, budgets[0]):
+            selecting = [pdb for pdb in budgets if _selects_labels(pdb, labels)]
             if len(selecting) > 1:
                 pods_by_budgets[tuple(named(pdb) for pdb in selecting)] += times
                 overlapping |= {named(pdb): pdb for pdb in selecting}
@@ -181,7 +184,7 @@ def _overlapping(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -> Ite
     )
 
 
-def _unknown(budgets: Budgets, lacking: Unreadable) -> Finding:
+def _unknown_finding(budgets: Budgets, lacking: Unreadable) -> Finding:
     """Returns the finding that the pods of these budgets could not be read."""
     distinct = list({named(pdb): pdb for pdb in budgets}.values())
     why = str(lacking).rstrip(".")

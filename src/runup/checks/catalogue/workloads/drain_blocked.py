@@ -43,23 +43,24 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
-    suspect = [pdb for pdb in budgets if _unknown(pdb) or never_allows(pdb)]
+    suspect = [pdb for pdb in budgets if _unknown_reason(pdb) or never_allows(pdb)]
     # Pods are looked at only where a budget gives cause: there may be hundreds of thousands.
     pods = pods_by_namespace(snapshot) if suspect else {}
     suspect = [pdb for pdb in suspect if not all_stay(pdb, pods)]
-    failing = [pdb for pdb in suspect if _fails_for_long(pdb, context.now) and _moves_any(pdb, pods)]
+    failing = [pdb for pdb in suspect if _fails_for_long(pdb, context.now) and _selects_moved_pod(pdb, pods)]
     blocking = [pdb for pdb in suspect if never_allows(pdb) or pdb in failing]
     if blocking:
         yield Finding(
             NAME,
-            f"{_allow(len(blocking))} pods cannot be drained: {names([_described(pdb) for pdb in blocking])}.",
+            f"{_never_allow_text(len(blocking))} pods cannot be drained: "
+            f"{names([_budget_text(pdb) for pdb in blocking])}.",
             reason="NoDisruptionsAllowed",
             severity="critical",
             resources=tuple(resource(pdb) for pdb in blocking),
             remediation="Let each allow at least one disruption (maxUnavailable: 1), run more replicas than "
             "minAvailable, or delete it for the time of the update.",
         )
-    unknown = [(pdb, why) for pdb in suspect if pdb not in failing and (why := _unknown(pdb))]
+    unknown = [(pdb, why) for pdb in suspect if pdb not in failing and (why := _unknown_reason(pdb))]
     if unknown:
         yield Finding(
             UNKNOWN,
@@ -73,7 +74,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _allow(budgets: int) -> str:
+def _never_allow_text(budgets: int) -> str:
     if budgets == 1:
         return "1 PodDisruptionBudget never allows an eviction, so the nodes of its"
     return f"{budgets} PodDisruptionBudgets never allow an eviction, so the nodes of their"
@@ -81,9 +82,9 @@ def _allow(budgets: int) -> str:
 
 def never_allows(pdb: PodDisruptionBudget) -> bool:
     status = pdb.status
-    if _unknown(pdb) or status.disruptions_allowed or not status.expected_pods or not status.current_healthy:
+    if _unknown_reason(pdb) or status.disruptions_allowed or not status.expected_pods or not status.current_healthy:
         return False
-    return _demanded(pdb) >= status.expected_pods
+    return _demanded_healthy(pdb) >= status.expected_pods
 
 
 def _fails_for_long(pdb: PodDisruptionBudget, now: datetime) -> bool:
@@ -93,7 +94,7 @@ def _fails_for_long(pdb: PodDisruptionBudget, now: datetime) -> bool:
     return since is not None and now - since >= DOWN_PATIENCE and not pdb.status.disruptions_allowed
 
 
-def _moves_any(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
+def _selects_moved_pod(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
     """Returns whether a drain moves a pod that the budget selects."""
     selector = pdb.spec.selector
     return selector is not None and any(
@@ -101,21 +102,21 @@ def _moves_any(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]
     )
 
 
-def _demanded(pdb: PodDisruptionBudget) -> int:
+def _demanded_healthy(pdb: PodDisruptionBudget) -> int:
     """Returns how many healthy pods the spec demands of those expected."""
     expected = pdb.status.expected_pods
     if pdb.spec.max_unavailable is not None:
-        return expected - _scaled(pdb.spec.max_unavailable, expected)
-    return _scaled(pdb.spec.min_available, expected) if pdb.spec.min_available is not None else 0
+        return expected - _scaled_value(pdb.spec.max_unavailable, expected)
+    return _scaled_value(pdb.spec.min_available, expected) if pdb.spec.min_available is not None else 0
 
 
-def _scaled(value: int | str, total: int) -> int:
+def _scaled_value(value: int | str, total: int) -> int:
     """Returns a number, or a share of `total` rounded up."""
     # Rounded up, as the disruption controller does (kubernetes, pkg/controller/disruption).
     return value if isinstance(value, int) else -(-int(value[:-1]) * total // 100)
 
 
-def _unknown(pdb: PodDisruptionBudget) -> str:
+def _unknown_reason(pdb: PodDisruptionBudget) -> str:
     """Returns why it cannot be told what the budget allows, or an empty string."""
     for name, value in (("maxUnavailable", pdb.spec.max_unavailable), ("minAvailable", pdb.spec.min_available)):
         if isinstance(value, str) and not SHARE.fullmatch(value):
@@ -123,11 +124,11 @@ def _unknown(pdb: PodDisruptionBudget) -> str:
     return not_computed(pdb)
 
 
-def _described(pdb: PodDisruptionBudget) -> str:
+def _budget_text(pdb: PodDisruptionBudget) -> str:
     """Returns a budget with its rule, or with what is not known of it."""
     spec = pdb.spec
-    if _unknown(pdb):
-        return f"{named(pdb)} ({_unknown(pdb)})"
+    if _unknown_reason(pdb):
+        return f"{named(pdb)} ({_unknown_reason(pdb)})"
     rule = (
         f"maxUnavailable {spec.max_unavailable}"
         if spec.max_unavailable is not None

@@ -78,14 +78,14 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
     pods = by_node(snapshot.listed(PODS))
     for group, members in sorted(by_group(nodes).items()):
-        held = [(node, why) for node in members if (why := _held(pods.get(node.metadata.name, ()), budgets))]
+        held = [(node, why) for node in members if (why := _reasons_to_stay(pods.get(node.metadata.name, ()), budgets))]
         if held:
-            yield _finding(group, held)
+            yield _group_finding(group, held)
 
 
-def _finding(group: str, held: Sequence[tuple[Node, list[str]]]) -> Finding:
+def _group_finding(group: str, held: Sequence[tuple[Node, list[str]]]) -> Finding:
     """Returns the finding about the Nodes of one group that a drain would not empty."""
-    them = names([f"{node.metadata.name} ({'; '.join(_some(why))})" for node, why in held], _NAMED)
+    them = names([f"{node.metadata.name} ({'; '.join(_first_reasons(why))})" for node, why in held], _NAMED)
     return risk(
         f"{NAME}-{group}",
         f"A drain would not empty {count(len(held), 'node')} of node group {group}: {them}.",
@@ -95,17 +95,21 @@ def _finding(group: str, held: Sequence[tuple[Node, list[str]]]) -> Finding:
     )
 
 
-def _some(why: list[str]) -> list[str]:
+def _first_reasons(why: list[str]) -> list[str]:
     return why if len(why) <= _NAMED else [*why[:_NAMED], f"{len(why) - _NAMED} more"]
 
 
-def _held(pods: Sequence[PlacedPod], budgets: Mapping[str, list[PodDisruptionBudget]]) -> list[str]:
+def _reasons_to_stay(pods: Sequence[PlacedPod], budgets: Mapping[str, list[PodDisruptionBudget]]) -> list[str]:
     """Returns why each pod that a drain cannot evict stays, by the pods' names."""
     leaving = sorted((pod for pod in pods if drained(pod)), key=named)
-    return [f"{named(pod)}: {why}" for pod in leaving if (why := _why(pod, budgets.get(pod.metadata.namespace, ())))]
+    return [
+        f"{named(pod)}: {why}"
+        for pod in leaving
+        if (why := _eviction_refusal(pod, budgets.get(pod.metadata.namespace, ())))
+    ]
 
 
-def _why(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
+def _eviction_refusal(pod: PlacedPod, budgets: Sequence[PodDisruptionBudget]) -> str:
     """Returns why the pod would not be evicted; empty if it would."""
     if not pod.metadata.owner_references:
         return "no owner"

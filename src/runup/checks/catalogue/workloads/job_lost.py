@@ -97,7 +97,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if not fragile:
         return
     pods = by_namespace(snapshot.listed(PODS))
-    lost = [job for job in fragile if any(_is_of(pod, job) for pod in pods.get(job.metadata.namespace, ()))]
+    lost = [job for job in fragile if any(_belongs_to_job(pod, job) for pod in pods.get(job.metadata.namespace, ()))]
     if lost:
         yield risk(
             NAME,
@@ -131,7 +131,7 @@ def _spares_evicted(policy: FailurePolicy) -> bool:
     )
 
 
-def _is_of(pod: PlacedPod, job: Job) -> bool:
+def _belongs_to_job(pod: PlacedPod, job: Job) -> bool:
     owners = pod.metadata.owner_references
     return drained(pod) and any((each.kind, each.name) == ("Job", job.metadata.name) for each in owners)
 

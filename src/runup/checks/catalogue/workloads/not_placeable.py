@@ -59,10 +59,10 @@ metadata: {name: worker-0}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield from told_of_each(*(partial(_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
+    yield from told_of_each(*(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
 
 
-def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     """Yields the finding about workloads of one kind whose pods no Node would take."""
     workloads = [workload for workload, _ in with_pods_that_move(snapshot, kind)]
     if not workloads:
@@ -70,7 +70,9 @@ def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     nodes = snapshot.all(Node)
     projects = {each.metadata.name: project_selector(each) for each in snapshot.all(Namespace)}
     homeless = [
-        (each, why) for each in workloads if (why := _why(each, nodes, projects.get(each.metadata.namespace, {})))
+        (each, why)
+        for each in workloads
+        if (why := _placement_problem(each, nodes, projects.get(each.metadata.namespace, {})))
     ]
     if not homeless:
         return
@@ -86,7 +88,7 @@ def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     )
 
 
-def _why(workload: Workload, nodes: tuple[Node, ...], project: Mapping[str, str]) -> str:
+def _placement_problem(workload: Workload, nodes: tuple[Node, ...], project: Mapping[str, str]) -> str:
     """Returns why no node takes the workload's pods, or an empty string."""
     template = workload.spec.template.spec
     for key, value in sorted(project.items()):

@@ -57,16 +57,18 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
-    by_workload = _together(by_namespace(snapshot.listed(PODS))).values()
+    by_workload = _workloads_on_one_node(by_namespace(snapshot.listed(PODS))).values()
     together = {key: pods for of_namespace in by_workload for key, pods in of_namespace.items()}
     if not together or snapshot.incomplete.get(PODS):
         return  # a pod missing from the list may be on another node; the engine reports incomplete lists for each check
     unread = snapshot.undecoded.get(PODS, ())
-    together = {key: pods for key, pods in together.items() if not any(_may_be(bad, key) for bad in unread)}
+    together = {key: pods for key, pods in together.items() if not any(_may_belong_to(bad, key) for bad in unread)}
     budgets = snapshot.all(PodDisruptionBudget)
-    alone = {key: pods for key, pods in together.items() if not any(_over(budget, pods[0]) for budget in budgets)}
+    alone = {
+        key: pods for key, pods in together.items() if not any(_budget_selects(budget, pods[0]) for budget in budgets)
+    }
     if alone:
-        listing = names([_told(key, pods) for key, pods in sorted(alone.items())])
+        listing = names([_workload_text(key, pods) for key, pods in sorted(alone.items())])
         yield risk(
             NAME,
             f"{count(len(alone), 'workload')} would lose all pods at once when one node is drained: {listing}.",
@@ -77,18 +79,18 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _may_be(bad: Undecodable, key: Key) -> bool:
+def _may_belong_to(bad: Undecodable, key: Key) -> bool:
     """Returns whether a pod that cannot be read may be the workload's, by its name; it may be on any node."""
     namespace, _, name = key
     return bad.namespace == namespace and bad.name.startswith(f"{name}-")
 
 
-def _told(key: Key, pods: Sequence[PlacedPod]) -> str:
+def _workload_text(key: Key, pods: Sequence[PlacedPod]) -> str:
     namespace, kind, name = key
     return f"{kind} {namespace}/{name} ({count(len(pods), 'pod')} on {pods[0].spec.node_name})"
 
 
-def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
+def _budget_selects(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
     """Returns whether the budget selects the pod."""
     if budget.metadata.namespace != pod.metadata.namespace or budget.spec.selector is None:
         return False
@@ -96,7 +98,7 @@ def _over(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
 
 
 @of_groups
-def _together(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedPod, ...]]:
+def _workloads_on_one_node(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedPod, ...]]:
     """Returns the workloads of a namespace with several pods, all on one node.
 
     A pod that has no node yet may come to another one.

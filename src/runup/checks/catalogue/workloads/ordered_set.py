@@ -54,7 +54,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if (broken := _first_broken(pods, context))
     ]
     if held_up:
-        listing = names([f"{named(workload)} ({pod.metadata.name}: {_why(pod)})" for workload, pod in held_up])
+        listing = names(
+            [f"{named(workload)} ({pod.metadata.name}: {_broken_reason(pod)})" for workload, pod in held_up]
+        )
         yield risk(
             NAME,
             f"{count(len(held_up), 'StatefulSet')} would not make evicted pods again before an earlier one is ready: "
@@ -67,19 +69,19 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _first_broken(pods: Sequence[PlacedPod], context: Context) -> PlacedPod | None:
     """Returns the first pod that does not recover, if healthy ones come after it."""
-    in_order = sorted(pods, key=_number)
+    in_order = sorted(pods, key=_ordinal)
     for place, pod in enumerate(in_order):
         if is_broken(pod, context.now, DOWN_PATIENCE):
             return pod if any(later.ready for later in in_order[place + 1 :]) else None
     return None
 
 
-def _number(pod: PlacedPod) -> int:
+def _ordinal(pod: PlacedPod) -> int:
     number = pod.metadata.name.rpartition("-")[2]
     return int(number) if number.isdigit() else 0
 
 
-def _why(pod: PlacedPod) -> str:
+def _broken_reason(pod: PlacedPod) -> str:
     return pod.waiting or pod.pending
 
 

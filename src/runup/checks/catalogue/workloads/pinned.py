@@ -65,15 +65,15 @@ metadata: {name: worker-1, labels: {licensed: "no"}}
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) != "SingleReplica":
-        yield from told_of_each(*(partial(_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
+        yield from told_of_each(*(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
 
 
-def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
+def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     """Yields the finding about workloads of one kind whose pods fit on one Node alone."""
     choosy = [
         workload
         for workload, _ in with_pods_that_move(snapshot, kind)
-        if not is_system(workload.metadata.namespace) and _demands(workload.spec.template.spec)
+        if not is_system(workload.metadata.namespace) and _demands_of_node(workload.spec.template.spec)
     ]
     if not choosy:
         return
@@ -100,7 +100,7 @@ def _of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
         )
 
 
-def _demands(template: TemplateSpec) -> bool:
+def _demands_of_node(template: TemplateSpec) -> bool:
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     devices = any(
         "/" in key for each in template.containers for key in (*each.resources.requests, *each.resources.limits)

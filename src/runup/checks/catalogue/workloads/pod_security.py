@@ -68,7 +68,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             NAME,
             f"{count(len(refused), 'pod')} would not be admitted again by the level of "
             f"{'its namespace' if len(refused) == 1 else 'their namespaces'}: "
-            f"{names([_told(pod, level) for pod, level in refused])}.",
+            f"{names([_pod_and_level(pod, level) for pod, level in refused])}.",
             [pod for pod, _ in refused],
             fix="Change the pods' template or the namespace's label pod-security.kubernetes.io/enforce; a server-side "
             "dry run of `oc label` warns of what violates it.",
@@ -76,7 +76,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _told(pod: PlacedPod, level: str) -> str:
+def _pod_and_level(pod: PlacedPod, level: str) -> str:
     return f"{named(pod)} ({level}{f': {pod.exceeds[1]}' if pod.exceeds else ''})"
 
 

@@ -41,7 +41,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     failing = [
         (each, refused)
         for each in sorted(snapshot.listed(DEPLOYMENTS), key=named)
-        if (refused := _refused(each)) is not None
+        if (refused := _replica_failure(each)) is not None
     ]
     if failing:
         first, refused = failing[0]
@@ -55,7 +55,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _refused(deployment: Workload) -> Condition | None:
+def _replica_failure(deployment: Workload) -> Condition | None:
     failure = find(deployment.status.conditions, "ReplicaFailure")
     return failure if failure is not None and failure.status == "True" and deployment.spec.replicas else None
 

@@ -91,7 +91,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     full = [
         (quota, why)
         for quota in sorted(quotas, key=named)
-        if (why := _why(quota, pods.get(quota.metadata.namespace, ()), surging))
+        if (why := _lacking_quota(quota, pods.get(quota.metadata.namespace, ()), surging))
     ]
     if full:
         listing = names([f"{named(quota)} ({why})" for quota, why in full])
@@ -105,22 +105,22 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _why(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> str:
+def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> str:
     """Returns what the quota has no room for, or an empty string."""
     moved = [pod for pod in pods if drained(pod)]
-    left = _left(quota)
+    left = _remaining(quota)
     if moved and (beyond := [key for key, rest in sorted(left.items()) if rest < 0]):
         return f"{names(beyond)} beyond the limit: evicted pods are not made again"
     machines = [pod for pod in moved if pod.metadata.labels.get(VIRTUAL_MACHINE[0]) == VIRTUAL_MACHINE[1]]
-    if machines and (lacking := _lacking(left, machines)):
+    if machines and (lacking := _lacking_resources(left, machines)):
         return f"{lacking} for a virtual machine that moves"
     rolled_out = quota.metadata.namespace in surging and is_system(quota.metadata.namespace)
-    if moved and rolled_out and (lacking := _lacking(left, moved)):
+    if moved and rolled_out and (lacking := _lacking_resources(left, moved)):
         return f"{lacking} for a roll-out"
     return ""
 
 
-def _lacking(left: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
+def _lacking_resources(left: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
     """Returns the resources of which too little is left for one more of the pods, the largest of them, in words."""
     needed = dict.fromkeys(_PODS, Decimal(1))
     needed |= dict.fromkeys(_CPU, Decimal(max(pod.cpu_milli for pod in pods)) / 1000)
@@ -129,7 +129,7 @@ def _lacking(left: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
     return f"too little {names(sorted(short))}" if short else ""
 
 
-def _left(quota: CountedQuota) -> dict[str, Decimal]:
+def _remaining(quota: CountedQuota) -> dict[str, Decimal]:
     """Returns what is left of each resource that pods use up."""
     hard, used = quota.status.hard, quota.status.used
     keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]

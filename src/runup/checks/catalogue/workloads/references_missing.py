@@ -90,16 +90,18 @@ def _name_alone(obj: Object) -> Object:
     return Object(metadata=ObjectMeta(name=obj.metadata.name, namespace=obj.metadata.namespace))
 
 
-def _names(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
+def _read_of_names(group: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
     """Returns the read of the names of a kind's objects."""
     return Slim(group, "v1", kind, plural, namespaced=namespaced, type=Object, keep=_name_alone)
 
 
-PRIORITIES = _names("scheduling.k8s.io", "PriorityClass", "priorityclasses")
-RUNTIMES = _names("node.k8s.io", "RuntimeClass", "runtimeclasses")
-ACCOUNTS = _names("", "ServiceAccount", "serviceaccounts", namespaced=True)
-CONSTRAINTS = _names("security.openshift.io", "SecurityContextConstraints", "securitycontextconstraints")
-NETWORKS = _names("k8s.cni.cncf.io", "NetworkAttachmentDefinition", "network-attachment-definitions", namespaced=True)
+PRIORITIES = _read_of_names("scheduling.k8s.io", "PriorityClass", "priorityclasses")
+RUNTIMES = _read_of_names("node.k8s.io", "RuntimeClass", "runtimeclasses")
+ACCOUNTS = _read_of_names("", "ServiceAccount", "serviceaccounts", namespaced=True)
+CONSTRAINTS = _read_of_names("security.openshift.io", "SecurityContextConstraints", "securitycontextconstraints")
+NETWORKS = _read_of_names(
+    "k8s.cni.cncf.io", "NetworkAttachmentDefinition", "network-attachment-definitions", namespaced=True
+)
 LIMITS = Slim("", "v1", "LimitRange", "limitranges", namespaced=True, type=LimitRange)
 # The API server makes these itself (kubernetes, pkg/apis/scheduling).
 _SYSTEM_PRIORITIES = frozenset({"system-cluster-critical", "system-node-critical"})
@@ -116,15 +118,22 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         moving.extend((workload, pods, kind) for workload, pods in with_pods_that_move(snapshot, kind))
         yield from ()
 
-    looks = (_priorities, _runtimes, _accounts, _networks, _limits, _constraints)
+    looks = (
+        _missing_priority_classes,
+        _missing_runtime_classes,
+        _missing_service_accounts,
+        _missing_networks,
+        _over_limit_ranges,
+        _missing_constraints,
+    )
     yield from told_of_each(
         partial(read, DEPLOYMENTS),
         partial(read, STATEFUL_SETS),
-        *(partial(_finding, snapshot, look, moving) for look in looks),
+        *(partial(_findings_of_reference, snapshot, look, moving) for look in looks),
     )
 
 
-def _finding(snapshot: Snapshot, look: _Look, moving: list[_Moving]) -> Iterator[Finding]:
+def _findings_of_reference(snapshot: Snapshot, look: _Look, moving: list[_Moving]) -> Iterator[Finding]:
     """Yields a finding for each kind of workload whose new pods would not be admitted."""
     lacking = list(look(snapshot, moving))
     for kind in (DEPLOYMENTS, STATEFUL_SETS):
@@ -140,39 +149,41 @@ def _finding(snapshot: Snapshot, look: _Look, moving: list[_Moving]) -> Iterator
             )
 
 
-def _priorities(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+def _missing_priority_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     asked = [(each, each[0].spec.template.spec.priority_class_name) for each in moving]
     asked = [(each, name) for each, name in asked if name and name not in _SYSTEM_PRIORITIES]
     if asked:
         there = {each.metadata.name for each in snapshot.listed(PRIORITIES)}
-        yield from _told(snapshot, PRIORITIES, [(each, name) for each, name in asked if name not in there])
+        yield from _lacking_entries(snapshot, PRIORITIES, [(each, name) for each, name in asked if name not in there])
 
 
-def _runtimes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+def _missing_runtime_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     asked = [(each, name) for each in moving if (name := each[0].spec.template.spec.runtime_class_name)]
     if asked:
         there = {each.metadata.name for each in snapshot.listed(RUNTIMES)}
-        yield from _told(snapshot, RUNTIMES, [(each, name) for each, name in asked if name not in there])
+        yield from _lacking_entries(snapshot, RUNTIMES, [(each, name) for each, name in asked if name not in there])
 
 
-def _accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+def _missing_service_accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     # Each namespace has one called default, which its controller makes again.
     asked = [(each, each[0].spec.template.spec.service_account_name or "default") for each in moving]
     asked = [(each, name) for each, name in asked if name != "default"]
     if asked:
         there = {(each.metadata.namespace, each.metadata.name) for each in snapshot.listed(ACCOUNTS)}
         gone = [(each, name) for each, name in asked if (each[0].metadata.namespace, name) not in there]
-        yield from _told(snapshot, ACCOUNTS, gone)
+        yield from _lacking_entries(snapshot, ACCOUNTS, gone)
 
 
-def _networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    asked = [(each, network) for each in moving for network in _attached(each[0])]
+def _missing_networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    asked = [(each, network) for each in moving for network in _additional_networks(each[0])]
     if asked:
         there = {(each.metadata.namespace, each.metadata.name) for each in listed_or_none(snapshot, NETWORKS)}
-        yield from _told(snapshot, NETWORKS, [(each, "/".join(key)) for each, key in asked if key not in there])
+        yield from _lacking_entries(
+            snapshot, NETWORKS, [(each, "/".join(key)) for each, key in asked if key not in there]
+        )
 
 
-def _attached(workload: Workload) -> list[tuple[str, str]]:
+def _additional_networks(workload: Workload) -> list[tuple[str, str]]:
     """Returns namespace and name of each additional network of the workload's pods (multi-network specification)."""
     text = workload.spec.template.metadata.annotations.networks.strip()
     if text.startswith("["):
@@ -190,14 +201,14 @@ def _attached(workload: Workload) -> list[tuple[str, str]]:
     return found
 
 
-def _told(snapshot: Snapshot, kind: Slim, gone: list[tuple[_Moving, str]]) -> Iterator[_Lacking]:
+def _lacking_entries(snapshot: Snapshot, kind: Slim, gone: list[tuple[_Moving, str]]) -> Iterator[_Lacking]:
     for (workload, _, its_kind), name in gone:
         # One that is not in the list may be there.
         snapshot.require_all(kind, workload.metadata.namespace if kind.namespaced else "")
         yield workload, f"there is no {kind.kind} {name}", its_kind
 
 
-def _limits(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+def _over_limit_ranges(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     """Yields the workloads that ask for more than a LimitRange of their namespace allows."""
     if not moving:
         return
@@ -210,11 +221,11 @@ def _limits(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
                 if (at_most := amount(quantity)) is not None:
                     most_of_namespace[key] = min(at_most, most_of_namespace.get(key, at_most))
     for workload, _, kind in moving:
-        if why := _beyond(workload, most.get(workload.metadata.namespace, {})):
+        if why := _container_over_limit(workload, most.get(workload.metadata.namespace, {})):
             yield workload, why, kind
 
 
-def _beyond(workload: Workload, most: dict[str, Decimal]) -> str:
+def _container_over_limit(workload: Workload, most: dict[str, Decimal]) -> str:
     """Returns which container asks for more than it may, or an empty string."""
     for container in workload.spec.template.spec.containers:
         for quantities in (container.resources.limits, container.resources.requests):
@@ -225,7 +236,7 @@ def _beyond(workload: Workload, most: dict[str, Decimal]) -> str:
     return ""
 
 
-def _constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     """Yields the workloads whose pods were admitted by a SecurityContextConstraints that is gone."""
     # What keeps to the strictest level of the standards is admitted by the constraints that everybody may use.
     demanding = [

@@ -40,7 +40,7 @@ status:
 
 
 @those
-def _failing(pods: list[PlacedPod]) -> list[PlacedPod]:
+def _failing_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [
         pod
         for pod in pods
@@ -50,7 +50,7 @@ def _failing(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    failing = [pod for pod in _failing(snapshot.listed(PODS)) if pod.waiting or _is_late(pod, context)]
+    failing = [pod for pod in _failing_pods(snapshot.listed(PODS)) if pod.waiting or _should_have_started(pod, context)]
     if failing:
         listing = names([f"{named(pod)} ({pod.waiting or pod.pending})" for pod in failing])
         yield risk(
@@ -62,7 +62,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _is_late(pod: PlacedPod, context: Context) -> bool:
+def _should_have_started(pod: PlacedPod, context: Context) -> bool:
     """Returns whether the pod should have started before."""
     created = pod.metadata.creation_timestamp
     return created is not None and context.now - created >= DOWN_PATIENCE

@@ -38,7 +38,7 @@ metadata: {name: kube-old, deletionTimestamp: "2026-01-10T12:00:00Z"}
 
 
 @those
-def _ending(pods: list[PlacedPod]) -> list[PlacedPod]:
+def _ending_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [pod for pod in pods if pod.metadata.deletion_timestamp is not None and pod.spec.node_name]
 
 
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         pods_of: Mapping[str, Sequence[PlacedPod]] = {}
         if any(not is_system(named(each)) for each in namespaces):
             pods_of = by_namespace(snapshot.listed(PODS))
-        namespaces = [each for each in namespaces if _matters(each.metadata.name, pods_of)]
+        namespaces = [each for each in namespaces if _affects_update(each.metadata.name, pods_of)]
     if namespaces:
         namespaces.sort(key=named)
         listing = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in namespaces])
@@ -58,7 +58,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             namespaces,
             fix="See with `oc get namespace NAME -o yaml` which kinds and finalizers are left.",
         )
-    pods = [each for each in _ending(snapshot.listed(PODS)) if _is_stuck(each.metadata.deletion_timestamp, context)]
+    pods = [
+        each for each in _ending_pods(snapshot.listed(PODS)) if _is_stuck(each.metadata.deletion_timestamp, context)
+    ]
     if pods:
         listing = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in pods])
         yield risk(
@@ -70,7 +72,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _matters(namespace: str, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
+def _affects_update(namespace: str, pods: Mapping[str, Sequence[PlacedPod]]) -> bool:
     """Returns whether the namespace is the platform's, or has pods that would have to be made again in it."""
     return is_system(namespace) or any(map(drained, pods.get(namespace, ())))
 

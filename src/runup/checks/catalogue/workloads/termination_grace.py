@@ -40,7 +40,7 @@ status: {phase: Running}
 
 
 @those
-def _slow(pods: list[PlacedPod]) -> list[PlacedPod]:
+def _slow_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and drained(pod)]
 
 
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
-    slow = _slow(snapshot.listed(PODS))
+    slow = _slow_pods(snapshot.listed(PODS))
     if slow:
         listing = names([f"{named(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
         yield risk(

@@ -39,7 +39,7 @@ status: {phase: Running}
 
 
 @those
-def _lost(pods: list[PlacedPod]) -> list[PlacedPod]:
+def _unowned_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [
         pod
         for pod in pods
@@ -51,7 +51,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return
-    lost = _lost(snapshot.listed(PODS))
+    lost = _unowned_pods(snapshot.listed(PODS))
     if lost:
         yield risk(
             NAME,

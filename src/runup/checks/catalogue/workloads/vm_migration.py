@@ -38,7 +38,9 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    pinned = [(each, why) for each in all_or_none(snapshot, VirtualMachineInstance) if (why := _why(each))]
+    pinned = [
+        (each, why) for each in all_or_none(snapshot, VirtualMachineInstance) if (why := _migration_problem(each))
+    ]
     if pinned:
         pinned.sort(key=lambda pair: named(pair[0]))
         listing = names([f"{named(each)} on {each.status.node_name} ({why})" for each, why in pinned])
@@ -53,7 +55,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-def _why(machine: VirtualMachineInstance) -> str:
+def _migration_problem(machine: VirtualMachineInstance) -> str:
     """Returns why a machine that must be migrated live cannot be, or an empty string."""
     strategy = machine.spec.eviction_strategy or machine.status.eviction_strategy
     if strategy != "LiveMigrate" or machine.status.phase != "Running":

@@ -42,7 +42,7 @@ def users_of(snapshot: Snapshot, counts: Iterable[APIRequestCount]) -> list[tupl
     """Returns the counts that somebody caused whom the removal concerns, with their requests. Raises Unreadable."""
     asked = [(count, requests) for count in counts if (requests := clients(count)[0])]
     # Whose namespaces the platform's are is asked only where an account of one like them would be named.
-    if not any(is_system(_namespace(client)) for _, requests in asked for client in requests):
+    if not any(is_system(_account_namespace(client)) for _, requests in asked for client in requests):
         return asked
     own = frozenset(
         related.name
@@ -65,11 +65,11 @@ def clients(count: APIRequestCount, own: frozenset[str] = frozenset()) -> tuple[
         for server in hour.by_node:
             for user in server.by_user:
                 platform = _is_platform(user, own)
-                excused = user.request_count if platform else _excused(user)
+                excused = user.request_count if platform else _scanner_reads(user)
                 if user.request_count > excused:
-                    used[_named(user)] += user.request_count - excused
+                    used[_client_text(user)] += user.request_count - excused
                 if excused:
-                    excused_requests["the platform" if platform else _scanner(user)] += excused
+                    excused_requests["the platform" if platform else _scanner_name(user)] += excused
     # The server reports only the users with the most requests by name
     # (openshift/api, apiserver/v1: spec.numberOfUsersToReport).
     rest = count.status.request_count - used.total() - excused_requests.total()
@@ -81,40 +81,40 @@ def clients(count: APIRequestCount, own: frozenset[str] = frozenset()) -> tuple[
 def _is_platform(user: PerUserAPIRequestCount, own: frozenset[str]) -> bool:
     """Returns whether the client is part of the release that is updated."""
     if user.username.startswith(_ACCOUNT):
-        return _namespace(user.username) in own
+        return _account_namespace(user.username) in own
     return user.username.startswith(tuple(document("read-only-clients")["platform"]))
 
 
-def _namespace(client: str) -> str:
+def _account_namespace(client: str) -> str:
     """Returns the namespace of a service account, or an empty string."""
     return client.removeprefix(_ACCOUNT).partition(":")[0] if client.startswith(_ACCOUNT) else ""
 
 
-def _excused(user: PerUserAPIRequestCount) -> int:
+def _scanner_reads(user: PerUserAPIRequestCount) -> int:
     """Returns how many of the requests are reads by a known scanner."""
-    if not _scanner(user):
+    if not _scanner_name(user):
         return 0
     reading = frozenset(document("read-only-clients")["verbs"])
     return sum(verb.request_count for verb in user.by_verb if verb.verb in reading)
 
 
-def _scanner(user: PerUserAPIRequestCount) -> str:
+def _scanner_name(user: PerUserAPIRequestCount) -> str:
     """Returns the name of the known scanner that the client is, or an empty string."""
-    return next((str(row["name"]) for row in _known() if _is(row, user)), "")
+    return next((str(row["name"]) for row in _known_scanners() if _is_scanner(row, user)), "")
 
 
-def _is(row: Mapping[str, Any], user: PerUserAPIRequestCount) -> bool:
+def _is_scanner(row: Mapping[str, Any], user: PerUserAPIRequestCount) -> bool:
     """Returns whether the client's user name and agent begin as the scanner's do, as far as the row gives them."""
     given = [(row.get("user"), user.username), (row.get("agent"), user.user_agent)]
     return all(text.startswith(start) for start, text in given if start)
 
 
 @cache
-def _known() -> tuple[Mapping[str, Any], ...]:
+def _known_scanners() -> tuple[Mapping[str, Any], ...]:
     return tuple(document("read-only-clients")["clients"])
 
 
-def _named(user: PerUserAPIRequestCount) -> str:
+def _client_text(user: PerUserAPIRequestCount) -> str:
     """Returns the client as `user (agent)`, or the user alone if it sent no agent."""
     agent = user.user_agent.partition(" ")[0]
     return f"{user.username} ({agent})" if agent else user.username

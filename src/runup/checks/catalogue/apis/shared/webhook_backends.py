@@ -50,8 +50,10 @@ def down(snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder:
     """
     if config.service is None:
         return None
-    trouble = _of_service(snapshot, config.service, holder, orphan) or _of_bundle(config.ca_bundle, now, holder)
-    return trouble or _of_issuer(snapshot, config, config.service, holder)
+    trouble = _service_problem(snapshot, config.service, holder, orphan) or _bundle_problem(
+        config.ca_bundle, now, holder
+    )
+    return trouble or _issuer_problem(snapshot, config, config.service, holder)
 
 
 def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[PlacedPod]:
@@ -59,10 +61,10 @@ def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[Placed
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None or not _has_pods(service):
         return ()
-    return [pod for pod in _behind(snapshot.listed(PODS), service) if pod.ready]
+    return [pod for pod in _pods_of_service(snapshot.listed(PODS), service) if pod.ready]
 
 
-def _of_service(snapshot: Snapshot, reference: ServiceReference, holder: str, orphan: str) -> Down | None:
+def _service_problem(snapshot: Snapshot, reference: ServiceReference, holder: str, orphan: str) -> Down | None:
     """Returns why a webhook's Service does not answer, and the way out; None if it seems to."""
     where = f"{reference.namespace}/{reference.name}"
     service = snapshot.get(Service, reference.name, reference.namespace)
@@ -76,7 +78,7 @@ def _of_service(snapshot: Snapshot, reference: ServiceReference, holder: str, or
         return Down(f"Service {where} has no port {reference.port}, but {has}", fix)
     if not _has_pods(service):
         return None
-    pods = _behind(snapshot.listed(PODS), service)
+    pods = _pods_of_service(snapshot.listed(PODS), service)
     if any(pod.ready for pod in pods):
         return None
     # One that is not in the list may be ready.
@@ -85,7 +87,7 @@ def _of_service(snapshot: Snapshot, reference: ServiceReference, holder: str, or
     return Down(f"no pod behind Service {where} is ready" if pods else f"Service {where} has no pod behind it", fix)
 
 
-def _of_bundle(ca_bundle: str, now: datetime, holder: str) -> Down | None:
+def _bundle_problem(ca_bundle: str, now: datetime, holder: str) -> Down | None:
     """Returns why the API server cannot trust the webhook's server by its bundle, or None."""
     try:
         bundle = base64.b64decode(ca_bundle, validate=True).decode("latin-1")
@@ -105,7 +107,7 @@ def _of_bundle(ca_bundle: str, now: datetime, holder: str) -> Down | None:
     return Down(f"its caBundle {ended} at {until:%Y-%m-%dT%H:%M:%SZ}", fix, soon=until > now)
 
 
-def _of_issuer(
+def _issuer_problem(
     snapshot: Snapshot, config: WebhookClientConfig, reference: ServiceReference, holder: str
 ) -> Down | None:
     """Returns why the API server cannot trust the webhook's server, whose certificate the cluster itself signed.
@@ -125,7 +127,7 @@ def _has_pods(service: Service) -> bool:
     return service.spec.type != "ExternalName" and bool(service.spec.selector)
 
 
-def _behind(pods: Sequence[PlacedPod], service: Service) -> list[PlacedPod]:
+def _pods_of_service(pods: Sequence[PlacedPod], service: Service) -> list[PlacedPod]:
     """Returns the pods that the Service selects."""
     namespace, selector = service.metadata.namespace, service.spec.selector.items()
     return [pod for pod in pods if pod.metadata.namespace == namespace and selector <= pod.metadata.labels.items()]

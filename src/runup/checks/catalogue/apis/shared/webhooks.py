@@ -68,13 +68,13 @@ _USUAL: Namespaces = {
 def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
     """Yields every webhook with its configuration, in a fixed order. Raises Unreadable at the end if a kind lacks."""
     kinds: tuple[type[Configuration], ...] = (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
-    of_kinds = (partial(_in_order, snapshot, kind) for kind in kinds)
+    of_kinds = (partial(_sorted_by_name, snapshot, kind) for kind in kinds)
     for configuration in told_of_each(*of_kinds):
         for webhook in configuration.webhooks:
             yield configuration, webhook
 
 
-def _in_order(snapshot: Snapshot, kind: type[Configuration]) -> list[Configuration]:
+def _sorted_by_name(snapshot: Snapshot, kind: type[Configuration]) -> list[Configuration]:
     return sorted(snapshot.all(kind), key=lambda each: each.metadata.name)
 
 
@@ -84,7 +84,7 @@ def concerns(webhook: Webhook) -> bool:
     if webhook.match_conditions:
         return False
     scopes = ((_CLUSTER, "Cluster"), (_PLATFORM, "Namespaced"), (_EVERYWHERE, "Namespaced"))
-    return any(_wants(rule, written, scope) for rule in webhook.rules for written, scope in scopes)
+    return any(_covers_written(rule, written, scope) for rule in webhook.rules for written, scope in scopes)
 
 
 def covered(snapshot: Snapshot, webhook: Webhook) -> str:
@@ -95,19 +95,19 @@ def covered(snapshot: Snapshot, webhook: Webhook) -> str:
     """
     if webhook.object_selector is not None and not webhook.object_selector.matches({}):
         return ""
-    if any(_wants(rule, _CLUSTER, "Cluster") for rule in webhook.rules):
+    if any(_covers_written(rule, _CLUSTER, "Cluster") for rule in webhook.rules):
         return "what is in no namespace"
-    at_platform = any(_wants(rule, _PLATFORM, "Namespaced") for rule in webhook.rules)
-    if not at_platform and not any(_wants(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules):
+    at_platform = any(_covers_written(rule, _PLATFORM, "Namespaced") for rule in webhook.rules)
+    if not at_platform and not any(_covers_written(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules):
         return ""
     selector = webhook.namespace_selector
     if selector is None or not (selector.match_labels or selector.match_expressions):
         return "what is in any namespace"
-    reached = _reached(snapshot, webhook)
+    reached = _selected_namespaces(snapshot, webhook)
     platform = sorted(name for name in reached if is_system(name))
     if at_platform and platform:
         return f"what is in {names(platform)}"
-    return f"pods in {names(reached)}" if _wants_pods(webhook) and reached else ""
+    return f"pods in {names(reached)}" if _intercepts_pods(webhook) and reached else ""
 
 
 def namespaces(snapshot: Snapshot) -> Namespaces:
@@ -122,7 +122,7 @@ def namespaces(snapshot: Snapshot) -> Namespaces:
 
 def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[str, str]) -> bool:
     """Returns whether the webhook is called when a pod with these labels is made in a namespace with those."""
-    if not any(_wants(rule, (_NEW_POD,), "Namespaced") for rule in webhook.rules):
+    if not any(_covers_written(rule, (_NEW_POD,), "Namespaced") for rule in webhook.rules):
         return False
     selectors = ((webhook.namespace_selector, namespace), (webhook.object_selector, labels))
     return all(selector is None or selector.matches(given) for selector, given in selectors)
@@ -131,39 +131,39 @@ def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[
 _NEW_POD: _Written = ("", ("pods",), frozenset({"CREATE"}))
 
 
-def _reached(snapshot: Snapshot, webhook: Webhook) -> list[str]:
+def _selected_namespaces(snapshot: Snapshot, webhook: Webhook) -> list[str]:
     """Returns the namespaces that the webhook's selector includes. Raises Unreadable."""
     try:
-        return _selected(webhook, namespaces(snapshot))
+        return _matching_names(webhook, namespaces(snapshot))
     except Unreadable:
         # What every cluster has may be enough to tell.
-        if reached := _selected(webhook, _USUAL):
+        if reached := _matching_names(webhook, _USUAL):
             return reached
         raise
 
 
-def _selected(webhook: Webhook, known: Namespaces) -> list[str]:
+def _matching_names(webhook: Webhook, known: Namespaces) -> list[str]:
     selector = webhook.namespace_selector
     return sorted(name for name, labels in known.items() if selector is None or selector.matches(labels))
 
 
-def _wants_pods(webhook: Webhook) -> bool:
-    return any(_wants(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules)
+def _intercepts_pods(webhook: Webhook) -> bool:
+    return any(_covers_written(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules)
 
 
-def _wants(rule: RuleWithOperations, written: Sequence[_Written], scope: str) -> bool:
+def _covers_written(rule: RuleWithOperations, written: Sequence[_Written], scope: str) -> bool:
     """Returns whether a rule covers some of what is written, which is all of that scope."""
     if rule.scope not in ("", "*", scope):
         return False
     return any(
         ("*" in rule.operations or operations & set(rule.operations))
         and ("*" in rule.api_groups or group in rule.api_groups)
-        and any(_is_named(rule.resources, resource) for resource in resources)
+        and any(_names_resource(rule.resources, resource) for resource in resources)
         for group, resources, operations in written
     )
 
 
-def _is_named(wanted: Iterable[str], resource: str) -> bool:
+def _names_resource(wanted: Iterable[str], resource: str) -> bool:
     """Returns whether a list of a rule names the resource; `*` is of no subresource, `*/*` is of all."""
     main, _, sub = resource.partition("/")
     for each in wanted:

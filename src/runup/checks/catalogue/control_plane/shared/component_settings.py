@@ -49,7 +49,7 @@ def gates(snapshot: Snapshot) -> Iterator[Setting]:
         custom = gate.spec.custom_no_upgrade
         for name in (*custom.enabled, *custom.disabled) if custom else ():
             yield Setting(name, "every component", gate, "spec.customNoUpgrade")
-    for flag, values in _flags(snapshot):
+    for flag, values in _flags_with_values(snapshot):
         if flag.name == "feature-gates":
             for value in values:
                 for part in value.split(","):
@@ -58,12 +58,12 @@ def gates(snapshot: Snapshot) -> Iterator[Setting]:
 
 def flags(snapshot: Snapshot) -> Iterator[Setting]:
     """Yields every flag of a control plane component that somebody set. Raises Unreadable."""
-    yield from (flag for flag, _ in _flags(snapshot))
+    yield from (flag for flag, _ in _flags_with_values(snapshot))
 
 
 def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
     """Yields every admission plug-in that somebody turned on or off. Raises Unreadable."""
-    for flag, values in _flags(snapshot):
+    for flag, values in _flags_with_values(snapshot):
         # `admission-control` is the flag from before the other two, which replaced it.
         if flag.name in ("enable-admission-plugins", "disable-admission-plugins", "admission-control"):
             for value in values:
@@ -71,19 +71,19 @@ def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
                     yield Setting(name, flag.component, flag.holder, flag.path)
 
 
-def _flags(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str, ...]]]:
+def _flags_with_values(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str, ...]]]:
     """Yields every flag of a control plane component that somebody set, with its values. Raises Unreadable."""
     for kind, component in OPERATORS:
         for operator in all_or_none(snapshot, kind):
             overrides = operator.spec.unsupported_config_overrides
             # The field takes any JSON (openshift/api, operator/v1), which need not be an object.
             for key in _ARGUMENTS if isinstance(overrides, dict) else ():
-                for name, value in _arguments(overrides, key):
+                for name, value in _override_arguments(overrides, key):
                     path = f"spec.unsupportedConfigOverrides.{key}"
                     yield Setting(name, component, operator, path), value
 
 
-def _arguments(overrides: Mapping[str, Any], key: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _override_arguments(overrides: Mapping[str, Any], key: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yields the arguments below `key` of the overrides, each with its values."""
     arguments = overrides.get(key)
     for name, value in arguments.items() if isinstance(arguments, dict) else ():

@@ -34,7 +34,7 @@ MAX_OPENSHIFT = "olm.maxOpenShiftVersion"
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.\d+)?(?:[-+].*)?")
 
 
-def _slim(csv: ClusterServiceVersion) -> ClusterServiceVersion:
+def _slim_version(csv: ClusterServiceVersion) -> ClusterServiceVersion:
     """Returns the ClusterServiceVersion without the annotations that hold pictures and examples."""
     metadata = csv.metadata
     kept_annotations = {PROPERTIES: metadata.annotations[PROPERTIES]} if PROPERTIES in metadata.annotations else {}
@@ -57,13 +57,13 @@ CSVS = Slim(
     _CSV.plural,
     namespaced=True,
     type=ClusterServiceVersion,
-    keep=_slim,
+    keep=_slim_version,
     label_selector="!olm.copiedFrom",
 )
 READS: tuple[Resource, ...] = (CSVS, DEFINITIONS)
 
 
-def _head(channel: PackageChannel) -> PackageChannel:
+def _slim_channel(channel: PackageChannel) -> PackageChannel:
     """Returns the channel with only the properties of its newest version."""
     properties = channel.current_csv_desc.annotations.get(HEAD_PROPERTIES)
     kept_annotations = {HEAD_PROPERTIES: properties} if properties is not None else {}
@@ -74,7 +74,7 @@ def _slim_package(package: PackageManifest) -> PackageManifest:
     """Returns the package without the descriptions, examples and pictures of every version."""
     status = package.status
     slim = ObjectMeta(name=package.metadata.name, namespace=package.metadata.namespace)
-    channels = tuple(_head(channel) for channel in status.channels)
+    channels = tuple(_slim_channel(channel) for channel in status.channels)
     return PackageManifest(metadata=slim, status=msgspec.structs.replace(status, channels=channels))
 
 
@@ -115,10 +115,10 @@ def maximum(properties: str) -> tuple[int, int] | None:
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadMaximum(f"properties that are not JSON ({properties[:60]!r})") from error
     values = [each.value for each in decoded.properties if each.type == MAX_OPENSHIFT and each.value != ""]
-    return max((_minor(value) for value in values), default=None)
+    return max((_minor_version(value) for value in values), default=None)
 
 
-def _minor(value: object) -> tuple[int, int]:
+def _minor_version(value: object) -> tuple[int, int]:
     """Returns the major and minor version of a property's value. Raises BadMaximum."""
     match = _VERSION.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:

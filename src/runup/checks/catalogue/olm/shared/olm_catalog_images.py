@@ -58,13 +58,13 @@ def of_subscription(sub: Subscription, sources: Iterable[CatalogSource], context
 
 def of_source(source: CatalogSource, context: Context) -> Expected:
     """Returns the image that a CatalogSource will have: by its template, else as the release or its owner chooses."""
-    release_manifest = _brought(source, context.manifests or ())
+    release_manifest = _release_manifest(source, context.manifests or ())
     # The update applies the release's annotations over those in the cluster.
-    annotations = {**source.metadata.annotations, **_texts(release_manifest, "metadata", "annotations")}
+    annotations = {**source.metadata.annotations, **_strings_at(release_manifest, "metadata", "annotations")}
     if TEMPLATE in annotations:
-        return _changed(source, _resolved(annotations[TEMPLATE], context.target_kubernetes))
-    image = _texts(release_manifest, "spec").get("image", "")
-    return _changed(source, Expected(image or _by_default(source, context)))
+        return _unless_unchanged(source, _resolve_template(annotations[TEMPLATE], context.target_kubernetes))
+    image = _strings_at(release_manifest, "spec").get("image", "")
+    return _unless_unchanged(source, Expected(image or _default_image(source, context)))
 
 
 def wanted(
@@ -80,12 +80,12 @@ def wanted(
     return packages_by_image
 
 
-def _changed(source: CatalogSource, expected: Expected) -> Expected:
+def _unless_unchanged(source: CatalogSource, expected: Expected) -> Expected:
     """Returns `expected`, or `UNTOUCHED` if it is the image that the source has already."""
     return UNTOUCHED if expected.image == source.spec.image else expected
 
 
-def _resolved(template: str, kubernetes: str) -> Expected:
+def _resolve_template(template: str, kubernetes: str) -> Expected:
     """Returns the image of a template with its variables replaced, or why that is not possible."""
     version = _KUBERNETES.fullmatch(kubernetes)
     if version is None and any(variable in template for variable in _VARIABLES):
@@ -97,7 +97,7 @@ def _resolved(template: str, kubernetes: str) -> Expected:
     return Expected(template.strip())
 
 
-def _by_default(source: CatalogSource, context: Context) -> str:
+def _default_image(source: CatalogSource, context: Context) -> str:
     """Returns the image that the release's marketplace gives one of its own catalogs; any other keeps its image."""
     own = key_of(source) in DEFAULTS and source.metadata.annotations.get(MANAGED_BY) == MARKETPLACE
     match = _OF_A_RELEASE.fullmatch(source.spec.image) if own else None
@@ -106,19 +106,19 @@ def _by_default(source: CatalogSource, context: Context) -> str:
     return f"{match['repository']}:v{context.target.major}.{context.target.minor}"
 
 
-def _brought(source: CatalogSource, manifests: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _release_manifest(source: CatalogSource, manifests: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Returns the release's manifest of the CatalogSource, or an empty mapping if it has none."""
     of_olm = resource_of(CatalogSource)
     for each in manifests:
         if (each.get("kind"), each.get("apiVersion")) != (of_olm.kind, of_olm.api_version):
             continue
-        metadata = _texts(each, "metadata")
+        metadata = _strings_at(each, "metadata")
         if NamespacedName(metadata.get("namespace", ""), metadata.get("name", "")) == key_of(source):
             return each
     return {}
 
 
-def _texts(obj: Mapping[str, Any], *path: str) -> dict[str, str]:
+def _strings_at(obj: Mapping[str, Any], *path: str) -> dict[str, str]:
     """Returns the strings of the mapping at `path`, or an empty one if there is no mapping."""
     current: Any = obj
     for name in path:

@@ -20,7 +20,7 @@ AFFINITY = "nodeAffinity"
 DRIVER = "driver"
 
 
-def _slim(volume: PersistentVolume) -> PersistentVolume:
+def _slim_volume(volume: PersistentVolume) -> PersistentVolume:
     """Returns the volume with only its node affinity, its driver, and the names of its removed plug-ins."""
     metadata, csi = volume.metadata, volume.spec.get("csi")
     kept: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
@@ -34,7 +34,7 @@ def _slim(volume: PersistentVolume) -> PersistentVolume:
 
 
 _PV = resource_of(PersistentVolume)
-VOLUMES = Slim(_PV.group, _PV.version, _PV.kind, _PV.plural, namespaced=False, type=PersistentVolume, keep=_slim)
+VOLUMES = Slim(_PV.group, _PV.version, _PV.kind, _PV.plural, namespaced=False, type=PersistentVolume, keep=_slim_volume)
 
 
 class ClaimSpec(Wire, frozen=True):
