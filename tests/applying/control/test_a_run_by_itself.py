@@ -49,7 +49,7 @@ def _identity(obj: dict[str, Any]) -> Identity:
     return Identity(obj["apiVersion"].rpartition("/")[0], obj["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
-def putting(
+def applier(
     client: Client,
     tracking: ObjectWatches,
     found: tuple[Task, ...],
@@ -80,7 +80,7 @@ async def test_who_waits_for_operators_goes_on_when_their_list_comes(tmp_path: P
         run = Run(
             found,
             State.UPDATING,
-            putting=putting(world.client, tracking, found, Memory(), operators),
+            applier=applier(world.client, tracking, found, Memory(), operators),
             clock=clock,
             since={},
             told=lambda _: None,
@@ -107,7 +107,7 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
         async with Client(api.config, clock=ManualClock(NOON)) as through:
             tracking = ObjectWatches(through, ManualClock(NOON), lambda _: None)
             (space, first) = found = tasks(namespace(), config_map("a", {"of": "1"}))
-            before = putting(world.client, tracking, found, memory)
+            before = applier(world.client, tracking, found, memory)
             for task in (space, first):
                 await before.put(task)
             await eventually(lambda: _seen(tracking, first), "the watch tells of the first write")
@@ -116,7 +116,7 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
             api.silent = True
 
             changed, made = found = tasks(config_map("a", {"of": "2"}), config_map("b", {}))
-            after = putting(world.client, tracking, found, memory)
+            after = applier(world.client, tracking, found, memory)
             for _ in range(2):
                 for task in found:
                     await after.put(task)
@@ -140,7 +140,7 @@ async def test_what_is_only_created_is_created_again_whoever_made_it(tmp_path: P
     async with cluster(tmp_path) as (world, _):
         tracking = ObjectWatches(world.client, ManualClock(NOON), lambda _: None)
         space, task = found = tasks(namespace(), config_map("a", {"of": "us"}, annotations=ONCE))
-        puts = putting(world.client, tracking, found, Memory())
+        puts = applier(world.client, tracking, found, Memory())
         await puts.put(space)
         if whose == "ours":
             await puts.put(task)
@@ -199,7 +199,7 @@ async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) ->
             run = Run(
                 found,
                 State.UPDATING,
-                putting=putting(world.client, tracking, found, Memory()),
+                applier=applier(world.client, tracking, found, Memory()),
                 clock=clock,
                 since={},
                 told=lambda _: None,

@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from msgspec.structs import replace
 from tests.applying.control.release_folders import NAMESPACE, config_map, definition, deployment, manifest, namespace
-from tests.applying.control.test_a_run_by_itself import NOON, putting, tasks
+from tests.applying.control.test_a_run_by_itself import NOON, applier, tasks
 from tests.kubekit.kube.apiscript import ScriptedApi, scripted_api, status
 
 from kubekit.api.scheme import Resource
@@ -57,9 +57,9 @@ class Scene:
     tracking: ObjectWatches
     memory: Memory = field(default_factory=Memory)
 
-    def putting(self, *found: Task) -> ObjectApplier:
+    def applier(self, *found: Task) -> ObjectApplier:
         """What puts these."""
-        return putting(self.client, self.tracking, found, self.memory)
+        return applier(self.client, self.tracking, found, self.memory)
 
     def followed(self, resource: Resource = MAPS) -> Cache[Owned]:
         """The kind's cache, listed once and empty."""
@@ -126,7 +126,7 @@ async def test_whether_an_object_is_in_place(
         owned = cache.all()[0].owned if good[0] == "same" else b""
         digest = "of another content" if good[0] == "another" else DIGEST
         scene.memory.good[TASK.identity] = Good(digest, short_digest(owned), good[1])
-    puts = scene.putting(TASK)
+    puts = scene.applier(TASK)
     assert puts.in_place(TASK) is expected
     assert puts.drifted(TASK) is (not expected and found is not None and found.metadata.deletion_timestamp is None)
 
@@ -134,7 +134,7 @@ async def test_whether_an_object_is_in_place(
 async def test_what_was_found_in_place_is_remembered(scene: Scene) -> None:
     """So that its fields are read once: as it is now it is good, whatever they would say."""
     scene.followed().put(seen())
-    assert scene.putting(TASK).in_place(TASK)
+    assert scene.applier(TASK).in_place(TASK)
     good = scene.memory.good[TASK.identity]
     assert (good.digest, good.resource_version) == (DIGEST, 7)
 
@@ -144,9 +144,9 @@ async def test_what_is_only_created_is_in_place_whatever_it_holds(scene: Scene) 
     (task,) = tasks(config_map("a", {"k": "v"}, annotations=ONLY))
     cache = scene.followed()
     cache.put(seen(label="other", fields={}))
-    assert scene.putting(task).in_place(task)
+    assert scene.applier(task).in_place(task)
     cache.put(seen(label="other", fields={}, deletion_timestamp=NOON))
-    assert not scene.putting(task).in_place(task)
+    assert not scene.applier(task).in_place(task)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ async def test_whether_an_object_that_is_not_seen_is_gone(
         cache.fail("cut")
     if put_at is not None:
         scene.memory.good[TASK.identity] = Good(DIGEST, b"", put_at)
-    assert scene.putting(TASK).drifted(TASK) is gone
+    assert scene.applier(TASK).drifted(TASK) is gone
     assert scene.tracking.gone(TASK.identity, put_at or 99) is gone
 
 
@@ -181,16 +181,16 @@ async def test_what_nobody_follows_has_not_drifted(scene: Scene) -> None:
         manifest("batch/v1", "Job", "once", NAMESPACE, spec={"ttlSecondsAfterFinished": 60}),
     )
     scene.memory.good[TASK.identity] = Good(DIGEST, b"", 1)
-    assert not scene.putting(TASK).drifted(TASK)
+    assert not scene.applier(TASK).drifted(TASK)
     assert not scene.tracking.gone(TASK.identity, 1)
     scene.followed().put(seen(label="other"))
-    assert not scene.putting(removed).drifted(removed)
-    assert scene.putting(TASK).drifted(TASK)
+    assert not scene.applier(removed).drifted(removed)
+    assert scene.applier(TASK).drifted(TASK)
     scene.followed(Resource("batch", "v1", "Job", "jobs", namespaced=True)).replace([], "9")
-    puts = scene.putting(job)
+    puts = scene.applier(job)
     scene.memory.good[job.identity] = Good("", b"", 1)
     assert puts.drifted(job)
-    puts.well(job)
+    puts.record_healthy(job)
     assert not puts.drifted(job)
 
 
@@ -206,7 +206,7 @@ async def test_what_nobody_follows_has_not_drifted(scene: Scene) -> None:
 async def test_which_jobs_go_by_themselves(scene: Scene, kind: str, spec: dict[str, Any] | None, over: bool) -> None:
     """Those that say so in their manifest."""
     (task,) = tasks(manifest("batch/v1", kind, "once", NAMESPACE, spec=spec))
-    scene.putting(task).well(task)
+    scene.applier(task).record_healthy(task)
     assert (task.identity in scene.memory.over) is over
 
 
@@ -238,12 +238,12 @@ async def test_the_newer_of_what_was_seen_counts(
         cache.put(workload(watched))
     if answered:
         scene.memory.answers[task.identity] = workload(answered)
-    found = scene.putting(task).seen(task)
+    found = scene.applier(task).latest(task)
     assert (found.metadata.resource_version if found else "") == version
     if watched:
         same = workload(watched, replicas=5)
         scene.memory.answers[task.identity] = same
-        assert scene.putting(task).seen(task) is not same
+        assert scene.applier(task).latest(task) is not same
 
 
 OWN, OTHER = "registry.example/release:own", "registry.example/release:other"
@@ -305,7 +305,7 @@ async def test_what_a_task_needs_and_defines(scene: Scene) -> None:
         manifest("example.org/v1", "Gadget", "g", "other"),
         manifest("rbac.authorization.k8s.io/v1", "ClusterRole", "r"),
     )
-    puts = scene.putting(space, kind, widget, gone_space, gone_kind, gadget, plain)
+    puts = scene.applier(space, kind, widget, gone_space, gone_kind, gadget, plain)
     assert list(puts.needs(widget)) == [kind, space]
     assert list(puts.needs(gadget)) == list(puts.needs(plain)) == []
     assert puts.defined_by(kind) == (("example.org", "Widget"),)
@@ -362,7 +362,7 @@ async def test_a_kind_that_is_not_served_is_asked_for_again(server: Server) -> N
     """It is named, and the next attempt looks whether it has come; what it is then is not asked for once more."""
     async with Client(ClusterConfig(server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
-        puts = putting(client, tracking, (TASK,), Memory())
+        puts = applier(client, tracking, (TASK,), Memory())
         server.serves = False
         for _ in range(2):
             with pytest.raises(KindMissing, match=r"^ConfigMap in v1$"):
@@ -389,7 +389,7 @@ async def test_a_write_that_leads_nowhere(server: Server, details: dict[str, Any
     """Whether the kind is looked up again hangs on what was not found."""
     async with Client(ClusterConfig(server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
-        puts = putting(client, tracking, (TASK,), Memory())
+        puts = applier(client, tracking, (TASK,), Memory())
         server.refusal = (404, "NotFound", details)
         for _ in range(2):
             with pytest.raises(NotFound):
@@ -405,7 +405,7 @@ async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(ser
     )
     async with Client(ClusterConfig(server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
-        puts = putting(client, tracking, (odd, gone), Memory())
+        puts = applier(client, tracking, (odd, gone), Memory())
         with pytest.raises(Terminal, match="Invalid delete annotation") as raised:
             await puts.put(odd)
         await puts.put(gone)
@@ -423,7 +423,7 @@ async def test_a_job_that_is_over_is_not_run_anew(server: Server) -> None:
     async with Client(ClusterConfig(server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         memory = Memory(over={TASK.identity})
-        puts = putting(client, tracking, (TASK,), memory)
+        puts = applier(client, tracking, (TASK,), memory)
         await puts.put(TASK, anew=True)
         assert server.api.targets == []
         await puts.put(TASK)
@@ -457,7 +457,7 @@ async def test_sixteen_requests_at_a_time() -> None:
         api.answers(answer)
         async with Client(ClusterConfig(api.url)) as client:
             tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
-            puts = putting(client, tracking, many, Memory())
+            puts = applier(client, tracking, many, Memory())
             await _all(puts, many)
             await tracking.close()
     assert (most[0], puts.writes) == (16, 40)

@@ -21,7 +21,7 @@ from tests.applying.control.release_folders import (
     namespace,
     operator,
 )
-from tests.applying.control.test_a_run_by_itself import NOON, putting, tasks
+from tests.applying.control.test_a_run_by_itself import NOON, applier, tasks
 from tests.applying.control.test_one_object_is_put import MAPS, Server
 from tests.factories import cluster_operator
 from tests.kubekit.kube.apiscript import eventually, scripted_api
@@ -64,28 +64,28 @@ class Parts:
     operators: Cache[ClusterOperator] = field(default_factory=lambda: Cache(ClusterOperator))
     since: dict[str, datetime] = field(default_factory=dict)
 
-    def course(self, *found: Task, state: State = State.UPDATING) -> RunProgress:
+    def progress(self, *found: Task, state: State = State.UPDATING) -> RunProgress:
         """How far a run of these tasks is: at its beginning."""
         # Watches have a clock of their own: who sleeps on ours is what a test looks at.
         tracking = ObjectWatches(self.client, ManualClock(NOON), lambda _: None)
-        puts = putting(self.client, tracking, found, Memory(), self.operators)
-        return RunProgress(found, state, putting=puts, clock=self.clock, told=self.told.append)
+        puts = applier(self.client, tracking, found, Memory(), self.operators)
+        return RunProgress(found, state, applier=puts, clock=self.clock, told=self.told.append)
 
-    def insisting(self, course: RunProgress) -> TaskRetrier:
+    def retrier(self, progress: RunProgress) -> TaskRetrier:
         """What tries again."""
-        return TaskRetrier(course, lambda: None)
+        return TaskRetrier(progress, lambda: None)
 
-    def judging(self, course: RunProgress) -> HealthChecker:
+    def health_checker(self, progress: RunProgress) -> HealthChecker:
         """What judges."""
-        return HealthChecker(course, self.insisting(course), self.contention(course), self.since)
+        return HealthChecker(progress, self.retrier(progress), self.contention(progress), self.since)
 
-    def contention(self, course: RunProgress) -> Contention:
+    def contention(self, progress: RunProgress) -> Contention:
         """What puts back ever later."""
-        return Contention(self.clock, course.putting.tell_contested)
+        return Contention(self.clock, progress.applier.tell_contested)
 
-    def keeping(self, course: RunProgress) -> DriftRepairer:
+    def drift_repair(self, progress: RunProgress) -> DriftRepairer:
         """What keeps what is applied."""
-        return DriftRepairer(course, self.insisting(course), self.judging(course), self.contention(course))
+        return DriftRepairer(progress, self.retrier(progress), self.health_checker(progress), self.contention(progress))
 
 
 @pytest.fixture
@@ -121,11 +121,11 @@ ELSE = Problem("UpdatePayloadClusterDown", "away")
 async def test_which_news_of_a_task_cannot_wait(parts: Parts, said: list[Problem | None], told: list[bool]) -> None:
     """A failure that comes, changes its reason or goes; mere words and waiting can."""
     (task,) = tasks(config_map("a", {}))
-    course = parts.course(task)
+    progress = parts.progress(task)
     for problem in said:
-        course.tell(task, problem)
+        progress.tell(task, problem)
     assert parts.told == told
-    assert course.problems == ({} if said[-1] is None else {task.index: said[-1]})
+    assert progress.problems == ({} if said[-1] is None else {task.index: said[-1]})
 
 
 async def test_what_a_task_waits_for_and_what_waits_for_it(parts: Parts) -> None:
@@ -138,15 +138,15 @@ async def test_what_a_task_waits_for_and_what_waits_for_it(parts: Parts) -> None
         manifest("example.org/v1", "Widget", "w", NAMESPACE),
         definition("Widget", "widgets"),
     )
-    course = parts.course(*found)
-    assert (list(course.needs(gadget)), list(course.later(gadget))) == ([space], [gadgets])
-    assert (list(course.needs(widget)), list(course.later(widget))) == ([space], [widgets])
-    assert (list(course.needs(job)), list(course.later(job))) == ([space], [])
-    course.finish(space)
-    assert list(course.needs(gadget)) == list(course.needs(job)) == []
-    course.finish(gadgets)
-    assert (list(course.needs(gadget)), list(course.later(gadget))) == ([], [])
-    assert list(course.later(widget)) == [widgets]
+    progress = parts.progress(*found)
+    assert (list(progress.needs(gadget)), list(progress.later(gadget))) == ([space], [gadgets])
+    assert (list(progress.needs(widget)), list(progress.later(widget))) == ([space], [widgets])
+    assert (list(progress.needs(job)), list(progress.later(job))) == ([space], [])
+    progress.finish(space)
+    assert list(progress.needs(gadget)) == list(progress.needs(job)) == []
+    progress.finish(gadgets)
+    assert (list(progress.needs(gadget)), list(progress.later(gadget))) == ([], [])
+    assert list(progress.later(widget)) == [widgets]
 
 
 async def test_what_stands_in_a_later_level_is_later(parts: Parts) -> None:
@@ -156,35 +156,35 @@ async def test_what_stands_in_a_later_level_is_later(parts: Parts) -> None:
         manifest("batch/v1", "Job", "j", NAMESPACE),
         definition("Widget", "widgets"),
     )
-    course = parts.course(*found)
-    assert (list(course.needs(widget)), list(course.later(widget))) == ([], [widgets])
+    progress = parts.progress(*found)
+    assert (list(progress.needs(widget)), list(progress.later(widget))) == ([], [widgets])
     widgets, _job, widget = found = tasks(
         definition("Widget", "widgets"),
         manifest("batch/v1", "Job", "j", NAMESPACE),
         manifest("example.org/v1", "Widget", "w", NAMESPACE),
     )
-    course = parts.course(*found)
-    assert (list(course.needs(widget)), list(course.later(widget))) == ([widgets], [])
+    progress = parts.progress(*found)
+    assert (list(progress.needs(widget)), list(progress.later(widget))) == ([widgets], [])
 
 
 async def test_who_waits_for_others_waits_for_all_of_them_or_for_a_while(parts: Parts) -> None:
     """Whichever comes first; without end where no time is named."""
     one, two = found = tasks(config_map("a", {}), config_map("b", {}))
-    course = parts.course(*found)
-    for_ever = asyncio.create_task(course.finished(one, two))
-    for_a_while = asyncio.create_task(course.finished_within(10, found))
+    progress = parts.progress(*found)
+    for_ever = asyncio.create_task(progress.finished(one, two))
+    for_a_while = asyncio.create_task(progress.finished_within(10, found))
     await parts.clock.advance(9)
-    course.finish(one)
+    progress.finish(one)
     await parts.clock.advance(0.5)
     assert not for_a_while.done()
     await parts.clock.advance(0.5)
     assert for_a_while.done()
     assert not for_ever.done()
-    course.finish(two)
+    progress.finish(two)
     await parts.clock.advance(0)
     assert for_ever.done()
     before = parts.clock.monotonic()
-    await course.finished_within(10, found)
+    await progress.finished_within(10, found)
     assert parts.clock.monotonic() == before
     await parts.clock.advance(0)
     assert parts.clock.sleeping == (), "whoever is done leaves no alarm behind"
@@ -214,7 +214,7 @@ def refused(kind: type[Any], retry_after_s: float | None = None) -> KubeError:
 async def test_how_long_until_the_next_attempt(parts: Parts, attempts: int, error: Exception, seconds: float) -> None:
     """Twice as long each time up to a quarter of a minute, and as long as the server asks."""
     (task,) = tasks(config_map("a", {}))
-    pausing = asyncio.create_task(parts.insisting(parts.course(task)).pause(task, attempts, error))
+    pausing = asyncio.create_task(parts.retrier(parts.progress(task)).pause(task, attempts, error))
     await parts.clock.advance(0)
     assert parts.clock.sleeping == (seconds,)
     await parts.clock.advance(seconds)
@@ -224,11 +224,11 @@ async def test_how_long_until_the_next_attempt(parts: Parts, attempts: int, erro
 async def test_the_next_attempt_does_not_wait_once_what_it_needs_is_there(parts: Parts) -> None:
     """Its namespace is done in the meantime."""
     space, task = found = tasks(namespace(), config_map("a", {}))
-    course = parts.course(*found)
-    pausing = asyncio.create_task(parts.insisting(course).pause(task, 4, refused(Forbidden)))
+    progress = parts.progress(*found)
+    pausing = asyncio.create_task(parts.retrier(progress).pause(task, 4, refused(Forbidden)))
     await parts.clock.advance(1)
     assert not pausing.done()
-    course.finish(space)
+    progress.finish(space)
     await parts.clock.advance(0)
     assert pausing.done()
 
@@ -236,15 +236,15 @@ async def test_the_next_attempt_does_not_wait_once_what_it_needs_is_there(parts:
 async def test_what_is_not_there_yet_is_waited_for_ten_seconds_before_the_server_is_asked(parts: Parts) -> None:
     """Not for what is done, and not where nothing is needed."""
     space, task = found = tasks(namespace(), config_map("a", {}))
-    course = parts.course(*found)
-    waiting = asyncio.create_task(parts.insisting(course).awaited(task))
+    progress = parts.progress(*found)
+    waiting = asyncio.create_task(parts.retrier(progress).wait_for_dependencies(task))
     await parts.clock.advance(9.5)
     assert not waiting.done()
     await parts.clock.advance(0.5)
     assert waiting.done()
     for other in (space, task):
-        course.finish(space)
-        await parts.insisting(course).awaited(other)
+        progress.finish(space)
+        await parts.retrier(progress).wait_for_dependencies(other)
 
 
 @pytest.fixture
@@ -273,20 +273,20 @@ async def test_after_how_many_attempts_a_failure_is_told(
     """And that it is over, as soon as one succeeds; each that failed is counted."""
     parts, server = served
     (task,) = tasks(config_map("a", {}))
-    course, failed, told = parts.course(task), list[int](), list[int]()
+    progress, failed, told = parts.progress(task), list[int](), list[int]()
     server.refusal = FORBIDDEN
     with capture_logs() as logs:
-        going = asyncio.create_task(TaskRetrier(course, lambda: failed.append(1)).put(task))
+        going = asyncio.create_task(TaskRetrier(progress, lambda: failed.append(1)).apply_until_done(task))
         for _ in range(attempts):
             await parts.clock.until_sleeping(deadline_s=90)
-            told += [len(failed)] if course.problems else []
+            told += [len(failed)] if progress.problems else []
             server.refusal = None if len(failed) == attempts else FORBIDDEN
             await parts.clock.advance(parts.clock.sleeping[0])
         assert await going
     said = [line["attempts"] for line in logs if line["event"] == "could not be applied"]
     assert said == list(range(1, attempts + 1))
     assert (told[:1], len(failed)) == ([] if told_at is None else [told_at], attempts)
-    assert course.problems == {}
+    assert progress.problems == {}
     assert parts.told == ([] if told_at is None else [True, True])
 
 
@@ -294,27 +294,27 @@ async def test_what_came_too_early_is_told_as_waiting_and_then_not_at_all(served
     """Its namespace is not there yet: no attempt that failed, and nothing that is told once it is put."""
     parts, server = served
     space, task = found = tasks(namespace(), config_map("a", {}))
-    course, failed = parts.course(*found), list[int]()
+    progress, failed = parts.progress(*found), list[int]()
     server.refusal = (404, "NotFound", {"name": NAMESPACE})
-    going = asyncio.create_task(TaskRetrier(course, lambda: failed.append(1)).put(task))
-    await eventually(lambda: course.problems)
-    waits = course.problems[task.index]
+    going = asyncio.create_task(TaskRetrier(progress, lambda: failed.append(1)).apply_until_done(task))
+    await eventually(lambda: progress.problems)
+    waits = progress.problems[task.index]
     assert (waits.reason, waits.effect) == ("WaitingForObject", Effect.NONE)
     assert waits.message == f"{task} is waiting on {space}"
     server.refusal = None
     await eventually(lambda: parts.clock.sleeping == (15,))
-    course.finish(space)
+    progress.finish(space)
     assert await going
-    assert (course.problems, parts.told, failed) == ({}, [False, False], [])
+    assert (progress.problems, parts.told, failed) == ({}, [False, False], [])
 
 
 async def test_what_no_attempt_can_mend_is_told_at_once(parts: Parts) -> None:
     """And tried again all the same: somebody may turn it off."""
     (task,) = tasks(config_map("a", {}, annotations={"release.openshift.io/delete": "maybe"}))
-    course = parts.course(task)
-    going = asyncio.create_task(parts.insisting(course).put(task))
+    progress = parts.progress(task)
+    going = asyncio.create_task(parts.retrier(progress).apply_until_done(task))
     await parts.clock.advance(0)
-    assert "Invalid delete annotation" in course.problems[task.index].message
+    assert "Invalid delete annotation" in progress.problems[task.index].message
     assert parts.clock.sleeping == (1,)
     await cancel([going])
 
@@ -325,7 +325,7 @@ async def test_only_an_update_removes(served: tuple[Parts, Server], state: State
     parts, server = served
     (task,) = tasks(config_map("a", {}, annotations=GONE))
     server.refusal = (404, "NotFound", {"name": "a"})
-    await parts.insisting(parts.course(task, state=state)).put(task)
+    await parts.retrier(parts.progress(task, state=state)).apply_until_done(task)
     assert (parts.told, server.deletions) == ([], 1 if state is State.UPDATING else 0)
 
 
@@ -354,8 +354,8 @@ async def test_whoever_keeps_changing_an_object_is_given_in_to_for_a_while(
 ) -> None:
     """Each time twice as long, until it has been calm for two minutes."""
     (task,) = tasks(config_map("a", {}))
-    course = parts.course(task)
-    found = repairs(parts.contention(course), parts.clock, task, *after_s)
+    progress = parts.progress(task)
+    found = repairs(parts.contention(progress), parts.clock, task, *after_s)
     assert [pause for _, pause in found] == pauses
     assert [again for again, _ in found] == [pause > 0 for pause in pauses]
 
@@ -363,17 +363,17 @@ async def test_whoever_keeps_changing_an_object_is_given_in_to_for_a_while(
 async def test_only_what_is_kept_is_looked_after(parts: Parts) -> None:
     """Once all is done; not while it is being put back."""
     (task,) = tasks(operator("a", "5.0.0"))
-    course = parts.course(task, state=State.RECONCILING)
-    keeping = parts.keeping(course)
-    keeping.look_after(task)
-    assert course.problems == {}
-    course.completed = True
-    keeping.repairing.add(task.identity)
-    keeping.look_after(task)
-    assert course.problems == {}
-    keeping.repairing.clear()
-    keeping.look_after(task)
-    assert course.problems[task.index].message == "waiting on the list of ClusterOperators"
+    progress = parts.progress(task, state=State.RECONCILING)
+    drift_repair = parts.drift_repair(progress)
+    drift_repair.look_after(task)
+    assert progress.problems == {}
+    progress.completed = True
+    drift_repair.repairing.add(task.identity)
+    drift_repair.look_after(task)
+    assert progress.problems == {}
+    drift_repair.repairing.clear()
+    drift_repair.look_after(task)
+    assert progress.problems[task.index].message == "waiting on the list of ClusterOperators"
 
 
 async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
@@ -382,11 +382,11 @@ async def test_what_is_anew_in_a_day(served: tuple[Parts, Server]) -> None:
     _, gone, busy, _ = found = tasks(
         config_map("a", {}), config_map("gone", {}, annotations=GONE), config_map("busy", {}), config_map("z", {})
     )
-    course = parts.course(*found)
-    keeping = parts.keeping(course)
-    keeping.repairing.add(busy.identity)
+    progress = parts.progress(*found)
+    drift_repair = parts.drift_repair(progress)
+    drift_repair.repairing.add(busy.identity)
     server.refusal = FORBIDDEN
-    going = asyncio.create_task(keeping.over_and_over())
+    going = asyncio.create_task(drift_repair.over_and_over())
     quarter = 24 * 3600 / 4
     put: list[list[str]] = []
     with capture_logs() as logs:
@@ -420,14 +420,14 @@ async def test_how_an_operator_is(
 ) -> None:
     """And since when it is waited for, which ends when it is well."""
     (task,) = tasks(operator("etcd", "5.0.0"))
-    course = parts.course(task)
+    progress = parts.progress(task)
     if found is not None:
         parts.operators.replace(found, "1")
     if error:
         parts.operators.fail(error)
     earlier = NOON - timedelta(minutes=5)
     parts.since["other"] = earlier
-    problem = parts.judging(course).health(task)
+    problem = parts.health_checker(progress).health(task)
     assert (problem.message if problem else None) == said
     listed = found is not None
     assert parts.since == {"other": earlier} | ({"etcd": NOON} if listed and said else {})
@@ -439,15 +439,15 @@ async def test_how_an_operator_is(
 async def test_since_when_an_operator_is_waited_for_stays(parts: Parts) -> None:
     """However often it is looked at; nothing is known any more of one that was well in between."""
     (task,) = tasks(operator("etcd", "5.0.0"))
-    judging = parts.judging(parts.course(task))
+    health_checker = parts.health_checker(parts.progress(task))
     parts.operators.replace([], "1")
-    judging.health(task)
+    health_checker.health(task)
     await parts.clock.advance(60)
-    problem = judging.health(task)
+    problem = health_checker.health(task)
     assert problem is not None
     assert problem.since == (("etcd", NOON),)
     parts.operators.put(cluster_operator(version="5.0.0"))
-    assert judging.health(task) is None
+    assert health_checker.health(task) is None
     assert parts.since == {}
 
 
@@ -456,22 +456,22 @@ async def test_what_is_to_be_gone_is_never_unwell(parts: Parts) -> None:
     gone, plain, run = found = tasks(
         operator("a", "5.0.0", annotations=GONE), config_map("b", {}), deployment("c", "registry.example/c:1")
     )
-    judging = parts.judging(parts.course(*found))
-    assert [judging.health(task) for task in (gone, plain, run)] == [None, None, None]
+    health_checker = parts.health_checker(parts.progress(*found))
+    assert [health_checker.health(task) for task in (gone, plain, run)] == [None, None, None]
 
 
 async def test_who_listens_for_an_object_hears_of_it_and_of_no_other(parts: Parts) -> None:
     """As long as it listens."""
     one, other = found = tasks(operator("a", "5.0.0"), operator("b", "5.0.0"))
-    judging = parts.judging(parts.course(*found))
-    with judging.changes(one.identity) as event, judging.changes(one.identity) as second:
-        judging.changed(other.identity)
+    health_checker = parts.health_checker(parts.progress(*found))
+    with health_checker.changes(one.identity) as event, health_checker.changes(one.identity) as second:
+        health_checker.changed(other.identity)
         assert not event.is_set()
-        judging.changed(one.identity)
+        health_checker.changed(one.identity)
         assert event.is_set()
         assert second.is_set()
     event.clear()
-    judging.changed(one.identity)
+    health_checker.changed(one.identity)
     assert not event.is_set()
 
 
@@ -505,16 +505,16 @@ async def test_an_object_that_is_waited_for_is_put_back_ever_later_too(served: t
     """Whoever changes it all the time does not make us write all the time."""
     parts, server = served
     (task,) = tasks(manifest("v1", "ConfigMap", "a", NAMESPACE))
-    course = parts.course(task)
-    cache = course.putting.tracking.follow(MAPS)
+    progress = parts.progress(task)
+    cache = progress.applier.tracking.follow(MAPS)
     cache.replace([], "1")
     cache.recover()
     cache.put(Owned(metadata=OwnedMeta(name="a", namespace=NAMESPACE, resource_version="99", labels={LABEL: "other"})))
-    contention = parts.contention(course)
-    judging = HealthChecker(course, parts.insisting(course), contention, parts.since)
+    contention = parts.contention(progress)
+    health_checker = HealthChecker(progress, parts.retrier(progress), contention, parts.since)
     for pause in (0, 1, 2):
         before = len(server.written)
-        waiting = asyncio.create_task(judging.well(task))
+        waiting = asyncio.create_task(health_checker.wait_until_healthy(task))
         await parts.clock.advance(0)
         assert parts.clock.sleeping == ((pause,) if pause else ())
         await parts.clock.advance(pause)

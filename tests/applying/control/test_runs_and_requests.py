@@ -157,7 +157,7 @@ class Scene:
     """A run against that server, whose clock stands."""
 
     run: Run
-    putting: ObjectApplier
+    applier: ObjectApplier
     clock: ManualClock
     served: list[tuple[str, str]]
     told: list[bool]
@@ -188,7 +188,7 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
     run = Run(
         found,
         changes.pop("state", State.UPDATING),
-        putting=puts,
+        applier=puts,
         clock=clock,
         since={},
         told=told.append,
@@ -256,9 +256,9 @@ async def test_what_a_new_operator_concerns_itself_with_is_said_for_it(
         operators.put(ClusterOperator(metadata=ObjectMeta(name="a")))
     async with Client(ClusterConfig(server.api.url)) as client:
         at = scene(client, tasks(made), operators)
-        await at.putting.put(tasks(made)[0])
-        assert at.putting.writes == len(writes)
-        await at.putting.tracking.close()
+        await at.applier.put(tasks(made)[0])
+        assert at.applier.writes == len(writes)
+        await at.applier.tracking.close()
     assert server.writes == writes
 
 
@@ -268,7 +268,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
     async with Client(ClusterConfig(server.api.url)) as client:
         at = scene(client, found, Cache(ClusterOperator))
         for task in reversed(found):
-            at.run.course.tell(task, Problem("R", task.identity.name, Effect.NONE))
+            at.run.progress.tell(task, Problem("R", task.identity.name, Effect.NONE))
         assert [problem.message for problem in at.run.problems] == ["a", "b", "c"]
         assert (at.run.done, at.run.completed, at.run.state) == (0, False, State.UPDATING)
         # Nobody is at work yet: what changes is looked at when its turn comes.
@@ -296,7 +296,7 @@ async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: S
         going = asyncio.create_task(at.run.go())
         await eventually(lambda: at.run.completed)
         before = len(server.writes)
-        cache = at.putting.tracking.follow(MAPS)
+        cache = at.applier.tracking.follow(MAPS)
         cache.replace([], "8")  # of which version the second one was made
         cache.recover()
         for _ in range(3):
@@ -306,4 +306,4 @@ async def test_an_object_that_drifts_while_it_is_kept_is_put_back_once(server: S
         assert server.writes[before:] == ["PATCH configmaps/a"]
         assert [line["again"] for line in logs if line["event"] == "put back"] == [False]
         await cancel([going])
-        await at.putting.tracking.close()
+        await at.applier.tracking.close()

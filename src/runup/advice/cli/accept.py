@@ -195,8 +195,8 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
 
     cluster = clusters.read(client, no="no", server="")
     known = known_risk_names(cluster)
-    check_names(change, _accepted(cluster), known)
-    teller.extend(("err", line) for line in unknown_names(change, _accepted(cluster), known))
+    check_names(change, _accepted_names(cluster), known)
+    teller.extend(("err", line) for line in unknown_names(change, _accepted_names(cluster), known))
     # A record is written before its name and removed after it: a name without its record would never expire.
     history = clusters.read_history(client, clusters.namespace()) if change.add else None
     objects = {name: objects_of(cluster, history, name) for name in change.add} if history else {}
@@ -212,8 +212,8 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
         )
     except KubeError as error:
         raise CommandError(f"unable to accept risks: {message_of(error)}") from error
-    after = change.applied(_accepted(before))
-    recorded = acceptance_records.forget_records(client, set(change.left(_accepted(before)))) or recorded
+    after = change.applied(_accepted_names(before))
+    recorded = acceptance_records.forget_records(client, set(change.left(_accepted_names(before)))) or recorded
     text = (
         "Accept risks are not changed" if answer is None and not recorded else f"Accept risks are [{', '.join(after)}]"
     )
@@ -221,14 +221,14 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     teller.done(_patch(change, before) if answer else None, acceptRisks=list(after), recorded=recorded)
 
 
-def _accepted(cluster: ClusterVersion) -> tuple[str, ...]:
+def _accepted_names(cluster: ClusterVersion) -> tuple[str, ...]:
     desired = cluster.spec.desired_update
     return tuple(risk.name for risk in desired.accept_risks) if desired else ()
 
 
 def _patch(change: Change, cluster: ClusterVersion) -> dict[str, Any] | None:
     """Returns the merge patch that makes the list as requested; None if it already is."""
-    existing = _accepted(cluster)
+    existing = _accepted_names(cluster)
     after = change.applied(existing)
     if after == existing:
         return None

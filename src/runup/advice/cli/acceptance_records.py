@@ -105,7 +105,7 @@ def forget_records(client: SyncClient, left: Iterable[str]) -> bool:
     change = removal_data(texts(document, "data"), left) if document is not None else {}
     try:
         if change:
-            _send(client, change)
+            _write_records(client, change)
     except KubeError as error:
         sys.stderr.write(f"warning: the records of what is accepted no more stay: {message_of(error)}\n")
         return False
@@ -155,7 +155,7 @@ def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
     """
     namespace = clusters.namespace()
     try:
-        _send(client, change)
+        _write_records(client, change)
     except KubeError as error:
         # A cluster without the operator has no namespace for the record; the acceptance itself is oc's and works.
         if isinstance(error, NotFound) and not needed:
@@ -166,7 +166,8 @@ def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
     return True
 
 
-def _send(client: SyncClient, change: Data) -> None:
+def _write_records(client: SyncClient, change: Data) -> None:
+    """Merges `change` into the ConfigMap of acceptance records, or creates it; None removes a record."""
     # The operator watches objects with these labels, which a hand-made ConfigMap may lack.
     body = {"metadata": {"labels": acceptance.LABELS}, "data": change}
     try:

@@ -21,23 +21,23 @@ class DriftRepairer:
     """The upkeep of one run's objects."""
 
     def __init__(
-        self, course: RunProgress, insisting: TaskRetrier, judging: HealthChecker, contention: Contention
+        self, progress: RunProgress, retrier: TaskRetrier, health_checker: HealthChecker, contention: Contention
     ) -> None:
-        self._course = course
-        self._putting = course.putting
-        self._insisting = insisting
-        self._judging = judging
+        self._progress = progress
+        self._applier = progress.applier
+        self._retrier = retrier
+        self._health_checker = health_checker
         self._contention = contention
         self.repairing: set[Identity] = set()
 
     def look_after(self, task: Task) -> None:
         """Judges the health of `task` again, if the release is completed and the task is not being repaired."""
-        if self._course.completed and task.identity not in self.repairing:
-            self._course.tell(task, self._judging.health(task))
+        if self._progress.completed and task.identity not in self.repairing:
+            self._progress.tell(task, self._health_checker.health(task))
 
     def must_repair(self, task: Task) -> bool:
         """Returns whether `task` has drifted and is not being repaired; the caller must then repair it."""
-        if task.identity in self.repairing or not self._putting.drifted(task):
+        if task.identity in self.repairing or not self._applier.drifted(task):
             return False
         self.repairing.add(task.identity)
         return True
@@ -46,23 +46,23 @@ class DriftRepairer:
         """Applies a drifted object again, after a growing pause (up to 60 s) if it was repaired shortly before."""
         try:
             await self._contention.wait(task)
-            await self._insisting.put(task)
-            await self._judging.well(task)
+            await self._retrier.apply_until_done(task)
+            await self._health_checker.wait_until_healthy(task)
         finally:
             self.repairing.discard(task.identity)
 
     async def over_and_over(self) -> None:
         """Applies one object after the other again, all of them once in 24 hours, until cancelled."""
-        tasks = list(self._course.tasks.values())
+        tasks = list(self._progress.tasks.values())
         while True:
             if not tasks:  # nothing of the release is meant for this cluster
-                await self._course.clock.sleep(REAPPLY_INTERVAL_S)
+                await self._progress.clock.sleep(REAPPLY_INTERVAL_S)
             for task in tasks:
                 # Spread evenly over the day, so that the API server has no peak of requests.
-                await self._course.clock.sleep(REAPPLY_INTERVAL_S / len(tasks))
+                await self._progress.clock.sleep(REAPPLY_INTERVAL_S / len(tasks))
                 if task.deletes or task.identity in self.repairing:
                     continue
                 try:
-                    await self._putting.put(task, anew=True)
+                    await self._applier.put(task, anew=True)
                 except FAILURES as error:
                     log.warning("could not be applied anew", task=str(task), error=words_of(error))

@@ -24,16 +24,16 @@ class HealthChecker:
     """The health checks of one run. `since` holds when each ClusterOperator that is not ready was first waited for."""
 
     def __init__(
-        self, course: RunProgress, insisting: TaskRetrier, contention: Contention, since: dict[str, datetime]
+        self, progress: RunProgress, retrier: TaskRetrier, contention: Contention, since: dict[str, datetime]
     ) -> None:
-        self._course = course
+        self._progress = progress
         self._contention = contention
-        self._putting = course.putting
-        self._insisting = insisting
+        self._applier = progress.applier
+        self._retrier = retrier
         self._since = since
         self._versions = {
             task.index: wants_versions(task.manifest.object)
-            for task in course.tasks.values()
+            for task in progress.tasks.values()
             if task.kind == CLUSTER_OPERATOR
         }
         self._listening: dict[Identity, set[asyncio.Event]] = defaultdict(set)
@@ -43,30 +43,30 @@ class HealthChecker:
         for event in self._listening.get(identity, ()):
             event.set()
 
-    async def well(self, task: Task) -> None:
+    async def wait_until_healthy(self, task: Task) -> None:
         """Waits until the object of `task` is healthy, and applies it again if it drifts meanwhile."""
         with self.changes(task.identity) as event:
             while True:
                 event.clear()
-                if self._putting.drifted(task):
+                if self._applier.drifted(task):
                     await self._contention.wait(task)
-                    await self._insisting.put(task)
+                    await self._retrier.apply_until_done(task)
                 problem = self.health(task)
-                self._course.tell(task, problem)
+                self._progress.tell(task, problem)
                 # A problem with effect REPORT stops nothing, so the tasks that wait for this one continue.
                 if problem is None or problem.effect is Effect.REPORT:
-                    self._putting.well(task)
+                    self._applier.record_healthy(task)
                     return
                 # Time alone changes the verdict: an operator counts as unavailable only after operators.GRACE.
-                await self._course.within(operators.UNAVAILABLE_GRACE.total_seconds(), event)
+                await self._progress.within(operators.UNAVAILABLE_GRACE.total_seconds(), event)
 
-    async def rolled_out(self, task: Task) -> None:
+    async def wait_until_rolled_out(self, task: Task) -> None:
         """Waits until the workload of `task`, which is applied, is healthy and runs what the release wants."""
         with self.changes(task.identity) as event:
             while True:
                 event.clear()
                 problem = self.health(task) or workload_health.unfinished_rollout(task, self._workload(task))
-                self._course.tell(task, problem)
+                self._progress.tell(task, problem)
                 if problem is None:
                     return
                 await event.wait()
@@ -77,23 +77,23 @@ class HealthChecker:
             return None
         if task.kind == CLUSTER_OPERATOR:
             return self._operator(task)
-        return workload_health.problem_of(task, self._workload(task), self._course.state)
+        return workload_health.problem_of(task, self._workload(task), self._progress.state)
 
     def _workload(self, task: Task) -> OwnedWorkload | None:
-        latest = self._putting.seen(task)
+        latest = self._applier.latest(task)
         return latest if isinstance(latest, OwnedWorkload) else None
 
     def _operator(self, task: Task) -> Problem | None:
         """Returns why the task's ClusterOperator is not healthy yet, None if it is."""
         name = task.identity.name
-        cache = self._putting.operators
+        cache = self._applier.operators
         if not cache.synced:
             why = f": {cache.error}" if cache.error else ""
             return Problem("WaitingForObject", f"waiting on the list of ClusterOperators{why}", Effect.NONE)
-        now = self._course.clock.now()
+        now = self._progress.clock.now()
         since = self._since.setdefault(name, now)
-        operator = self._putting.operator(name)
-        problem = operators.problem_of(name, self._versions[task.index], operator, self._course.state, since, now)
+        operator = self._applier.operator(name)
+        problem = operators.problem_of(name, self._versions[task.index], operator, self._progress.state, since, now)
         if problem is None:
             self._since.pop(name, None)
         return problem

@@ -131,7 +131,7 @@ class ObjectApplier:
         namespace, name = self._surroundings().operator
         if task.identity != Identity("apps", "Deployment", namespace, name):
             return False
-        deployment = self.seen(task)
+        deployment = self.latest(task)
         runs = (
             isinstance(deployment, OwnedWorkload) and deployment.status is not None and deployment.status.replicas > 0
         )
@@ -147,7 +147,7 @@ class ObjectApplier:
         """Returns the ClusterOperator of that name, None if there is none."""
         return self.operators.get(NamespacedName("", name))
 
-    def seen(self, task: Task) -> Owned | None:
+    def latest(self, task: Task) -> Owned | None:
         """Returns the object of `task` from the watch or from the answer to our write, whichever is newer."""
         watched, answered = self.tracking.get(task.identity), self._memory.answers.get(task.identity)
         if watched is None or answered is None:
@@ -193,7 +193,7 @@ class ObjectApplier:
             return known and self.tracking.gone(task.identity, good.resource_version if good is not None else 0)
         return watched.metadata.deletion_timestamp is None and not self.in_place(task)
 
-    def well(self, task: Task) -> None:
+    def record_healthy(self, task: Task) -> None:
         """Records that the object of `task` is healthy: a Job with a TTL has not drifted if it is gone after that."""
         if task.kind == JOB and "ttlSecondsAfterFinished" in (task.manifest.object.get("spec") or {}):
             self._memory.over.add(task.identity)
@@ -204,7 +204,7 @@ class ObjectApplier:
             return
         writer = ""
         try:
-            resource = await self._resource(task)
+            resource = await self._served_resource(task)
             if resource is not None:
                 obj = self._render_task(task).object
                 writer = await object_requests.contesting_writer(self._client, resource, obj)
@@ -212,7 +212,7 @@ class ObjectApplier:
             log.debug("who changes an object is not known", task=str(task), error=str(error))
         await self._notices.tell(contested_notice(task, writer))
 
-    def look_again(self) -> None:
+    def update_digests(self) -> None:
         """Computes the digests of all objects again, after the cluster's values have changed."""
         self._digests.update(digests_of(self._tasks, self._surroundings()))
 
@@ -228,7 +228,7 @@ class ObjectApplier:
             if task.deletes:
                 if updating:
                     async with self._slots:
-                        await self._deleting.delete(task, await self._resource(task))
+                        await self._deleting.delete(task, await self._served_resource(task))
                 return
             if (not anew and self.in_place(task)) or (anew and task.identity in self._memory.over):
                 return
@@ -237,7 +237,7 @@ class ObjectApplier:
 
     async def _write_object(self, task: Task) -> None:
         """Applies or creates the task's object. Raises KindMissing if the server does not serve its kind."""
-        resource = await self._resource(task)
+        resource = await self._served_resource(task)
         if resource is None:
             # The next attempt asks again: the kind may be served by then.
             self._kinds.forget(_api_version(task))
@@ -277,12 +277,13 @@ class ObjectApplier:
             await self.tracking.follow_single(resource, task.identity)
 
     async def _write_related_objects(self, task: Task, resource: Resource) -> None:
+        """Writes the related objects of a new ClusterOperator, which `apply` leaves out because they are status."""
         related = (task.manifest.object.get("status") or {}).get("relatedObjects")
         if related:
             self.writes += 1
             await object_requests.write_related_objects(self._client, resource, task.identity.name, related)
 
-    async def _resource(self, task: Task) -> Resource | None:
+    async def _served_resource(self, task: Task) -> Resource | None:
         return await self._kinds.resource(_api_version(task), task.identity.kind)
 
     def _render_task(self, task: Task) -> Rendered:

@@ -44,7 +44,7 @@ async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes =
     once more for them. `warned` is called with what the server says of fields that it drops.
     """
     try:
-        answer = await _apply(client, resource, obj)
+        answer = await _apply_forced(client, resource, obj)
     except (Invalid, ServerError) as error:
         if _NO_PATCH in error.message:
             return await _write_whole(client, resource, obj, error, warned)
@@ -107,7 +107,7 @@ async def _merge(client: Client, resource: Resource, obj: JSON, *, manager: str,
     live = await client.send(calls.get_raw(resource, metadata["name"], metadata.get("namespace", "")))
     wanted = merge_objects(_kind_of(resource), obj, live)
     if wanted == live:
-        return reduce_for_memory(codec.convert(_typed(resource), live), _kind_of(resource))
+        return reduce_for_memory(codec.convert(_owned_type(resource), live), _kind_of(resource))
     call = _narrow_answer(calls.replace(resource, wanted, field_manager=manager), resource)
     return reduce_for_memory(await client.send(call, warned=warned), _kind_of(resource))
 
@@ -129,7 +129,8 @@ async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: A
     return written
 
 
-async def _apply(client: Client, resource: Resource, obj: JSON) -> Owned:
+async def _apply_forced(client: Client, resource: Resource, obj: JSON) -> Owned:
+    """Applies the object, and returns the answer with as little of it as is needed."""
     # Forced, because the release decides its fields: docs/decisions/0045-what-is-in-place-is-known-from-metadata.md.
     call = _narrow_answer(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
     answer = await client.send(call)
@@ -145,7 +146,7 @@ async def _apply_after_merge(client: Client, resource: Resource, obj: JSON, refu
         await _merge(client, resource, obj, manager=MERGER)
     except NotFound:
         raise refused from None
-    return await _apply(client, resource, obj)
+    return await _apply_forced(client, resource, obj)
 
 
 async def _adopt_fields(client: Client, resource: Resource, answer: Owned) -> None:
@@ -172,13 +173,13 @@ def _kind_of(resource: Resource) -> tuple[str, str]:
     return resource.group, resource.kind
 
 
-def _typed(resource: Resource) -> type[Owned]:
+def _owned_type(resource: Resource) -> type[Owned]:
     return OwnedWorkload if _kind_of(resource) in KINDS else Owned
 
 
 def _narrow_answer(call: Call[JSON], resource: Resource) -> Call[Owned]:
     """Returns `call` with an answer decoded only as far as needed: a CustomResourceDefinition has hundreds of KB."""
-    kind = _typed(resource)
+    kind = _owned_type(resource)
     base = call.request
     request = Request(base.method, base.path, base.query, calls.with_accept_for(kind, base.headers), base.body)
     return Call(request, lambda data: codec.decode(kind, data))

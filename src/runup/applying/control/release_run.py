@@ -49,21 +49,21 @@ class Run:
         tasks: Sequence[Task],
         state: State,
         *,
-        putting: ObjectApplier,
+        applier: ObjectApplier,
         clock: Clock,
         since: dict[str, datetime],
         told: Callable[[bool], None],
         served: Callable[[str, str], None],
         failed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.course = course = RunProgress(tasks, state, putting=putting, clock=clock, told=told)
-        self._insisting = TaskRetrier(course, failed)
-        contention = Contention(clock, putting.tell_contested)
-        self._judging = HealthChecker(course, self._insisting, contention, since)
-        self._keeping = DriftRepairer(course, self._insisting, self._judging, contention)
-        self._putting = putting
+        self.progress = progress = RunProgress(tasks, state, applier=applier, clock=clock, told=told)
+        self._retrier = TaskRetrier(progress, failed)
+        contention = Contention(clock, applier.tell_contested)
+        self._health_checker = HealthChecker(progress, self._retrier, contention, since)
+        self._drift_repair = DriftRepairer(progress, self._retrier, self._health_checker, contention)
+        self._applier = applier
         self._served = served
-        self._ended = [asyncio.Event() for _ in course.graph]
+        self._ended = [asyncio.Event() for _ in progress.graph]
         self._group: asyncio.TaskGroup | None = None
         # Not set while this operator waits for its successor to take over.
         self._ours = asyncio.Event()
@@ -72,59 +72,59 @@ class Run:
     @property
     def state(self) -> State:
         """The reason to apply the release: `Reconciling` once all tasks were done."""
-        return self.course.state
+        return self.progress.state
 
     @property
     def completed(self) -> bool:
         """Returns whether all tasks were done at least once."""
-        return self.course.completed
+        return self.progress.completed
 
     @property
     def done(self) -> int:
         """The number of tasks that are done."""
-        return len(self.course.done)
+        return len(self.progress.done)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The current problems of tasks, in the order of the tasks."""
-        return tuple(problem for _, problem in sorted(self.course.problems.items(), key=lambda each: each[0]))
+        return tuple(problem for _, problem in sorted(self.progress.problems.items(), key=lambda each: each[0]))
 
     async def go(self) -> None:
         """Applies all tasks, then keeps them applied; ends only by being cancelled."""
-        course = self.course
+        progress = self.progress
         async with asyncio.TaskGroup() as group:
             self._group = group
-            for number, node in enumerate(course.graph):
+            for number, node in enumerate(progress.graph):
                 group.create_task(self._node(number, node))
-            await course.finished(*course.tasks.values())
-            log.info("applied", objects=self.done, requests=self._putting.writes)
+            await progress.finished(*progress.tasks.values())
+            log.info("applied", objects=self.done, requests=self._applier.writes)
             trim()
-            group.create_task(self._keeping.over_and_over())
+            group.create_task(self._drift_repair.over_and_over())
             await self._rolled_out()
-            course.completed, course.state = True, State.RECONCILING
-            for task in course.tasks.values():
-                self._keeping.look_after(task)
-            course.told(True)
+            progress.completed, progress.state = True, State.RECONCILING
+            for task in progress.tasks.values():
+                self._drift_repair.look_after(task)
+            progress.told(True)
 
     def changed(self, identity: Identity) -> None:
         """Handles that the object was added, changed or deleted."""
-        self._judging.changed(identity)
-        task = self.course.tasks.get(identity)
-        if task is None or task.index not in self.course.done:
+        self._health_checker.changed(identity)
+        task = self.progress.tasks.get(identity)
+        if task is None or task.index not in self.progress.done:
             return
-        self._keeping.look_after(task)
-        if self._group is not None and self._keeping.must_repair(task):
+        self._drift_repair.look_after(task)
+        if self._group is not None and self._drift_repair.must_repair(task):
             self._group.create_task(self._repair(task))
 
     def operators_listed(self) -> None:
         """Handles that the ClusterOperators were listed, or could not be listed."""
-        for task in self.course.tasks.values():
+        for task in self.progress.tasks.values():
             if task.kind == CLUSTER_OPERATOR:
                 self.changed(task.identity)
 
     def surroundings_changed(self) -> None:
         """Handles that the cluster's values changed: objects that render differently now are applied again."""
-        for identity in list(self.course.tasks):
+        for identity in list(self.progress.tasks):
             self.changed(identity)
 
     async def _node(self, number: int, node: Node) -> None:
@@ -158,17 +158,17 @@ class Run:
     async def _try(self, task: Task) -> None:
         try:
             await self._ours.wait()
-            await self._insisting.awaited(task)
-            await self._putting.put(task)
+            await self._retrier.wait_for_dependencies(task)
+            await self._applier.put(task)
         except FAILURES as error:
             log.debug("not created ahead", task=str(task), error=words_of(error))
 
     async def _put_task(self, task: Task) -> bool:
         """Applies `task` and returns True; returns False if it was postponed."""
         await self._ours.wait()
-        await self._insisting.awaited(task)
-        hands_over = self.state is State.UPDATING and self._putting.hands_over(task)
-        if not await self._insisting.put(task):
+        await self._retrier.wait_for_dependencies(task)
+        hands_over = self.state is State.UPDATING and self._applier.hands_over(task)
+        if not await self._retrier.apply_until_done(task):
             self._postpone_task(task)
             return False
         if hands_over:
@@ -177,14 +177,14 @@ class Run:
 
     async def _see_well(self, task: Task) -> None:
         """Waits until the applied object is healthy, and reports the task as finished."""
-        await self._judging.well(task)
-        self.course.finish(task)
-        for group, kind in self._putting.defined_by(task):
+        await self._health_checker.wait_until_healthy(task)
+        self.progress.finish(task)
+        for group, kind in self._applier.defined_by(task):
             self._served(group, kind)
         # `changed` ignores events of unfinished tasks, so a change that came just before must be looked up here.
-        if self._putting.drifted(task):
+        if self._applier.drifted(task):
             self.changed(task.identity)
-        self.course.told(False)
+        self.progress.told(False)
 
     async def _rolled_out(self) -> None:
         """Waits until every workload of the release runs what the release wants.
@@ -193,21 +193,21 @@ class Run:
         come later in it: rights, a webhook's Service.
         """
         async with asyncio.TaskGroup() as group:
-            for task in self.course.tasks.values():
+            for task in self.progress.tasks.values():
                 if task.kind in ROLLED_OUT:
-                    group.create_task(self._judging.rolled_out(task))
+                    group.create_task(self._health_checker.wait_until_rolled_out(task))
 
     def _postpone_task(self, task: Task) -> None:
         """Applies `task` after the later tasks that it depends on: in its own place it would wait for ever."""
         assert self._group is not None
-        needed = [*self.course.later(task)]
+        needed = [*self.progress.later(task)]
         text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
         log.info("postponed", task=str(task), until=[str(other) for other in needed])
-        self.course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        self.progress.tell(task, Problem("WaitingForObject", text, Effect.NONE))
         self._group.create_task(self._put_after(task, needed))
 
     async def _put_after(self, task: Task, needed: Sequence[Task]) -> None:
-        await self.course.finished(*needed)
+        await self.progress.finished(*needed)
         if await self._put_task(task):
             await self._see_well(task)
 
@@ -215,11 +215,11 @@ class Run:
         """Pauses the run, so that this operator and the one that replaces it do not both write."""
         log.info("the new operator goes on from here", task=str(task))
         self._ours.clear()
-        self.course.told(True)
-        await self.course.clock.sleep(HANDOVER_S)
+        self.progress.told(True)
+        await self.progress.clock.sleep(HANDOVER_S)
         log.warning("no new operator came, so this one goes on", waited_s=HANDOVER_S)
         self._ours.set()
 
     async def _repair(self, task: Task) -> None:
-        await self._keeping.repair(task)
+        await self._drift_repair.repair(task)
         self.changed(task.identity)

@@ -28,31 +28,31 @@ DEPENDENCY_WAIT_S = 10.0
 class TaskRetrier:
     """Retries the tasks of one run. `failed` is called after every failed attempt."""
 
-    def __init__(self, course: RunProgress, failed: Callable[[], None]) -> None:
-        self._course = course
-        self._putting = course.putting
+    def __init__(self, progress: RunProgress, failed: Callable[[], None]) -> None:
+        self._progress = progress
+        self._applier = progress.applier
         self._failed = failed
 
-    async def awaited(self, task: Task) -> None:
+    async def wait_for_dependencies(self, task: Task) -> None:
         """Waits up to 10 s for the task's CustomResourceDefinition and namespace, to spare a request that must fail."""
-        needed = [*self._course.needs(task)]
-        if needed and not self._putting.in_place(task):
-            await self._course.finished_within(DEPENDENCY_WAIT_S, needed)
+        needed = [*self._progress.needs(task)]
+        if needed and not self._applier.in_place(task):
+            await self._progress.finished_within(DEPENDENCY_WAIT_S, needed)
 
-    async def put(self, task: Task) -> bool:
+    async def apply_until_done(self, task: Task) -> bool:
         """Applies `task`, retrying until it succeeds; returns False if it depends on a task that comes later."""
         attempts, waited = 0, False
         while True:
             try:
-                await self._putting.put(task, updating=self._course.state is State.UPDATING)
+                await self._applier.put(task, updating=self._progress.state is State.UPDATING)
             except FAILURES as error:
                 if isinstance(error, KindMissing | NotFound):
                     # A task that comes later starts only after this one, so waiting for it here would never end.
-                    if any(self._course.later(task)):
+                    if any(self._progress.later(task)):
                         return False
-                    if needed := [*self._course.needs(task)]:
+                    if needed := [*self._progress.needs(task)]:
                         waited = True
-                        await self._in_vain(task, needed)
+                        await self._wait_for_needed(task, needed)
                         continue
                 attempts += 1
                 problem = problem_of(task, error)
@@ -60,19 +60,19 @@ class TaskRetrier:
                 self._failed()
                 # A Terminal error needs an edit, so further attempts before reporting it are useless.
                 if attempts >= REPORT_AFTER_ATTEMPTS or isinstance(error, Terminal):
-                    self._course.tell(task, problem)
+                    self._progress.tell(task, problem)
                 await self.pause(task, attempts, error)
             else:
                 break
         if attempts or waited:
-            self._course.tell(task, None)
+            self._progress.tell(task, None)
         return True
 
-    async def _in_vain(self, task: Task, needed: Sequence[Task]) -> None:
+    async def _wait_for_needed(self, task: Task, needed: Sequence[Task]) -> None:
         """Waits for the tasks in `needed`, which are on their way. Reports this as progress, not as a failure."""
         text = f"{task} is waiting on {', '.join(map(str, needed))}"
-        self._course.tell(task, Problem("WaitingForObject", text, Effect.NONE))
-        await self._course.finished_within(LONGEST_PAUSE_S, needed)
+        self._progress.tell(task, Problem("WaitingForObject", text, Effect.NONE))
+        await self._progress.finished_within(LONGEST_PAUSE_S, needed)
 
     async def pause(self, task: Task, attempts: int, error: Exception) -> None:
         """Waits until the next attempt: with exponential back-off, at least the server's Retry-After.
@@ -82,5 +82,5 @@ class TaskRetrier:
         retry_after_s = error.retry_after_s if isinstance(error, Transient) else None
         # The exponent is limited, because the number of attempts is not.
         seconds = min(max(2.0 ** min(attempts - 1, 10), retry_after_s or 0), max(LONGEST_PAUSE_S, retry_after_s or 0))
-        needed = [*self._course.needs(task)]
-        await (self._course.finished_within(seconds, needed) if needed else self._course.clock.sleep(seconds))
+        needed = [*self._progress.needs(task)]
+        await (self._progress.finished_within(seconds, needed) if needed else self._progress.clock.sleep(seconds))

@@ -22,7 +22,7 @@ class RunProgress:
     """
 
     def __init__(
-        self, tasks: Sequence[Task], state: State, *, putting: ObjectApplier, clock: Clock, told: Callable[[bool], None]
+        self, tasks: Sequence[Task], state: State, *, applier: ObjectApplier, clock: Clock, told: Callable[[bool], None]
     ) -> None:
         self.state = state
         self.completed = False
@@ -30,7 +30,7 @@ class RunProgress:
         self.problems: dict[int, Problem] = {}
         self.tasks = {task.identity: task for task in tasks}
         self.graph = graph_of(tasks, state)
-        self.putting = putting
+        self.applier = applier
         self.clock = clock
         self.told = told
         self._node_of = {task.index: number for number, node in enumerate(self.graph) for task in node.tasks}
@@ -54,12 +54,12 @@ class RunProgress:
     def needs(self, task: Task) -> Iterator[Task]:
         """Yields the unfinished tasks that `task` depends on, without those that come later in the order."""
         later = {other.index for other in self.later(task)}
-        yield from (dependency for dependency in self.putting.needs(task) if dependency.index not in self.done | later)
+        yield from (dependency for dependency in self.applier.needs(task) if dependency.index not in self.done | later)
 
     def later(self, task: Task) -> Iterator[Task]:
         """Yields the unfinished dependencies of `task` that come after it in the order."""
         node = self._node_of[task.index]
-        for other in self.putting.needs(task):
+        for other in self.applier.needs(task):
             its_node = self._node_of[other.index]
             # Tasks of one node are done in sequence; between nodes the graph decides.
             comes_later = other.index > task.index if its_node == node else node in self._before[its_node]

@@ -96,7 +96,7 @@ class Worker:
         self._urgent = asyncio.Event()
         self._news = asyncio.Event()
         self._run: Run | None = None
-        self._putting: ObjectApplier | None = None
+        self._applier: ObjectApplier | None = None
         self.latest = Progress()
         self.failed_attempts: Counter[str] = Counter()
         operators.add_listener(self._operator_changed)
@@ -175,7 +175,7 @@ class Worker:
         # The lists of all kinds come before the first write, so that objects in place cost no request.
         await self.follow(tasks)
         await self._tracking.unfollow_singles(but={task.identity for task in tasks if task.create_only})
-        self._putting = ObjectApplier(
+        self._applier = ObjectApplier(
             tasks,
             client=self._client,
             kinds=self._kinds,
@@ -194,7 +194,7 @@ class Worker:
         self._run = Run(
             tasks,
             work.state,
-            putting=self._putting,
+            applier=self._applier,
             clock=self._clock,
             since=self._since,
             told=self.tell,
@@ -252,8 +252,8 @@ class Worker:
 
     def surroundings_changed(self) -> None:
         """Passes on that values of the cluster changed that manifests are rendered with."""
-        if self._run is not None and self._putting is not None:
-            self._putting.look_again()
+        if self._run is not None and self._applier is not None:
+            self._applier.update_digests()
             self._run.surroundings_changed()
 
     def tell(self, urgent: bool) -> None:

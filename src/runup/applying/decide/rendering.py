@@ -78,7 +78,7 @@ def render(task: Task, cluster: ClusterValues) -> Rendered:
         obj.pop("rules", None)
     annotations = task.manifest.annotations or {}
     if INJECT_PROXY in annotations:
-        _with_proxy(task, obj, annotations[INJECT_PROXY].split(","), cluster.proxy)
+        _set_proxy_variables(task, obj, annotations[INJECT_PROXY].split(","), cluster.proxy)
     if annotations.get(INJECT_TLS) == "true" and task.kind == ("", "ConfigMap"):
         obj["data"] = tls.inject_profile(obj.get("data") or {}, cluster.tls)
     if annotations.get(INJECT_CA) == "true":
@@ -117,7 +117,8 @@ def _containers(obj: JSON) -> list[JSON]:
     return [container for container in containers if isinstance(container, dict)]
 
 
-def _with_proxy(task: Task, obj: JSON, names: list[str], proxy: Proxy) -> None:
+def _set_proxy_variables(task: Task, obj: JSON, names: list[str], proxy: Proxy) -> None:
+    """Sets the proxy's variables in the named containers. Raises Terminal for a container that is not there."""
     containers = {container.get("name"): container for container in _containers(obj)}
     pairs = (("HTTP_PROXY", proxy.http), ("HTTPS_PROXY", proxy.https), ("NO_PROXY", proxy.no_proxy))
     for name in names:

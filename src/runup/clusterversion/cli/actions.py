@@ -212,11 +212,11 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     findings: Findings = waiting.wait(
         client, answer, request, timeout_s=preflight_request.parse_timeout(request.timeout), namespace=namespace()
     )
-    write([("out", _result(request, findings, client, cluster))])
+    write([("out", _result_document(request, findings, client, cluster))])
     return findings.exit_code
 
 
-def _result(request: Request, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+def _result_document(request: Request, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
     if request.output == "html":
         return _render_page(findings, client, cluster)
     if request.for_program:

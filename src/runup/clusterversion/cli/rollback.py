@@ -43,7 +43,7 @@ def plan(facts: Facts) -> Plan:
     if progressing.status != "False":
         why = f"Progressing={progressing.status}: {progressing.reason}: {progressing.message}"
         raise CommandError(f"unable to rollback while an update is {why}.")
-    return Plan(before, _patch(facts, before))
+    return Plan(before, _rollback_patch(facts, before))
 
 
 def _previous_release(facts: Facts) -> Release:
@@ -62,7 +62,7 @@ def _previous_release(facts: Facts) -> Release:
     return before
 
 
-def _patch(facts: Facts, before: Release) -> JSON:
+def _rollback_patch(facts: Facts, before: Release) -> JSON:
     update: JSON = {"architecture": "", "version": before.version, "image": before.image, "force": False}
     if text(mapping(mapping(facts.json, "spec"), "desiredUpdate"), "mode"):
         # Without it a merge patch would keep the mode, and the request would be a preflight.

@@ -77,14 +77,14 @@ def show_document(document: JSON, kept: OperatorConfigMaps, now: datetime | None
         preflights = more.data if more else {"preflight": None, "endedPreflights": []}
         sys.stdout.write(machine(overview.as_data(read) | preflights, wanted.output))
         return
-    _print(overview.overview(read, include_not_recommended=wanted.include_not_recommended))
+    _write_parts(overview.overview(read, include_not_recommended=wanted.include_not_recommended))
     if more:
         from runup.cli.output import write
 
         write(more.lines(now or newest_transition(document), wide=wanted.output == "wide"))
 
 
-def _print(output: Iterator[Output]) -> None:
+def _write_parts(output: Iterator[Output]) -> None:
     for stream, part in output:
         target = sys.stdout if stream == "out" else sys.stderr
         target.write(part)

@@ -112,6 +112,7 @@ def check_flags(flags: Flags) -> tuple[Output, ...]:
 
 
 def _check_to(text: str) -> None:
+    """Raises CommandError if `--to` is not a semantic version."""
     try:
         check_version(text)
     except ValueError as error:
@@ -160,16 +161,16 @@ class _Walk:
 
     def result(self) -> Target | Nothing:
         """Returns the release that the flags choose, or why there is nothing to do. Raises CommandError to refuse."""
-        version_and_image = self._available() or self._conditional() or self._explicit()
+        version_and_image = self._from_available_updates() or self._conditional() or self._from_explicit_image()
         self.candidates = newest_first(self.candidates, lambda release: release.version)
         if self.flags.to_latest and self.candidates:
             best = self.candidates[0]
             version_and_image = (best.version, best.image)
             if condition := self.conditions.get(best.image):
-                self.said.append(_accepted(best.version, condition))
+                self.said.append(_accepted_warning(best.version, condition))
         return Target(*version_and_image, tuple(self.said)) if version_and_image else self._nothing_to_do()
 
-    def _available(self) -> tuple[str, str] | None:
+    def _from_available_updates(self) -> tuple[str, str] | None:
         for release in self.status.available_updates or ():
             if self._is_named(release, "available updates"):
                 return release.version, self.flags.to_image or release.image
@@ -190,14 +191,14 @@ class _Walk:
                     return update.release.version, update.release.image
                 if not self.flags.allow_not_recommended:
                     raise CommandError(_not_recommended_text(update.release.version, condition))
-                self.said.append(_accepted(update.release.version, condition))
+                self.said.append(_accepted_warning(update.release.version, condition))
                 return update.release.version, update.release.image
             if self.flags.allow_not_recommended:
                 self.candidates.append(update.release)
                 self.conditions[update.release.image] = condition
         return None
 
-    def _explicit(self) -> tuple[str, str] | None:
+    def _from_explicit_image(self) -> tuple[str, str] | None:
         if not (self.flags.to_image and self.flags.allow_explicit_upgrade):
             return None
         self.said.append(err(EXPLICIT_WARNING))
@@ -211,7 +212,7 @@ class _Walk:
         if not flags.to_image:
             return False
         try:
-            digests = _digest(flags.to_image), _digest(release.image)
+            digests = _digest_of(flags.to_image), _digest_of(release.image)
         except ValueError as error:
             self.said.append(err(f"warning: unable to calculate match for the update target in {where}: {error}\n"))
             return False
@@ -277,7 +278,7 @@ def _lines_by_message(verdicts: Sequence[tuple[str, Condition]], reason: str) ->
     return "".join(f"  {', '.join(names[message])}: {message}\n" for message in names)
 
 
-def _digest(image: str) -> str:
+def _digest_of(image: str) -> str:
     spec: PullSpec = pull_spec(image)
     return spec.digest
 
@@ -290,7 +291,7 @@ def _not_recommended_text(version: str, condition: Condition) -> str:
     )
 
 
-def _accepted(version: str, condition: Condition) -> Output:
+def _accepted_warning(version: str, condition: Condition) -> Output:
     return err(
         f"warning: with --allow-not-recommended you have accepted the risks with {version} and bypassed "
         f"Recommended={condition.status} {condition.reason}: {condition.message}\n"

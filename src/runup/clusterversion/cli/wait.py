@@ -151,7 +151,7 @@ def _until_over(
             if judgement.state is State.WAITING and now >= nobody_at
             else judgement.line
         )
-        progress = Progress(line, _risks(latest, target) if judgement.state is State.GOING else ())
+        progress = Progress(line, _risks_so_far(latest, target) if judgement.state is State.GOING else ())
         # The result begins with why it failed, and has all risks.
         if judgement.state is not State.FAILED:
             show(progress)
@@ -231,7 +231,7 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
         yield Look(trouble=trouble)
 
 
-def _risks(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
+def _risks_so_far(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
     return so_far(of_target(cluster, History(), *target))
 
 

@@ -94,7 +94,7 @@ def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
 def shown_on(stream: TextIO) -> Iterator[Show]:
     """Yields a function that shows progress on `stream`."""
     screen = screen_of(stream)
-    with _in_place(stream) if screen.live else _line_by_line(stream) as show:
+    with _show_in_place(stream) if screen.live else _line_by_line(stream) as show:
         yield show
 
 
@@ -114,7 +114,8 @@ def _line_by_line(stream: TextIO) -> Iterator[Show]:
 
 
 @contextmanager
-def _in_place(stream: TextIO) -> Iterator[Show]:
+def _show_in_place(stream: TextIO) -> Iterator[Show]:
+    """Yields a function that shows a text in place of the one before, for terminals."""
     from rich.console import Console
     from rich.live import Live
 

@@ -153,8 +153,8 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
         (caches.deployments, ours),
         (caches.pods, {"namespace": namespace, "label_selector": POD_SELECTOR}),
         (caches.config_maps, ours),
-        (caches.admin_gates, _selection(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
-        (caches.admin_acks, _selection(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
+        (caches.admin_gates, _single_object(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
+        (caches.admin_acks, _single_object(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
     )
     return tuple(
         Reflector(client, cache.kind, cache, clock=clock, watch_s=WATCH_S, **selectors)
@@ -162,7 +162,7 @@ def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> 
     )
 
 
-def _selection(namespace: str, name: str) -> dict[str, str]:
+def _single_object(namespace: str, name: str) -> dict[str, str]:
     return {"namespace": namespace, "field_selector": f"metadata.name={name}"}
 
 
@@ -348,7 +348,7 @@ class ClusterVersionController:
         if not self._absent:
             log.error(_NO_VERSION)
         self._absent = True
-        self._metrics.cluster.look_without_version(_sorted(self._caches.operators) or ())
+        self._metrics.cluster.look_without_version(_sorted_operators(self._caches.operators) or ())
 
     def observe(self) -> Observed | None:
         """Returns a snapshot of caches and sources; None while there is too little to decide on."""
@@ -366,7 +366,7 @@ class ClusterVersionController:
             cluster_version=version,
             facts=replace(self._facts, place=wanted.place, version_hash=self._hash()),
             feature_gate=caches.feature_gate(),
-            operators=_sorted(caches.operators),
+            operators=_sorted_operators(caches.operators),
             operators_error=caches.operators.error or "",
             unread_operators=caches.operators.undecoded,
             deployment=deployment,
@@ -375,7 +375,7 @@ class ClusterVersionController:
             check_pods=_of_app(caches.pods, container_check_pods.NAME),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, stored_reports.NAME)),
-            report=self._report(preflight_id, wanted.place),
+            report=self._report_seen(preflight_id, wanted.place),
             report_maps=tuple(sorted(report_reader.names_of(caches.config_maps.all()))),
             unusable=wanted.unusable,
             service=self._service.state,
@@ -414,7 +414,8 @@ class ClusterVersionController:
         if self._worker is not None and payload is not None:
             self._worker.want(ReleaseWork(request.wanted, request.state, payload, own=own))
 
-    def _report(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
+    def _report_seen(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
+        """Returns what was read of the attempt's report, from its ConfigMap or its folder; None while there is none."""
         if place.report_sink == "configmap":
             key = NamespacedName(place.namespace, preflight_deployment.report_map(preflight_id))
             self._reader.follow_map(preflight_id, self._caches.config_maps.get(key))
@@ -437,7 +438,7 @@ def _of_app(cache: Cache[Pod], app: str) -> tuple[Pod, ...]:
     return tuple(pod for pod in cache.all() if pod.metadata.labels.get(preflight_deployment.APP_LABEL) == app)
 
 
-def _sorted(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:
+def _sorted_operators(cache: Cache[ClusterOperator]) -> tuple[ClusterOperator, ...] | None:
     if not cache.synced:
         return None
     return tuple(sorted(cache.all(), key=lambda operator: operator.metadata.name))

@@ -89,6 +89,7 @@ def _state_of(observed: Observed, said: Sequence[Condition], attempt: Attempt | 
 
 
 def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
+    """Returns the attempt as it is after the plan: the plan's own record, if it writes one, else the observed one."""
     record = observed.history
     for action in plan.actions:
         # The record is among the plan's writes when it changes, and newer than the observed one.

@@ -123,7 +123,7 @@ def accept(view: View, status: ClusterVersionStatus, release: Release) -> Cluste
 def next_look(view: View) -> float | None:
     """Returns the seconds until the conditions change by the passage of time alone; None if they do not."""
     progress = view.observed.progress
-    summary = summarize(_problems(view, progress)) if progress is not None else None
+    summary = summarize(_problems_to_report(view, progress)) if progress is not None else None
     next_change = judge_problem(summary.problem, now=view.now).next_look if summary is not None else None
     return max((next_change - view.now).total_seconds(), 1.0) if next_change is not None else None
 
@@ -137,6 +137,7 @@ def _needs_loading(view: View) -> bool:
 
 
 def _run_state(view: View) -> State:
+    """Returns how the release is to be applied: initializing before any completion, then updating or reconciling."""
     entries = view.status.history
     if not any(entry.state == "Completed" for entry in entries):
         return State.INITIALIZING
@@ -161,7 +162,8 @@ def _complete_newest(view: View, status: ClusterVersionStatus, progress: Progres
     return (replace(newest, state="Completed", completion_time=view.now), *entries[1:])
 
 
-def _problems(view: View, progress: Progress) -> tuple[Problem, ...]:
+def _problems_to_report(view: View, progress: Progress) -> tuple[Problem, ...]:
+    """Returns the problems of the run, or of loading the release while that has not begun."""
     if _is_current(view, progress):
         return progress.problems
     load = view.observed.loads.get(view.current.image)
@@ -173,7 +175,7 @@ def _problems(view: View, progress: Progress) -> tuple[Problem, ...]:
 def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress, *, invalid: bool) -> Conditions:
     """Returns the conditions about the run: Available, Failing and Progressing."""
     current = _is_current(view, progress)
-    problems = _problems(view, progress)
+    problems = _problems_to_report(view, progress)
     summary = summarize(problems)
     verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
     newest = status.history[0] if status.history else None

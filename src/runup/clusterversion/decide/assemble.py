@@ -84,7 +84,7 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
     """Returns all candidates, advised and checked, each with the risks that were found."""
     assembled = list(view.advised.candidates)
     for target in checked:
-        index = _index(assembled, target.release)
+        index = _index_of_release(assembled, target.release)
         if index is None:
             assembled.append(_unlisted_candidate(view, target))
             index = len(assembled) - 1
@@ -123,7 +123,7 @@ def _link_documentation(view: View, candidate: Candidate) -> Candidate:
     return candidate if linked == candidate.risks else replace(candidate, risks=linked)
 
 
-def _index(found: Sequence[Candidate], release: Release) -> int | None:
+def _index_of_release(found: Sequence[Candidate], release: Release) -> int | None:
     digest = digest_of(release.image)
     return next((i for i, c in enumerate(found) if digest_of(c.release.image) == digest), None)
 

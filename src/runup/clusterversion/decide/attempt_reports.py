@@ -77,7 +77,7 @@ def kept_targets(view: View, history: History, wanted: Release | None) -> tuple[
     kept: list[CheckedTarget] = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)
-        if not release.image or not _is_ahead(view, report):
+        if not release.image or not _is_still_ahead(view, report):
             continue
         # The same target may have been checked from several releases: the newest findings count.
         if any(same_release(one.release, release) for one in kept):
@@ -88,7 +88,8 @@ def kept_targets(view: View, history: History, wanted: Release | None) -> tuple[
     return tuple(kept[: histories.MAX_REPORTS - (wanted is not None)])
 
 
-def _is_ahead(view: View, report: Report) -> bool:
+def _is_still_ahead(view: View, report: Report) -> bool:
+    """Returns whether the report's target is yet to be reached from the release that runs."""
     here, there = parse(view.current.version), parse(report.target_version)
     if here is None or there is None or here == there:
         # Another image of the running version is ahead until the cluster runs that.

@@ -85,14 +85,14 @@ def _rank(entries: Entries, index: int, latest_completed: int) -> float:
     if around is None:
         return -age
     newer, older = around
-    if _minor(newer.version) != _minor(older.version):
+    if _minor_part(newer.version) != _minor_part(older.version):
         return 20 - age
     return (-20 if newer.version != older.version else 0) - age
 
 
 def _ends_a_minor(entries: Entries, index: int) -> bool:
-    minor = _minor(entries[index].version)
-    same = [i for i, e in enumerate(entries) if e.state == "Completed" and _minor(e.version) == minor]
+    minor = _minor_part(entries[index].version)
+    same = [i for i, e in enumerate(entries) if e.state == "Completed" and _minor_part(e.version) == minor]
     return index in (same[0], same[-1])
 
 
@@ -102,7 +102,7 @@ def _completed_around(entries: Entries, index: int) -> tuple[UpdateHistory, Upda
     return (newer, older) if newer and older else None
 
 
-def _minor(version: str) -> str:
+def _minor_part(version: str) -> str:
     # Upstream ignores the major version here, so that 4.1 and 5.1 count as one minor.
     parts = version.split(".")
     return parts[1] if len(parts) > 1 else ""

@@ -71,17 +71,17 @@ def samples(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     """Yields all samples of the cluster; `created` is when the operator's own release was made."""
     version = observed.cluster_version
     yield from _versions(observed, created)
-    yield from _updates(version)
+    yield from _available_update_samples(version)
     capabilities = version.status.capabilities
     for name in capabilities.known_capabilities:
         yield Sample(CAPABILITY, (name,), float(name in capabilities.enabled_capabilities))
-    yield from _operators(observed)
-    if gates.ACCEPT_RISKS in _open(observed):
-        yield from _risks(version)
+    yield from _operator_samples(observed)
+    if gates.ACCEPT_RISKS in _open_gates(observed):
+        yield from _risk_samples(version)
     for update in version.status.conditional_updates:
         for condition in update.conditions:
             labels = (update.release.version, condition.type, condition.status, condition.reason)
-            yield Sample(CONDITIONAL, labels, _seconds(condition.last_transition_time))
+            yield Sample(CONDITIONAL, labels, _timestamp_s(condition.last_transition_time))
     if observed.service.succeeded_at is not None:
         yield Sample(RETRIEVED, ("",), observed.service.succeeded_at.timestamp())
     progress = observed.progress
@@ -96,7 +96,7 @@ def without_version(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
     Source: docs/upstream-behaviour.md 9.
     """
     yield Sample(UP, (VERSION, "", "ClusterVersionNotFound"), 0.0)
-    yield from _components(operators)
+    yield from _component_samples(operators)
 
 
 def statuses(observed: Observed) -> dict[tuple[str, str], str]:
@@ -113,28 +113,29 @@ def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
     history = version.status.history
     completed = [entry for entry in history if entry.state == "Completed"]
     last = completed[0].version if completed else ""
-    installed = _seconds(version.metadata.creation_timestamp)
+    installed = _timestamp_s(version.metadata.creation_timestamp)
     if created is not None:
-        yield _version("current", release.version, release.image, last, created.timestamp())
+        yield _version_sample("current", release.version, release.image, last, created.timestamp())
     if history:
         first = history[-1]
-        yield _version("initial", first.version, first.image, last, installed)
+        yield _version_sample("initial", first.version, first.image, last, installed)
     # Upstream: the initial version, empty while the cluster is being installed.
     origin = history[-1].version if completed else ""
-    yield _version("cluster", release.version, release.image, origin, installed)
+    yield _version_sample("cluster", release.version, release.image, origin, installed)
     if completed:
-        before = completed[1].version if len(completed) > 1 else ""
-        yield _version("completed", completed[0].version, completed[0].image, before, _completion_s(completed[0]))
+        before, newest = completed[1].version if len(completed) > 1 else "", completed[0]
+        yield _version_sample("completed", newest.version, newest.image, before, _completion_s(newest))
     if history and history[0].state == "Partial":
-        yield _version("updating", history[0].version, history[0].image, last, _seconds(history[0].started_time))
+        entry = history[0]
+        yield _version_sample("updating", entry.version, entry.image, last, _timestamp_s(entry.started_time))
     yield from _requested_version(observed, last)
     failing = find(version.status.conditions, "Failing")
     if failing is not None and failing.status == "True":
-        at = _seconds(failing.last_transition_time)
-        yield _version("failure", version.status.desired.version, version.status.desired.image, last, at)
+        at = _timestamp_s(failing.last_transition_time)
+        yield _version_sample("failure", version.status.desired.version, version.status.desired.image, last, at)
 
 
-def _open(observed: Observed) -> frozenset[str]:
+def _open_gates(observed: Observed) -> frozenset[str]:
     own = observed.facts.release.version
     return gates.open_gates(observed.feature_gate, own) | observed.facts.gates
 
@@ -143,7 +144,7 @@ def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
     """Yields the requested version if it is not worked towards, with the time of the latest condition change."""
     version = observed.cluster_version
     own = observed.facts.release.version
-    request = requests.read(version.spec.desired_update, _open(observed), observed.feature_gate, own)
+    request = requests.read(version.spec.desired_update, _open_gates(observed), observed.feature_gate, own)
     update = request.update if isinstance(request, requests.UpdateRequest) else None
     # Upstream reports accepted risks alone, and a preflight, as a desired version: an error that is not copied.
     if update is None or not (update.version or update.image):
@@ -152,10 +153,11 @@ def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
     if (update.image and update.image == desired.image) or (not update.image and update.version == desired.version):
         return
     times = [c.last_transition_time for c in version.status.conditions if c.last_transition_time is not None]
-    yield _version("desired", update.version, update.image, last, _seconds(max(times, default=None)))
+    yield _version_sample("desired", update.version, update.image, last, _timestamp_s(max(times, default=None)))
 
 
-def _updates(version: ClusterVersion) -> Iterator[Sample]:
+def _available_update_samples(version: ClusterVersion) -> Iterator[Sample]:
+    """Yields the number of updates that are offered; nothing while that is not known."""
     spec, updates = version.spec, version.status.available_updates or ()
     retrieved = find(version.status.conditions, "RetrievedUpdates")
     # Without any of these the number of updates is not known, which 0 would not say.
@@ -163,19 +165,20 @@ def _updates(version: ClusterVersion) -> Iterator[Sample]:
         yield Sample(UPDATES, (spec.upstream or "<default>", spec.channel), len(updates))
 
 
-def _operators(observed: Observed) -> Iterator[Sample]:
+def _operator_samples(observed: Observed) -> Iterator[Sample]:
     version = observed.cluster_version
     completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
-    yield from _operator(VERSION, completed, version.status.conditions)
-    yield from _components(observed.operators or ())
+    yield from _samples_of_operator(VERSION, completed, version.status.conditions)
+    yield from _component_samples(observed.operators or ())
 
 
-def _components(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
+def _component_samples(operators: Iterable[ClusterOperator]) -> Iterator[Sample]:
     for operator in operators:
-        yield from _operator(operator.metadata.name, _own_version(operator), operator.status.conditions)
+        yield from _samples_of_operator(operator.metadata.name, _own_version(operator), operator.status.conditions)
 
 
-def _operator(name: str, version: str, conditions: tuple[Condition, ...]) -> Iterator[Sample]:
+def _samples_of_operator(name: str, version: str, conditions: tuple[Condition, ...]) -> Iterator[Sample]:
+    """Yields whether an operator is available, and each of its conditions."""
     available = find(conditions, "Available")
     up = available is not None and available.status == "True"
     yield Sample(UP, (name, version, available.reason if available else "NoAvailableCondition"), float(up))
@@ -185,7 +188,7 @@ def _operator(name: str, version: str, conditions: tuple[Condition, ...]) -> Ite
             yield Sample(CONDITION, (name, condition.type, condition.reason), _VALUES[condition.status])
 
 
-def _risks(version: ClusterVersion) -> Iterator[Sample]:
+def _risk_samples(version: ClusterVersion) -> Iterator[Sample]:
     for risk in version.status.conditional_update_risks:
         for condition in risk.conditions:
             yield Sample(RISK, (condition.type, risk.name, condition.reason), _VALUES.get(condition.status, -1.0))
@@ -195,15 +198,15 @@ def _own_version(operator: ClusterOperator) -> str:
     return next((operand.version for operand in operator.status.versions if operand.name == "operator"), "")
 
 
-def _version(kind: str, version: str, image: str, origin: str, value: float) -> Sample:
+def _version_sample(kind: str, version: str, image: str, origin: str, value: float) -> Sample:
     return Sample(RELEASE, (kind, version, image, origin), value)
 
 
 def _completion_s(entry: UpdateHistory) -> float:
-    return _seconds(entry.completion_time)
+    return _timestamp_s(entry.completion_time)
 
 
-def _seconds(moment: datetime | None) -> float:
+def _timestamp_s(moment: datetime | None) -> float:
     return moment.timestamp() if moment is not None else 0.0
 
 

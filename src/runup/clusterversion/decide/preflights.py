@@ -192,7 +192,8 @@ def _when_wanted(view: View, update: Update, target: Release) -> Preflight:
     return _STEPS[STEPS[situation]](case)
 
 
-def _verify(case: PreflightCase) -> Preflight:
+def _verify_image(case: PreflightCase) -> Preflight:
+    """Returns the preflight while the signature of the target's image is being verified."""
     preparing = conditions.preparing_conditions(
         case.subject, "VerifyingImage", "the signature of the target's image is being verified"
     )
@@ -238,6 +239,7 @@ def _start_target(case: PreflightCase) -> Preflight:
 
 
 def _report_start(case: PreflightCase) -> Preflight:
+    """Returns the preflight whose start is written to the history; a failure if that cannot be written."""
     unwritten = case.view.observed.unwritten
     if unwritten:
         history = histories.with_attempt(case.view.history, case.attempt)
@@ -246,7 +248,8 @@ def _report_start(case: PreflightCase) -> Preflight:
     return _before_start(case, preparing, "the target is being started")
 
 
-def _stop_other(case: PreflightCase) -> Preflight:
+def _stop_other_target(case: PreflightCase) -> Preflight:
+    """Returns the preflight while that of another target is ended before it."""
     if case.attempt.failed:
         return replace(_hold_failed(case), actions=stop_workload(case.view))
     preparing = conditions.preparing_conditions(
@@ -297,11 +300,11 @@ def _do_nothing(case: PreflightCase) -> Preflight:
 
 _STEPS: dict[Step, Callable[[PreflightCase], Preflight]] = {
     Step.NOTHING: _do_nothing,
-    Step.VERIFY: _verify,
+    Step.VERIFY: _verify_image,
     Step.REFUSE: _refuse_target,
     Step.START: _start_target,
     Step.WATCH: watch_attempt,
-    Step.STOP: _stop_other,
+    Step.STOP: _stop_other_target,
     Step.AWAIT_GONE: _await_gone,
     Step.HOLD: _hold_failed,
 }

@@ -88,6 +88,7 @@ def _judge_dump(dump: str, *targets: str) -> Kept:
 
 
 def _print(text: Callable[[Screen], str], data: object, output: str | None) -> None:
+    """Writes the text, or `data` as JSON or YAML if `output` asks for that."""
     from runup.cli.output import screen_of, write
     from runup.cli.render.text import machine
 
@@ -438,7 +439,7 @@ def run(
     from runup.preflight.cli import run_command as runs
     from runup.preflight.cli.run_flags import Flags, JobFlags
 
-    if not in_cluster and (image or keep or _typed(ctx, "timeout")):
+    if not in_cluster and (image or keep or _is_typed(ctx, "timeout")):
         raise click.UsageError("--image, --timeout and --keep are about a Job; give --in-cluster too", ctx)
 
     if manifests and (dumps or in_cluster or to_image or release_dir or helm_releases or api_metrics or from_):
@@ -478,7 +479,8 @@ def run(
     return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))
 
 
-def _typed(ctx: click.Context, name: str) -> bool:
+def _is_typed(ctx: click.Context, name: str) -> bool:
+    """Returns whether the option stands on the command line."""
     return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 

@@ -84,12 +84,13 @@ def of_store(words: Sequence[str], store: str, cluster: str, target: str) -> lis
     folder = Path(store)
     names = report_store.clusters_in(folder)
     today = SystemClock().now().astimezone(UTC).date()
-    return [_stored(word, folder, names, cluster, target, today) for word in words]
+    return [_stored_report(word, folder, names, cluster, target, today) for word in words]
 
 
-def _stored(
+def _stored_report(
     word: str, folder: Path, names: Sequence[str], cluster: str, target: str, today: date
 ) -> tuple[str, Report]:
+    """Returns the stored report that `word` names: `NAME`, `NAME@DAY` or `DAY`. Raises CommandError."""
     name, at, day = word.rpartition("@")
     if word in names or not at:
         name, day = (word, "") if word in names else ("", word)
@@ -97,11 +98,11 @@ def _stored(
     if is_place(word) and word not in names and not _DAY.fullmatch(word):
         return report_in(Path(word), target)
     if day and not _DAY.fullmatch(day):
-        raise CommandError(f"{word}: is not in the store {folder}, which has {_listed(names)}; {_FORMS}")
+        raise CommandError(f"{word}: is not in the store {folder}, which has {_known_reports(names)}; {_FORMS}")
     if name not in names:
         which = f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
-        raise CommandError(f"{word}: {which}; the store {folder} has {_listed(names)}")
-    until = _end_of(_day(day, today)) if day else None
+        raise CommandError(f"{word}: {which}; the store {folder} has {_known_reports(names)}")
+    until = _end_of(_parse_day(day, today)) if day else None
     kept = report_store.newest(report_store.reports_of(folder, name), until, target)
     if kept is None:
         of = f" of {target}" if target else ""
@@ -109,12 +110,13 @@ def _stored(
     return f"{name} {kept.observed:%Y-%m-%d %H:%M}Z", kept.report()
 
 
-def _listed(names: Sequence[str]) -> str:
+def _known_reports(names: Sequence[str]) -> str:
     more = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return f"reports of {', '.join(names[:10])}{more}" if names else "no reports"
 
 
-def _day(word: str, today: date) -> date:
+def _parse_day(word: str, today: date) -> date:
+    """Returns the day of `today`, `yesterday` or an ISO date. Raises CommandError for any other word."""
     if word in ("today", "yesterday"):
         return today - timedelta(days=word == "yesterday")
     try:

@@ -163,7 +163,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
             update = _of_kubernetes(wanted, await server_version(client))
             target, source, release = str(update.target), str(update.source), TargetRelease()
         else:
-            target, source = _target(wanted, cluster), wanted.source
+            target, source = _target_version(wanted, cluster), wanted.source
             release = with_kubernetes(wanted.release, target)
         request = Request(
             target,
@@ -297,16 +297,16 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
     cluster = codec.convert(ClusterVersion, dump.cluster_version)
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
-    target = _target(wanted, cluster)
+    target = _target_version(wanted, cluster)
     release = with_kubernetes(wanted.release, target)
-    source = _version(wanted.source or cluster.status.desired.version, "source")
+    source = _parse_version(wanted.source or cluster.status.desired.version, "source")
     request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
     cluster_manifests = None if release.manifests is None else target_manifests.for_cluster(release.manifests, filters)
     context = Context(
         source,
-        _version(target, "target"),
+        _parse_version(target, "target"),
         now,
         release.kubernetes,
         operator_namespace(),
@@ -369,7 +369,7 @@ def _snapshot(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
         reads,
         dump.objects,
         lacking=lambda resource: _lacking(dump, resource),
-        partly=lambda resource: _partly(dump, resource),
+        partly=lambda resource: _why_partly(dump, resource),
         complete_in=lambda resource: dump.collected.namespaces.get((resource.group, resource.plural), ()),
         absent=lambda resource: (resource.group, resource.plural) in dump.collected.absent,
     )
@@ -393,7 +393,8 @@ def _lacking(dump: Dump, resource: Resource) -> str:
     return f"the dump holds no {resource.name}: whether there were any is not known"
 
 
-def _partly(dump: Dump, resource: Resource) -> str:
+def _why_partly(dump: Dump, resource: Resource) -> str:
+    """Returns why a dump has only some objects of a kind, or an empty string."""
     key = (resource.group, resource.plural)
     if key not in dump.collected.partly or dump.collected.covers(key, namespace_of(resource)):
         return ""
@@ -412,7 +413,7 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
     return frozenset(always | {read.plural for check in checks for read in check.reads})
 
 
-def _target(wanted: RequestedUpdate, cluster: ClusterVersion) -> str:
+def _target_version(wanted: RequestedUpdate, cluster: ClusterVersion) -> str:
     return target_version(wanted.target, wanted.source, wanted.release, wanted.image, cluster)
 
 
@@ -427,16 +428,17 @@ def target_version(
     running = cluster.status.desired.version if cluster else ""
     if named and not (typed_source or running):
         # Without a ClusterVersion only the process in the cluster learns what runs there.
-        return str(_version(named, "target"))
-    source = _version(typed_source or running, "source")
+        return str(_parse_version(named, "target"))
+    source = _parse_version(typed_source or running, "source")
     if not named:
         return f"{source.major}.{source.minor + 1}.0"
-    target = str(_version(named, "target"))
+    target = str(_parse_version(named, "target"))
     check_distance(str(source), target, another_image=bool(image or release.version))
     return target
 
 
-def _version(text: str, whose: str) -> Version:
+def _parse_version(text: str, whose: str) -> Version:
+    """Returns the source or target version. Raises CommandError that names the flag to give it with."""
     try:
         return Version(text)
     except VersionError as error:

@@ -85,7 +85,7 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
             job.timeout_s,
         )
         report, notes = _report_of(client, run, keep=job.keep)
-        accepting = accepted(cluster, _records(client, cluster), client.now()) if cluster else {}
+        accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
     return EvaluatedCluster(WHERE, report, cluster, accepting, notes=(*target.notes, *notes))
 
 
@@ -101,7 +101,7 @@ def stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
         of = f" of {version}" if version else ""
         raise CommandError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
     cluster = cluster_version(client)
-    accepting = accepted(cluster, _records(client, cluster), client.now()) if cluster else {}
+    accepting = accepted(cluster, _acceptance_records(client, cluster), client.now()) if cluster else {}
     return EvaluatedCluster(WHERE, reports[0], cluster, accepting)
 
 
@@ -235,7 +235,8 @@ def cluster_version(client: SyncClient) -> ClusterVersion | None:
         return None
 
 
-def _records(client: SyncClient, cluster: ClusterVersion) -> dict[str, str]:
+def _acceptance_records(client: SyncClient, cluster: ClusterVersion) -> dict[str, str]:
+    """Returns the acceptance records; none if nothing is accepted, or they cannot be read."""
     if accepted_names(cluster):
         # The acceptance records are optional: without them, every accepted name counts.
         with suppress(NotFound, Forbidden):

@@ -77,11 +77,12 @@ def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
             both = " and ".join(each for each, file in targets if file == path)
             raise CommandError(f"-o: {both} cannot both go to {where}; give a file of its own to each: -o {form}=FILE")
         if path != STDOUT:
-            _check(path)
+            _check_path(path)
     return targets
 
 
-def _check(path: str) -> None:
+def _check_path(path: str) -> None:
+    """Raises CommandError if `path` is a folder, or lies in one that does not exist."""
     folder = os.path.dirname(path) or "."  # noqa: PTH120 (`pathlib` would change what was typed)
     if os.path.isdir(path):  # noqa: PTH112
         raise CommandError(f"-o: {path} is a folder; name a file in it")

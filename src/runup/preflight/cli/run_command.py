@@ -197,7 +197,7 @@ def findings_of(judged: evaluate.EvaluatedCluster) -> Findings:
         source=report.source_version,
         target=report.target_version,
         image=report.target_image,
-        conditions=_conditions(report),
+        conditions=_preflight_conditions(report),
         risks=_risks(judged, report),
         checks=report.checks,
         observed=report.observed_time,
@@ -226,7 +226,7 @@ def _risks(judged: evaluate.EvaluatedCluster, report: Report) -> tuple[Risk, ...
     return worst_first(risks.values())
 
 
-def _conditions(report: Report) -> tuple[Condition, ...]:
+def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
     if report.execution_status == "completed":
         return (Condition(type=COMPLETED, status="True", reason="ChecksCompleted"),)
     return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
@@ -238,7 +238,7 @@ def _print(found: Sequence[ClusterResult], notes: Sequence[str], flags: Flags, *
         if path != outputs.STDOUT:
             outputs.save(path, _in_form(found, form, many=many))
     printed = [out(_in_form(found, form, many=many)) for form, path in flags.outputs if path == outputs.STDOUT]
-    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _text(found, flags, many=many))])
+    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(found, flags, many=many))])
 
 
 def _in_form(found: Sequence[ClusterResult], form: str, *, many: bool) -> str:
@@ -248,7 +248,8 @@ def _in_form(found: Sequence[ClusterResult], form: str, *, many: bool) -> str:
     return forms.FORMS[form](found)
 
 
-def _text(found: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
+def _result_text(found: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
+    """Returns the lines of the result: a table for several targets, the findings for one. Raises CommandError."""
     if many:
         return [out(text) for text in forms.table_of(found, screen_of(sys.stdout))]
     # A single target that could not be judged is an error of the command, as with --wait.

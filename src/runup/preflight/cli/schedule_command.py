@@ -65,7 +65,7 @@ def run(connection: Connection, flags: Flags) -> int:
         if flags.every:
             return _make_schedule(client, flags)
         shown = _read_schedule(client)
-    code = _code(shown)
+    code = _exit_code(shown)
     text = machine(_as_data(shown, code), flags.output) if flags.output else _schedule_text(shown)
     write([out(text)])
     return code
@@ -158,6 +158,7 @@ def _cron_job(client: SyncClient) -> CronJob | None:
 
 
 def _read_schedule(client: SyncClient) -> Shown:
+    """Returns the CronJob with its Jobs and kept reports. Raises CommandError if no preflight is scheduled."""
     found = _cron_job(client)
     if found is None:
         raise CommandError(_NOT_SCHEDULED)
@@ -177,7 +178,7 @@ def _failed_since(jobs: list[Job], last: LastScheduled | None) -> str:
     return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
 
 
-def _code(shown: Shown) -> int:
+def _exit_code(shown: Shown) -> int:
     last = shown.last
     if shown.failed or (last is not None and last.error):
         return EXIT_FAILED
@@ -185,6 +186,7 @@ def _code(shown: Shown) -> int:
 
 
 def _schedule_text(shown: Shown) -> str:
+    """Returns when preflights run, when the last one did, and what is new in it."""
     annotations = shown.cron_job.metadata.annotations
     every, target = annotations.get(EVERY, "?"), annotations.get(TARGET, "?")
     lines = [f"Scheduled: every {every} ({shown.cron_job.spec.schedule} UTC), target {target}"]
@@ -198,7 +200,7 @@ def _last_text(last: LastScheduled | None) -> str:
     """Returns the text about the last scheduled preflight: what was new, or its error."""
     if last is None:
         return "none has ended yet"
-    when = _time(last.time)
+    when = _time_text(last.time)
     if last.error:
         return f"{when}, {last.target_version}: {last.error}"
     named = ", ".join(last.new[:_MAX_NAMED]) + (
@@ -208,7 +210,7 @@ def _last_text(last: LastScheduled | None) -> str:
     return f"{when}, {last.target_version}: {last.risks} {'risk' if last.risks == 1 else 'risks'}, {news}"
 
 
-def _time(when: datetime | None) -> str:
+def _time_text(when: datetime | None) -> str:
     return f"{when:%Y-%m-%dT%H:%M:%SZ}" if when else "at an unknown time"
 
 
@@ -224,7 +226,7 @@ def _as_data(shown: Shown, code: int) -> dict[str, Any]:
         if last is None
         else {
             "id": last.id,
-            "time": _time(last.time),
+            "time": _time_text(last.time),
             "target": last.target_version,
             "risks": last.risks,
             "new": list(last.new),

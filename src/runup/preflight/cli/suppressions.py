@@ -52,12 +52,13 @@ def parse(text: str, name: str) -> tuple[Suppression, ...]:
 
 
 def _parse_entry(entry: Any, where: str) -> Suppression:
+    """Returns one suppression of the file. Raises CommandError that says `where` the entry is."""
     if not isinstance(entry, dict):
         raise CommandError(f"{where}: is not a map")
     if unknown := sorted(map(str, entry.keys() - _FIELDS)):
         raise CommandError(f"{where}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
     risk, reason = _required_text(entry, "risk", where), _required_text(entry, "reason", where)
-    return Suppression(risk, reason, _day(entry.get("until"), where), str(entry.get("cluster") or "*"))
+    return Suppression(risk, reason, _parse_day(entry.get("until"), where), str(entry.get("cluster") or "*"))
 
 
 def _required_text(entry: dict[Any, Any], key: str, where: str) -> str:
@@ -67,7 +68,8 @@ def _required_text(entry: dict[Any, Any], key: str, where: str) -> str:
     return value
 
 
-def _day(value: Any, where: str) -> date | None:
+def _parse_day(value: Any, where: str) -> date | None:
+    """Returns the day until which the suppression holds, None for ever. Raises CommandError for no date."""
     if value is None or isinstance(value, date):
         return value.date() if isinstance(value, datetime) else value
     try:

@@ -142,7 +142,7 @@ class CatalogImages:
         try:
             return await self._read_catalog(image, packages)
         except Exception as error:  # noqa: BLE001 - a bug there costs this answer, not the preflight
-            return self._failed(image, packages, f"{type(error).__name__}: {error}")
+            return self._unread(image, packages, f"{type(error).__name__}: {error}")
 
     async def _read_catalog(self, image: str, packages: frozenset[str]) -> KnownCatalog:
         """Reads one catalog: a layout or an image of a registry. A failure is an answer that says why."""
@@ -160,11 +160,11 @@ class CatalogImages:
             )
             return add_notes(known, notes)
         except TimeoutError:
-            return self._failed(image, packages, f"it was not read within {self._within_s:g} s")
+            return self._unread(image, packages, f"it was not read within {self._within_s:g} s")
         except DecodeError as error:
-            return self._failed(image, packages, f"the cluster's answer is not clear: {error}")
+            return self._unread(image, packages, f"the cluster's answer is not clear: {error}")
         except OciError as error:
-            return add_notes(self._failed(image, packages, error.message), notes)
+            return add_notes(self._unread(image, packages, error.message), notes)
 
     def _read_if_changed(
         self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]
@@ -184,7 +184,7 @@ class CatalogImages:
         catalog = read_catalog(image, packages, lambda folders, pick: read_folders(layout, folders, pick))
         return KnownCatalog(catalog, "", self._clock.monotonic())
 
-    def _failed(self, image: str, packages: frozenset[str], problem: str) -> KnownCatalog:
+    def _unread(self, image: str, packages: frozenset[str], problem: str) -> KnownCatalog:
         return KnownCatalog(unread_catalog(image, problem, packages), "", self._clock.monotonic())
 
 

@@ -66,6 +66,7 @@ class Runner:
     def _is_still_valid(
         self, said: _Said, check: Check, context: Context, news: Mapping[Resource, int], now: float
     ) -> bool:
+        """Returns whether a kept answer may be used again: recent, and nothing that the check read has changed."""
         if now - said.at >= self._keep_s or check.name in self._left_behind or said.context != context:
             return False
         asked = said.outcome.asked | set(check.reads)

@@ -121,7 +121,7 @@ class Containers:
             if now - run.ended_at >= (AFTER_UNKNOWN_S if unknown else AGAIN_S):
                 run.number, run.asked_at, run.ended_at, run.no_log = run.number + 1, now, None, ""
             return run.said
-        pod = self._pod(check, run)
+        pod = self._pod_of_run(check, run)
         latest = await self._outcome_from_log(check, run, context, pod) if pod is not None and has_ended(pod) else None
         if latest is None:
             latest = self._outcome_if_overdue(check, run, pod, now)
@@ -129,7 +129,7 @@ class Containers:
             run.said, run.ended_at = latest, now
         return run.said
 
-    def _pod(self, check: Check, run: _Run) -> Pod | None:
+    def _pod_of_run(self, check: Check, run: _Run) -> Pod | None:
         wanted = run_of(self._id, _reported_container(check, run))
         pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted)
         return next(pods, None)

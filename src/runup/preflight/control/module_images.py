@@ -80,7 +80,7 @@ class ModuleImages:
         if nodes is None:
             lacking = snapshot.unreadable.get(NODES, "they were not read")
             return PreflightResults(why=f"which nodes load it is not known: {lacking}")
-        inputs = _inputs(modules, nodes)
+        inputs = _inputs_of_modules(modules, nodes)
         self._known = {
             key: known for key, known in self._known.items() if key in inputs and known.input.same_as(inputs[key])
         }
@@ -111,12 +111,13 @@ class ModuleImages:
             self._asking.add_done_callback(self._on_answered)
 
     async def _ask_modules(self, open_: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
+        """Looks into the images of these modules, and keeps the answers; a failure is an answer of its own."""
         try:
             answers = await assess_modules(
                 [each.module for each in open_.values()], nodes, self._wanted, self._registries
             )
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
-            answers = tuple(_failed(key, error) for key in open_)
+            answers = tuple(_failed_readiness(key, error) for key in open_)
         for key, each in open_.items():
             own_answers = tuple(one for one in answers if NamespacedName(one.namespace, one.name) == key)
             self._known[key] = KnownModule(each, own_answers, self._clock.monotonic())
@@ -127,10 +128,10 @@ class ModuleImages:
             self._changed()
 
 
-def _failed(key: NamespacedName, error: Exception) -> Readiness:
+def _failed_readiness(key: NamespacedName, error: Exception) -> Readiness:
     why = f"looking at it failed: {type(error).__name__}: {error}"
     return Readiness(key.namespace, key.name, "", "", "Image", Status.UNKNOWN, why)
 
 
-def _inputs(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:
+def _inputs_of_modules(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:
     return {key_of(module): ModuleInput(module, flavours(module, nodes)) for module in loading_modules(modules)}

@@ -63,8 +63,8 @@ def load_release(folder: Path) -> TargetRelease:
         raise Terminal(f"{folder_of / 'release-metadata'} cannot be used: {error}", reason="ReleaseInvalid") from error
     declared = dict(metadata.metadata).get(BUILD_VERSIONS)
     # release-metadata may name the version; otherwise image-references has it per image.
-    kubernetes = _kubernetes([declared]) or _kubernetes(_build_versions(folder_of / "image-references"))
-    images = _images(folder_of / "image-references")
+    kubernetes = _kubernetes_version([declared]) or _kubernetes_version(_build_versions(folder_of / "image-references"))
+    images = _referenced_images(folder_of / "image-references")
     return TargetRelease(
         metadata.version, kubernetes, _check_files(folder), metadata.documentation_base, release_manifests, images
     )
@@ -126,7 +126,7 @@ def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
         return None
 
 
-def _images(references: Path) -> Mapping[str, str]:
+def _referenced_images(references: Path) -> Mapping[str, str]:
     try:
         return parse_image_references(references.read_bytes()).images
     except (OSError, MetadataError):
@@ -147,6 +147,6 @@ def _build_versions(references: Path) -> list[Any]:
     return [annotation_map.get(BUILD_VERSIONS) for annotation_map in annotations if isinstance(annotation_map, dict)]
 
 
-def _kubernetes(texts: Iterable[Any]) -> str:
+def _kubernetes_version(texts: Iterable[Any]) -> str:
     matches = (_KUBERNETES.search(text) for text in texts if isinstance(text, str))
     return next((match[1] for match in matches if match), "")

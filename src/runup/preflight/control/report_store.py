@@ -62,21 +62,22 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
     place = folder / folder_name(cluster)
     observed = (report.observed_time or now).astimezone(UTC)
     before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
-    if before and _is_same(before[-1], report):
+    if before and _has_same_findings(before[-1], report):
         return before[-1].path
     times = f"{observed:{_TIME}}Z.{now.astimezone(UTC):{_TIME}%f}Z"
     file = place / f"{times}.{quote(report.target_version or 'unknown', safe='+')}{_SUFFIX}"
     data = json.dumps({"cluster": cluster, **codec.to_dict(report)}, indent=1, ensure_ascii=True) + "\n"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        _write(file, data)
+        _write_atomically(file, data)
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error
     return file
 
 
-def _is_same(kept: Kept, report: Report) -> bool:
+def _has_same_findings(kept: Kept, report: Report) -> bool:
+    """Returns whether a kept report says the same, whichever version of the engine wrote it."""
     try:
         old = kept.report()
     except Terminal:
@@ -85,7 +86,8 @@ def _is_same(kept: Kept, report: Report) -> bool:
     return same_findings(replace(old, engine_version=report.engine_version), report)
 
 
-def _write(file: Path, text: str) -> None:
+def _write_atomically(file: Path, text: str) -> None:
+    """Writes the file under another name first, then renames it: readers see all of it or none."""
     handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
@@ -116,7 +118,7 @@ def clusters_in(folder: Path) -> tuple[str, ...]:
         raise Terminal(f"--store {folder}: there is no such folder; a run with --store makes it", reason="NoStore")
     names = set()
     for place in folder.iterdir():
-        if place.is_dir() and (newest := next(iter(sorted(_files(place), reverse=True)), None)) is not None:
+        if place.is_dir() and (newest := next(iter(sorted(_report_files(place), reverse=True)), None)) is not None:
             names.add(_name_in(newest))
     return tuple(sorted(names))
 
@@ -131,11 +133,13 @@ def _name_in(file: Path) -> str:
 
 def reports_of(folder: Path, cluster: str) -> tuple[Kept, ...]:
     """Returns what is kept of a cluster, the oldest first."""
-    return tuple(sorted(_kept(folder / folder_name(cluster), cluster), key=lambda kept: (kept.observed, kept.written)))
+    reports = _kept_reports(folder / folder_name(cluster), cluster)
+    return tuple(sorted(reports, key=lambda kept: (kept.observed, kept.written)))
 
 
-def _kept(place: Path, cluster: str) -> Iterator[Kept]:
-    for file in _files(place) if place.is_dir() else ():
+def _kept_reports(place: Path, cluster: str) -> Iterator[Kept]:
+    """Yields the reports in the folder of one cluster, by the times in their file names; other files are left alone."""
+    for file in _report_files(place) if place.is_dir() else ():
         parts = file.name.split(".", _PARTS - 2)
         try:
             observed = datetime.strptime(parts[0], f"{_TIME}Z").replace(tzinfo=UTC)
@@ -145,7 +149,7 @@ def _kept(place: Path, cluster: str) -> Iterator[Kept]:
         yield Kept(cluster, observed, written, file)
 
 
-def _files(place: Path) -> Iterator[Path]:
+def _report_files(place: Path) -> Iterator[Path]:
     return (file for file in place.iterdir() if file.suffix == _SUFFIX and not file.name.startswith("."))
 
 

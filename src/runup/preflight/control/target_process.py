@@ -146,7 +146,7 @@ class PreflightTarget:
 
     async def run(self, *, once: bool = False) -> None:
         """Evaluates the checks until cancelled, or once. Raises Terminal if the request cannot be evaluated at all."""
-        _version(self.request.target_version, "target")
+        _parse_version(self.request.target_version, "target")
         self.once = once
         beating = asyncio.create_task(self.beat())
         try:
@@ -239,7 +239,7 @@ class PreflightTarget:
             update = update_of_kubernetes(server, request.source_version, request.target_version)
             return update.source, for_cluster((*self.builtin, *self.extra), self.kind)
         self.cluster_id = cluster.spec.cluster_id if cluster else ""
-        source = _version(self.request.source_version or running_version(cluster), "source")
+        source = _parse_version(self.request.source_version or running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
         if self.release.manifests is not None:
             self.manifests = target_manifests.for_cluster(self.release.manifests, filters)
@@ -336,7 +336,7 @@ class PreflightTarget:
                 outcomes.append(of_containers[check.name])
         self.evaluated, self.evaluated_at = True, self.clock.monotonic()
         if self.kind is ClusterKind.KUBERNETES:
-            header = replaced(header, steps=await self._steps(checks, snapshot, context, outcomes))
+            header = replaced(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))
         report = completed_report(header, outcomes, self.clock.now())
         if awaited:
             progress = f"{len(outcomes)} of {len(checks)} checks done, not yet {', '.join(awaited)}"
@@ -355,11 +355,12 @@ class PreflightTarget:
         typed = self.request.target_version
         if self.kind is ClusterKind.KUBERNETES and (version := version_of(typed)) is not None:
             return version, str(version)
-        return _version(typed, "target"), self.release.kubernetes
+        return _parse_version(typed, "target"), self.release.kubernetes
 
-    async def _steps(
+    async def _judge_steps(
         self, checks: Sequence[Check], snapshot: Snapshot, context: Context, outcomes: Sequence[CheckOutcome]
     ) -> tuple[ReportedStep, ...]:
+        """Returns the outcomes for each step of the way to the target."""
         earlier = [
             (each, [await self._runner.run(check, snapshot, each) for check in checks if check.container is None])
             for each in on_the_way(context)
@@ -481,7 +482,8 @@ def listed_registries(request: Request) -> Access:
     return listing(Access(inner=request.inner_registries), request.target_image, *request.catalogs.values())
 
 
-def _version(text: str, which: str) -> Version:
+def _parse_version(text: str, which: str) -> Version:
+    """Returns the version. Raises Terminal that names the option to give it with."""
     try:
         return Version(text)
     except VersionError as error:

@@ -34,7 +34,7 @@ def _looked_up(resource: Resource, cache: Cache[Any]) -> bool:
     return isinstance(resource, Lookup) and cache.error is not None
 
 
-def _unversioned(obj: Object) -> Object:
+def _versionless(obj: Object) -> Object:
     return replace(obj, metadata=replace(obj.metadata, resource_version=""))
 
 
@@ -70,7 +70,7 @@ class WatchedKinds:
 
         def on_changes(changes: Changes[Any]) -> None:
             # A heartbeat that changes none of the kept fields is not a change.
-            if any(old is None or new is None or _unversioned(old) != _unversioned(new) for _, old, new in changes):
+            if any(old is None or new is None or _versionless(old) != _versionless(new) for _, old, new in changes):
                 self._listed.pop(resource, None)
                 count_news()
 

@@ -30,18 +30,18 @@ def read(document: Any, name: str) -> Baseline:
     entries = document.get("clusters") if isinstance(document, dict) else document
     entries = [document] if entries is None else entries
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise _bad(name)
+        raise _bad_baseline(name)
     clusters: dict[str, Mapping[str, str]] = {}
     for entry in entries:
         risks = entry.get("risks")
         if not isinstance(risks, list) or not all(isinstance(risk, dict) for risk in risks):
-            raise _bad(name)
+            raise _bad_baseline(name)
         found = {str(risk.get("name") or ""): str(risk.get("applies") or "True") for risk in risks}
         clusters[str(entry.get("cluster") or "")] = {risk: applies for risk, applies in found.items() if risk}
     return Baseline(name, clusters)
 
 
-def _bad(name: str) -> Terminal:
+def _bad_baseline(name: str) -> Terminal:
     text = f"{name} is not a baseline: it has neither risks nor clusters with risks"
     return Terminal(f"{text}; give what `-o json` of an earlier run printed", reason="BadBaseline")
 

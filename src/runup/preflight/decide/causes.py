@@ -101,7 +101,7 @@ class _Scene:
 
     def of_family(self, *families: str) -> list[Groupable]:
         """Returns the applying risks of these families, the gravest first."""
-        return sorted((r for r in self.risks if family(r.name) in families and _does_apply(r)), key=_weight)
+        return sorted((r for r in self.risks if family(r.name) in families and _does_apply(r)), key=_sort_key)
 
 
 class Rule(NamedTuple):
@@ -229,7 +229,7 @@ def _of_operators(risk: Groupable, scene: _Scene) -> _Parent | None:
     of_each = [[r for r in scene.of_family(*_OPERATOR_HEALTH) if r.name.partition("-")[2] == name] for name in names]
     if not names or not all(of_each):
         return None
-    return _Parent(min((found[0] for found in of_each), key=_weight).name)
+    return _Parent(min((found[0] for found in of_each), key=_sort_key).name)
 
 
 def _of_failing(_risk: Groupable, scene: _Scene) -> _Parent | None:
@@ -245,7 +245,7 @@ def _of_upgradeable(risk: Groupable, scene: _Scene) -> _Parent | None:
     parts = [part for part in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(part)]
     summed_up = [_summed_up(part, scene) for part in parts]
     found = [one for one in summed_up if one is not None]
-    return _Parent(min(found, key=_weight).name) if found and len(found) == len(parts) else None
+    return _Parent(min(found, key=_sort_key).name) if found and len(found) == len(parts) else None
 
 
 def _summed_up(part: str, scene: _Scene) -> Groupable | None:
@@ -296,12 +296,12 @@ def _of_same_object(risk: Groupable, scene: _Scene) -> _Parent | None:
     """Returns the gravest risk about all objects of this one."""
     if not risk.resources:
         return None
-    objects = set(map(_identity, risk.resources))
-    for other in sorted(scene.risks, key=_weight):
-        if _weight(other) >= _weight(risk):
+    objects = set(map(_resource_key, risk.resources))
+    for other in sorted(scene.risks, key=_sort_key):
+        if _sort_key(other) >= _sort_key(risk):
             return None
         if other.applies == risk.applies and _one_thing(risk, other) and objects <= set(
-            map(_identity, other.resources)
+            map(_resource_key, other.resources)
         ):  # fmt: skip
             return _Parent(other.name, follows=_says_no_more(risk, other))
     return None
@@ -416,7 +416,7 @@ def _root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
 
 def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], scene: _Scene) -> Cause[R]:
     """Returns the cause with its members: the leading risk, those beside it, and those that follow from it."""
-    ordered = sorted(members, key=_weight)
+    ordered = sorted(members, key=_sort_key)
     lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
     others = [risk for risk in ordered if risk is not lead]
     beside = tuple(risk for risk in others if risk.name in parents and not parents[risk.name].follows)
@@ -451,7 +451,7 @@ def _after_colon(message: str) -> str:
     return _SINCE.sub("", message).partition(": ")[2]
 
 
-def _identity(item: ReportedResource) -> tuple[str, str, str, str]:
+def _resource_key(item: ReportedResource) -> tuple[str, str, str, str]:
     return item.group, item.kind, item.namespace, item.name
 
 
@@ -463,7 +463,7 @@ def _severity_rank(severity: str) -> int:
     return SEVERITIES.get(severity, 1)
 
 
-def _weight(risk: Groupable) -> tuple[bool, int, int, str]:
+def _sort_key(risk: Groupable) -> tuple[bool, int, int, str]:
     return not _does_apply(risk), _severity_rank(risk.severity), stage(risk), risk.name
 
 

@@ -29,7 +29,7 @@ def newest(cluster: ClusterVersion | None, channel: str) -> Release:
     if channel == LATEST:
         return _next_minor(cluster)
     raise Terminal(
-        f"ClusterVersion lists no update in channel {channel}{_channels(cluster)}; "
+        f"ClusterVersion lists no update in channel {channel}{_channels_text(cluster)}; "
         f"name one of its channels, `{LATEST}`, or give --to VERSION",
         reason=_REASON,
     )
@@ -43,6 +43,6 @@ def _next_minor(cluster: ClusterVersion) -> Release:
     return Release(version=f"{source.major}.{source.minor + 1}.0")
 
 
-def _channels(cluster: ClusterVersion) -> str:
+def _channels_text(cluster: ClusterVersion) -> str:
     channels = cluster.status.desired.channels[:_MAX_NAMED]
     return f" (its release is in {', '.join(channels)})" if channels else ""

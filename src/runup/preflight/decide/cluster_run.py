@@ -187,13 +187,13 @@ def account_objects(
     made: list[tuple[Resource, JSON]] = [
         (SERVICE_ACCOUNT, {"metadata": {"name": name, "namespace": NAMESPACE}}),
         (CLUSTER_ROLE, {"metadata": {"name": name}, "rules": read_rules(rights)}),
-        (CLUSTER_ROLE_BINDING, {"metadata": {"name": name}, **_binding(CLUSTER_ROLE, name)}),
+        (CLUSTER_ROLE_BINDING, {"metadata": {"name": name}, **_role_binding(CLUSTER_ROLE, name)}),
     ]
     for namespace in sorted({right.namespace for right in rights} - {""} | {NAMESPACE}):
         rules = ([own] if namespace == NAMESPACE else []) + read_rules(rights, namespace)
         metadata = {"name": name, "namespace": namespace}
         made.append((ROLE, {"metadata": metadata, "rules": rules}))
-        made.append((ROLE_BINDING, {"metadata": dict(metadata), **_binding(ROLE, name)}))
+        made.append((ROLE_BINDING, {"metadata": dict(metadata), **_role_binding(ROLE, name)}))
     policy = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": name}}, "policyTypes": ["Ingress"]}
     made.append((NETWORK_POLICY, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": policy}))
     return tuple(
@@ -306,7 +306,7 @@ def _with_marks(obj: JSON, marks: JSON) -> JSON:
     return obj | {"metadata": obj["metadata"] | marks}
 
 
-def _binding(role: Resource, name: str) -> JSON:
+def _role_binding(role: Resource, name: str) -> JSON:
     return {
         "roleRef": {"apiGroup": RBAC, "kind": role.kind, "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}],

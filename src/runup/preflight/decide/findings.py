@@ -223,7 +223,7 @@ def entry_of(cluster: ClusterVersion, version: str, image: str = "") -> Conditio
     """Returns the conditional update to this release: found by version, or by digest if only the image is known."""
     for update in cluster.status.conditional_updates:
         by_version = bool(version) and update.release.version == version
-        by_image = not version and bool(image) and _digest(update.release.image) == _digest(image)
+        by_image = not version and bool(image) and _image_digest(update.release.image) == _image_digest(image)
         if by_version or by_image:
             return update
     return None
@@ -233,7 +233,8 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
     """Returns the newest stored report for an update from `source` to this release, or None."""
     for report in history.reports:
         # By digest, because the same release may be named with different registries.
-        same = report.target_version == version if version else _digest(report.target_image) == _digest(image)
+        same_image = _image_digest(report.target_image) == _image_digest(image)
+        same = report.target_version == version if version else same_image
         if same and report.source_version == source:
             return report
     return None
@@ -435,7 +436,7 @@ def weight(risk: Risk) -> tuple[bool, int, int, str]:
     return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
 
 
-def _digest(image: str) -> str:
+def _image_digest(image: str) -> str:
     return image.rpartition("@")[2]
 
 

@@ -69,7 +69,7 @@ class Progress(msgspec.Struct, frozen=True):
 def progress(observed: Observed) -> Progress:
     """Returns what has become of the Job of a run that was started."""
     if observed.report is not None:
-        return _from_report(observed.report, observed.id)
+        return _progress_from_report(observed.report, observed.id)
     job = observed.job
     if job is None:
         return Progress("failed", "its Job was deleted by somebody else", "start it again")
@@ -93,7 +93,8 @@ def not_in_time(limit_s: int | None, waited_for: str) -> Progress:
     return Progress("failed", f"it was not done{limit}{before}", "raise --timeout, and start it again")
 
 
-def _from_report(report: Report | BadReport, run_id: str) -> Progress:
+def _progress_from_report(report: Report | BadReport, run_id: str) -> Progress:
+    """Returns the progress that a Job's report tells, failed if it is another run's or cannot be read."""
     if isinstance(report, BadReport):
         return Progress("failed", report.message, "choose another target")
     if report.preflight_id != run_id:

@@ -62,7 +62,7 @@ def with_report(kept: ConfigMap, report: Report) -> JSON:
     wanted: dict[str, str] = stored_reports.config_map(history, NAMESPACE)["data"]
     changed: dict[str, str | None] = {key: text for key, text in wanted.items() if kept.data.get(key) != text}
     gone = dict.fromkeys(key for key in kept.data if key not in wanted)
-    return _patch(kept, {"data": changed | gone})
+    return _versioned_patch(kept, {"data": changed | gone})
 
 
 def with_scheduled(kept: ConfigMap, report: Report, now: datetime) -> tuple[JSON, LastScheduled]:
@@ -77,7 +77,7 @@ def with_scheduled(kept: ConfigMap, report: Report, now: datetime) -> tuple[JSON
         error="" if completed else cut(printable(report.message or "its checks failed"), _MAX_MESSAGE),
     )
     note = {"annotations": {LAST: escape_in_json(codec.encode(last).decode())}}
-    patch = with_report(kept, report) or _patch(kept, {})
+    patch = with_report(kept, report) or _versioned_patch(kept, {})
     return patch | {"metadata": patch["metadata"] | note}, last
 
 
@@ -104,6 +104,6 @@ def last_scheduled(kept: ConfigMap | None) -> LastScheduled | None:
     return None if naive else last
 
 
-def _patch(kept: ConfigMap, content: JSON) -> JSON:
+def _versioned_patch(kept: ConfigMap, content: JSON) -> JSON:
     # The server answers 409 if the ConfigMap was changed since it was read.
     return {"metadata": {"resourceVersion": kept.metadata.resource_version}} | content

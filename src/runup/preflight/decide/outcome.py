@@ -247,12 +247,12 @@ def _bad_report(scene: Observations) -> Outcome | None:
 
 def _pull_failed(scene: Observations) -> Outcome | None:
     way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
-    return _failed_waiting(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
+    return _waiting_outcome(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
 
 
 def _not_started(scene: Observations) -> Outcome | None:
     way_out = f"it is tried again: see the events of Deployment {preflight_deployment.NAME}"
-    return _failed_waiting(
+    return _waiting_outcome(
         scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out
     )
 
@@ -271,13 +271,15 @@ def _not_starting(scene: Observations) -> Outcome | None:
     return Outcome(state, trouble.reason, trouble.message, way_out=trouble.way_out)
 
 
-def _failed_waiting(
+def _waiting_outcome(
     scene: Observations, reasons: tuple[str, ...], reason: str, text: str, way_out: str
 ) -> Outcome | None:
+    """Returns the failure of a container that waits for one of these reasons, or None."""
     waiting = scene.container.state.waiting if scene.container else None
     if waiting is None or waiting.reason not in reasons:
         return None
-    return Outcome(State.FAILED, reason, f"{text} ({waiting.reason}): {_quote(waiting.message)}", way_out=way_out)
+    message = f"{text} ({waiting.reason}): {_last_part(waiting.message)}"
+    return Outcome(State.FAILED, reason, message, way_out=way_out)
 
 
 def _crash_outcome(scene: Observations) -> Outcome | None:
@@ -288,7 +290,7 @@ def _crash_outcome(scene: Observations) -> Outcome | None:
         return None
     message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
     way_out = f"it is started again: see the log of Deployment {preflight_deployment.NAME}, or choose another target"
-    last_words = _quote(ended.message or ended.reason)
+    last_words = _last_part(ended.message or ended.reason)
     return Outcome(State.FAILED, "TargetCrashed", f"{message}: {last_words}", way_out=way_out)
 
 
@@ -301,6 +303,7 @@ def _reported_failure(scene: Observations) -> Outcome | None:
 
 
 def _stale_outcome(scene: Observations) -> Outcome | None:
+    """Returns the failure of a target that no longer writes its report, or None."""
     if not scene.stale:
         return None
     way_out = (
@@ -311,6 +314,7 @@ def _stale_outcome(scene: Observations) -> Outcome | None:
 
 
 def _reported_outcome(scene: Observations) -> Outcome | None:
+    """Returns the outcome that the report tells, None without a report."""
     if scene.report is None:
         return None
     if scene.report.execution_status == "completed":
@@ -376,6 +380,6 @@ def _last_words(container: ContainerStatus | None) -> Iterable[str]:
             yield state.terminated.message
 
 
-def _quote(text: str) -> str:
+def _last_part(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MAX_QUOTE else f"...{text[-_MAX_QUOTE:]}"

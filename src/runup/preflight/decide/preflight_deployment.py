@@ -115,7 +115,7 @@ def deployment(attempt: Attempt, place: Workplace, *, waived: bool = False, role
         "template": template,
     }
     # A hash, because the API server adds defaults to the spec, so that it cannot be compared as a whole.
-    annotations = {ID_ANNOTATION: attempt.id, SPEC_HASH: _hash(spec)}
+    annotations = {ID_ANNOTATION: attempt.id, SPEC_HASH: _spec_hash(spec)}
     annotations |= {WAIVED: "true"} if waived else {}
     annotations |= {ROLES: ",".join(sorted(roles))} if roles else {}
     return {
@@ -224,14 +224,14 @@ def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         }
-        | _user(place),
+        | _security_context(place),
         # A release without the `preflight` command fails with a usage text, which then appears in the status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
 
 
-def _user(place: Workplace) -> JSON:
+def _security_context(place: Workplace) -> JSON:
     if place.report_sink == "configmap":
         return {"runAsNonRoot": True, "runAsUser": NOBODY}
     # The kubelet creates the host folder as root, and SELinux denies ordinary containers access to it.
@@ -261,5 +261,5 @@ def _pod_annotations(attempt: Attempt, place: Workplace) -> dict[str, str]:
     return {ID_ANNOTATION: attempt.id} | constraints | _MANAGEMENT
 
 
-def _hash(spec: JSON) -> str:
+def _spec_hash(spec: JSON) -> str:
     return hashlib.sha256(codec.encode(spec)).hexdigest()[:16]

@@ -108,10 +108,10 @@ def path_not_offered(
     if not answered:
         text = f"Whether the update service offers {step} is not known: it has not answered yet."
         unknown = _applies_condition("Unknown", PARTIAL, text)
-        risk = _risk(NOT_OFFERED, text, release.version, "")
+        risk = _published_entry(NOT_OFFERED, text, release.version, "")
         return JudgedRisk(risk, unknown, from_preflight=True, holds_up=holds_up, acceptable=False)
     text = f"The update service does not offer {step}."
-    risk = _risk(NOT_OFFERED, f"{text} {way}", release.version, "")
+    risk = _published_entry(NOT_OFFERED, f"{text} {way}", release.version, "")
     told = f"{text} Accepting it does not offer it."
     return JudgedRisk(
         risk, _applies_condition("True", VALIDATION, told), from_preflight=True, holds_up=holds_up, acceptable=False
@@ -124,7 +124,7 @@ def guard_refuses(name: str, message: str, told: str, target: str, status: Condi
     The guard refuses the update by itself, whatever is accepted.
     """
     verdict = _applies_condition(status, PRECONDITION, told)
-    return JudgedRisk(_risk(name, message, target, ""), verdict, from_preflight=True, acceptable=False)
+    return JudgedRisk(_published_entry(name, message, target, ""), verdict, from_preflight=True, acceptable=False)
 
 
 def with_links(risks: Iterable[JudgedRisk], bases: Iterable[str], to: str) -> tuple[JudgedRisk, ...]:
@@ -141,7 +141,7 @@ def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_prefl
     """Returns the one risk that replaces those for which an update has no room; `text` says how many."""
     verdict = _applies_condition(status, VALIDATION if status == "True" else PARTIAL, text)
     if from_preflight:
-        return JudgedRisk(_risk(OMITTED, text, target, ""), verdict, from_preflight=True)
+        return JudgedRisk(_published_entry(OMITTED, text, target, ""), verdict, from_preflight=True)
     risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
     return JudgedRisk(
         risk, matching_rules.match(text) if status == "True" else matching_rules.could_not_evaluate(risk, text)
@@ -152,7 +152,7 @@ def _published_risk(risk: ReportedRisk, checked: CheckedTarget) -> JudgedRisk:
     """Returns a reported risk as ClusterVersion carries it."""
     base = checked.report.documentation_base if checked.report else ""
     url = risk.url or documentation.page(risk.name, base)
-    published = _risk(risk.name, risk.message, checked.release.version, url)
+    published = _published_entry(risk.name, risk.message, checked.release.version, url)
     stands_for = checked.report.risks_omitted if checked.report and risk.name == OMITTED else 1
     return JudgedRisk(
         published,
@@ -221,7 +221,7 @@ def _not_told(report: Report | None) -> str:
 def _preflight_risk(name: str, reason: str, message: str, checked: CheckedTarget, *, holds_up: bool) -> JudgedRisk:
     verdict = _applies_condition("Unknown", reason, message)
     return JudgedRisk(
-        _risk(name, message, checked.release.version, ""), verdict, from_preflight=True, holds_up=holds_up
+        _published_entry(name, message, checked.release.version, ""), verdict, from_preflight=True, holds_up=holds_up
     )
 
 
@@ -229,7 +229,7 @@ def _applies_condition(status: ConditionStatus, reason: str, message: str) -> Co
     return Condition(type=APPLIES, status=status, reason=reason, message=message)
 
 
-def _risk(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:
+def _published_entry(name: str, message: str, target: str, url: str) -> ConditionalUpdateRisk:
     # One line: an entry that several targets share has one line for each.
     line = f"Preflight={target}: {' '.join(message.split())}"
     return ConditionalUpdateRisk(name=name, message=line, url=_url(name, url), matching_rules=ALWAYS)

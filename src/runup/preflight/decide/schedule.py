@@ -100,7 +100,7 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     """
     marks: JSON = {"labels": PART_OF | {SCHEDULED_LABEL: "true"}}
     access = account_objects(NAME, schedule.rights, kept_history.NAME, ("get", "patch"), marks)
-    rules = (Apply(RULE, _alerts(schedule, marks)),) if monitored else ()
+    rules = (Apply(RULE, _alerting_rules(schedule, marks)),) if monitored else ()
     return (*access, Apply(CRON_JOB, _cron_job(schedule, marks)), *rules)
 
 
@@ -149,7 +149,7 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
     }
 
 
-def _alerts(schedule: Schedule, marks: JSON) -> JSON:
+def _alerting_rules(schedule: Schedule, marks: JSON) -> JSON:
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"]}
     rules = [_alert_on_news(), _not_run(schedule)]
     return {"metadata": metadata, "spec": {"groups": [{"name": "runup-preflight", "rules": rules}]}}

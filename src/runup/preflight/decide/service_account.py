@@ -92,11 +92,11 @@ def read_rules(rights: Iterable[Right], namespace: str = "") -> list[JSON]:
 def _account(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
     """Returns the account with its cluster-wide permissions, and those in the operator's namespace."""
     return [
-        (SERVICE_ACCOUNT, _object(SERVICE_ACCOUNT, place.namespace)),
-        (CLUSTER_ROLE, _object(CLUSTER_ROLE, rules=read_rules(rights))),
-        (CLUSTER_ROLE_BINDING, _object(CLUSTER_ROLE_BINDING, **_binding(CLUSTER_ROLE, place))),
-        (ROLE, _object(ROLE, place.namespace, rules=_own_rules(place, preflight_id, rights))),
-        (ROLE_BINDING, _object(ROLE_BINDING, place.namespace, **_binding(ROLE, place))),
+        (SERVICE_ACCOUNT, _labelled_object(SERVICE_ACCOUNT, place.namespace)),
+        (CLUSTER_ROLE, _labelled_object(CLUSTER_ROLE, rules=read_rules(rights))),
+        (CLUSTER_ROLE_BINDING, _labelled_object(CLUSTER_ROLE_BINDING, **_role_binding(CLUSTER_ROLE, place))),
+        (ROLE, _labelled_object(ROLE, place.namespace, rules=_own_rules(place, preflight_id, rights))),
+        (ROLE_BINDING, _labelled_object(ROLE_BINDING, place.namespace, **_role_binding(ROLE, place))),
     ]
 
 
@@ -132,17 +132,17 @@ def _roles_elsewhere(place: Workplace, rights: tuple[Right, ...]) -> list[tuple[
     """Returns the Roles and RoleBindings for namespaces other than the operator's."""
     objects = []
     for namespace in role_namespaces(place, rights):
-        objects.append((ROLE, _object(ROLE, namespace, rules=read_rules(rights, namespace))))
-        objects.append((ROLE_BINDING, _object(ROLE_BINDING, namespace, **_binding(ROLE, place))))
+        objects.append((ROLE, _labelled_object(ROLE, namespace, rules=read_rules(rights, namespace))))
+        objects.append((ROLE_BINDING, _labelled_object(ROLE_BINDING, namespace, **_role_binding(ROLE, place))))
     return objects
 
 
-def _object(resource: Resource, namespace: str = "", **content: Any) -> JSON:
+def _labelled_object(resource: Resource, namespace: str = "", **content: Any) -> JSON:
     metadata = {"name": NAME, "labels": {APP_LABEL: NAME}} | ({"namespace": namespace} if namespace else {})
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
 
 
-def _binding(role: Resource, place: Workplace) -> JSON:
+def _role_binding(role: Resource, place: Workplace) -> JSON:
     return {
         "roleRef": {"apiGroup": RBAC, "kind": role.kind, "name": NAME},
         "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": place.namespace}],

@@ -152,13 +152,13 @@ def _fit_reports(found: list[Report]) -> tuple[Report, ...]:
     """
     found = list(_newest_first(found))[:MAX_REPORTS]
     for limit in _TEXTS:
-        if _size(found) <= MAX_BYTES:
+        if _total_bytes(found) <= MAX_BYTES:
             return tuple(found)
         found = [_reduce_report(report, limit) for report in found]
     # The newest report is never dropped: the status is built from it after a restart.
-    while len(found) > 1 and _size(found) > MAX_BYTES:
+    while len(found) > 1 and _total_bytes(found) > MAX_BYTES:
         found.pop()
-    if _size(found) > MAX_BYTES:
+    if _total_bytes(found) > MAX_BYTES:
         found = [replace(report, checks=report.checks[:_FEW_CHECKS]) for report in found]
     return tuple(found)
 
@@ -192,7 +192,7 @@ def _cut_text(text: str, limit: int) -> str:
     return cut(printable(text), limit)
 
 
-def _size(found: list[Report]) -> int:
+def _total_bytes(found: list[Report]) -> int:
     return sum(len(reports.encode(report)) for report in found)
 
 
@@ -209,9 +209,9 @@ def _without_times(report: Report) -> Report:
 
 
 def _newest_first(found: list[Report]) -> tuple[Report, ...]:
-    return tuple(sorted(found, key=_age, reverse=True))
+    return tuple(sorted(found, key=_age_key, reverse=True))
 
 
-def _age(report: Report) -> tuple[bool, float, str]:
+def _age_key(report: Report) -> tuple[bool, float, str]:
     when: datetime | None = report.observed_time or report.completion_time or report.started_time
     return when is not None, when.timestamp() if when else 0.0, report.preflight_id

@@ -17,16 +17,17 @@ def component_rows(facts: Facts) -> Iterator[Row]:
         yield Row(_ROW, Result.UNKNOWN, f"which are installed: {why}", "ask again as somebody who may list Deployments")
         return
     for found in facts.components:
-        yield _row(found)
+        yield _component_row(found)
     absent = [name for name in COMPONENTS if name not in {found.component for found in facts.components}]
     if absent:
         yield Row(_ROW, Result.OK, f"not installed as a Deployment: {', '.join(absent)}")
 
 
-def _row(found: Installed) -> Row:
+def _component_row(found: Installed) -> Row:
+    """Returns the row of one installed component: its version, where it runs, and how many of its pods are ready."""
     name = f"component {found.component}"
     place = f"Deployment {found.namespace}/{found.deployment}"
-    says = f"{_version(found)} in namespace {found.namespace}, {found.ready} of {found.wanted} pods ready"
+    says = f"{_version_text(found)} in namespace {found.namespace}, {found.ready} of {found.wanted} pods ready"
     if not found.wanted:
         way_out = f"kubectl -n {found.namespace} scale deployment/{found.deployment} --replicas=1"
         return Row(name, Result.PROBLEM, f"{says}: it is scaled to 0 replicas", f"`{way_out}`")
@@ -44,7 +45,7 @@ def _row(found: Installed) -> Row:
     return Row(name, Result.OK, f"{says}, its account has its rights")
 
 
-def _version(found: Installed) -> str:
+def _version_text(found: Installed) -> str:
     if not found.by_install:
         return found.image or "no image"
     if found.version:

@@ -31,7 +31,7 @@ RIGHTS: dict[str, tuple[tuple[str, Resource, str], ...]] = {
 def installed(client: SyncClient) -> tuple[Installed, ...]:
     """Returns the components whose Deployments are in the cluster, in any namespace. Raises KubeError, DecodeError."""
     return tuple(
-        _installed(client, component, deployment)
+        _read_installed(client, component, deployment)
         for component in COMPONENTS.values()
         for deployment in _deployments(client, component)
     )
@@ -41,7 +41,8 @@ def _deployments(client: SyncClient, component: Component) -> Sequence[Deploymen
     return client.send(calls.list_page(Deployment, field_selector=f"metadata.name={component.deployment}")).items
 
 
-def _installed(client: SyncClient, component: Component, found: Deployment) -> Installed:
+def _read_installed(client: SyncClient, component: Component, found: Deployment) -> Installed:
+    """Returns a Deployment of the component as found, with the version that its inventory names."""
     namespace = found.metadata.namespace
     ours = found.metadata.labels.get(PART_OF) == set_id(component.name, namespace)
     version, version_error = _version(client, component, namespace) if ours else ("", "")

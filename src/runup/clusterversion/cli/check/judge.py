@@ -21,12 +21,13 @@ def rows(facts: Facts) -> tuple[Row, ...]:
         why = facts.errors.get("server", "no answer")
         return (Row("server", PROBLEM, f"{facts.server}: {why}", "choose another with --kubeconfig or --context"),)
     checked_rows = [Row("server", OK, f"{facts.server} answers: Kubernetes {facts.kubernetes}")]
-    checked_rows += [_plain_cluster_row(facts) if facts.is_plain else _cluster(facts)]
+    checked_rows += [_plain_cluster_row(facts) if facts.is_plain else _cluster_row(facts)]
     if facts.cluster is not None:
-        checked_rows += [_operator(facts), _mode(facts), *_gates(facts), _update_service(facts), *_places(facts)]
+        checked_rows += [_operator_row(facts), _preflight_field_row(facts), *_gate_rows(facts)]
+        checked_rows += [_update_service_row(facts), *_registry_rows(facts)]
     if facts.cluster is not None or facts.is_plain:
         checked_rows += component_rows(facts)
-    return (*checked_rows, *_rights(facts.rights.items()))
+    return (*checked_rows, *_rights_rows(facts.rights.items()))
 
 
 def exit_code(found: Iterable[Row]) -> int:
@@ -37,7 +38,8 @@ def exit_code(found: Iterable[Row]) -> int:
     return EXIT[UNKNOWN] if UNKNOWN in results else EXIT[OK]
 
 
-def _cluster(facts: Facts) -> Row:
+def _cluster_row(facts: Facts) -> Row:
+    """Returns the row about the ClusterVersion, a problem if there is none."""
     if facts.cluster is not None:
         version = facts.cluster.status.desired.version or "no version yet"
         return Row("cluster", OK, f"its ClusterVersion says {version}")
@@ -51,7 +53,8 @@ def _plain_cluster_row(facts: Facts) -> Row:
     return Row("cluster", OK, says)
 
 
-def _operator(facts: Facts) -> Row:
+def _operator_row(facts: Facts) -> Row:
+    """Returns the row about the managing operator: whether it has observed the newest generation."""
     assert facts.cluster is not None
     wanted, observed = facts.cluster.metadata.generation, facts.cluster.status.observed_generation
     if observed >= wanted:
@@ -60,7 +63,7 @@ def _operator(facts: Facts) -> Row:
     return Row("operator", PROBLEM, says, "see that the cluster-version operator runs, and its log")
 
 
-def _mode(facts: Facts) -> Row:
+def _preflight_field_row(facts: Facts) -> Row:
     """Returns the row about the server's support of `spec.desiredUpdate.mode`."""
     if facts.mode is None:
         why = facts.errors.get("mode", "it was not asked")
@@ -72,7 +75,7 @@ def _mode(facts: Facts) -> Row:
     return Row("preflight field", PROBLEM, f"the server does not take spec.desiredUpdate.mode: {facts.mode}", way_out)
 
 
-def _gates(facts: Facts) -> Iterator[Row]:
+def _gate_rows(facts: Facts) -> Iterator[Row]:
     """Yields a row for each feature gate that the commands depend on."""
     assert facts.cluster is not None
     for gate, needed in ((gates.PREFLIGHT, "preflights"), (gates.ACCEPT_RISKS, "accepting risks by name")):
@@ -90,7 +93,7 @@ def _gates(facts: Facts) -> Iterator[Row]:
             yield Row(name, PROBLEM, f"{why}: no {needed}", "choose a feature set that opens it")
 
 
-def _update_service(facts: Facts) -> Row:
+def _update_service_row(facts: Facts) -> Row:
     """Returns the row about the update service, from RetrievedUpdates."""
     assert facts.cluster is not None
     if not facts.cluster.spec.channel:
@@ -107,7 +110,7 @@ def _update_service(facts: Facts) -> Row:
     return Row("update service", result, f"{retrieved.reason}: {retrieved.message}", way_out)
 
 
-def _places(facts: Facts) -> Iterator[Row]:
+def _registry_rows(facts: Facts) -> Iterator[Row]:
     """Yields a row for each registry and signature store, as reached from here; the cluster's view may differ."""
     for url, why in facts.reached.items():
         name = "signature store" if url in facts.stores else "registry"
@@ -121,7 +124,7 @@ def _places(facts: Facts) -> Iterator[Row]:
         yield Row("signature store", UNKNOWN, f"not known: {why}", "the operator uses those of the running release")
 
 
-def _rights(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[Row]:
+def _rights_rows(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[Row]:
     """Yields a row for each right that the caller lacks, or one row if none is lacking."""
     for right, allowed in rights:
         what = f"{right.verb} {right.resource}"

@@ -63,14 +63,14 @@ class _Asker:
 
     def facts(self, server: str) -> Facts:
         """Returns the facts, as far as the server answers; what it refused is among the errors."""
-        version = self._try("server", lambda: self._client.send(calls.get_path("/version")))
+        version = self._ask("server", lambda: self._client.send(calls.get_path("/version")))
         if version is None:
             return Facts(server=server, errors=self._errors)
         kubernetes = str(codec.decode(dict, version).get("gitVersion", "of an unknown version"))
-        cluster = self._try("ClusterVersion", self._cluster_version)
+        cluster = self._ask("ClusterVersion", self._cluster_version)
         if cluster is None and "ClusterVersion" not in self._errors:
-            allowed = {right: self._may_do(right, kind) for right, kind in plain_rights()}
-            components = self._try("components", lambda: installed(self._client))
+            allowed = {right: self._is_allowed(right, kind) for right, kind in plain_rights()}
+            components = self._ask("components", lambda: installed(self._client))
             return Facts(
                 server=server,
                 kubernetes=kubernetes,
@@ -79,8 +79,8 @@ class _Asker:
                 is_plain=True,
                 components=components,
             )
-        gates = self._try("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
-        allowed = {right: self._may_do(right, kind) for right, kind in rights()}
+        gates = self._ask("FeatureGate", lambda: self._client.send(calls.get(FeatureGate, "cluster")))
+        allowed = {right: self._is_allowed(right, kind) for right, kind in rights()}
         if cluster is None:
             return Facts(server=server, kubernetes=kubernetes, gates=gates, rights=allowed, errors=self._errors)
         stores = self._stores(cluster)
@@ -93,11 +93,12 @@ class _Asker:
             rights=allowed,
             stores=stores,
             reached=_try_urls((*_registries(cluster), *stores)),
-            components=self._try("components", lambda: installed(self._client)),
+            components=self._ask("components", lambda: installed(self._client)),
             errors=self._errors,
         )
 
-    def _try(self, name: str, question: Callable[[], T]) -> T | None:
+    def _ask(self, name: str, question: Callable[[], T]) -> T | None:
+        """Returns the answer to `question`, or None after an error, which is kept under `name`."""
         try:
             return question()
         except (KubeError, codec.DecodeError) as error:
@@ -110,10 +111,11 @@ class _Asker:
         except NotFound:
             return None
 
-    def _may_do(self, right: Right, kind: type[Object]) -> bool | None:
+    def _is_allowed(self, right: Right, kind: type[Object]) -> bool | None:
+        """Returns whether the caller has the right, as the server reviews it; None if that is not known."""
         # Only ConfigMaps are read from one namespace, the operator's: all other rights are needed cluster-wide.
         namespace = clusters.namespace() if kind is ConfigMap else ""
-        review = self._try(
+        review = self._ask(
             right.resource, lambda: self._client.send(reviews.may_i(right.verb, resource_of(kind), namespace))
         )
         return None if review is None else review.allowed
@@ -137,7 +139,7 @@ class _Asker:
         """Returns the URLs of the signature stores: those of ClusterVersion, else those of the ConfigMaps."""
         if cluster.spec.signature_stores:
             return tuple(store.url for store in cluster.spec.signature_stores)
-        config_maps = self._try("stores", lambda: self._client.send(calls.list_page(ConfigMap, _STORES_NAMESPACE)))
+        config_maps = self._ask("stores", lambda: self._client.send(calls.list_page(ConfigMap, _STORES_NAMESPACE)))
         return tuple(
             url
             for config_map in (config_maps.items if config_maps else ())

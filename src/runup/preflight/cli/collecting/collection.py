@@ -81,7 +81,7 @@ def _of_version(kind: WantedKind, resource: Resource, lister: Lister) -> Collect
     for namespace in kind.namespaces or ("",):
         listing = lister.listed(resource, namespace, kind.selector)
         gaps += listing.incomplete
-        lists.append((namespace, _document(resource, listing.items, listing.resource_version)))
+        lists.append((namespace, _list_document(resource, listing.items, listing.resource_version)))
     state = PARTLY if gaps else COMPLETE
     return CollectedKind(kind.name, state, tuple(lists), "; ".join(dict.fromkeys(gaps)), kind.namespaces)
 
@@ -101,10 +101,11 @@ def _looked_up(kind: WantedKind, lister: Lister, done: dict[str, CollectedKind])
     except Refused as refused:
         return CollectedKind(kind.name, refused.state, message=refused.message)
     items = [each for each in found if each is not None]
-    return CollectedKind(kind.name, COMPLETE, (("", _document(resource, items, "")),))
+    return CollectedKind(kind.name, COMPLETE, (("", _list_document(resource, items, "")),))
 
 
-def _document(resource: Resource, items: list[JSON], version: str) -> JSON:
+def _list_document(resource: Resource, items: list[JSON], version: str) -> JSON:
+    """Returns the List object of these items, as the API server would send it."""
     head = {"apiVersion": resource.api_version, "kind": f"{resource.kind}List"}
     return {**head, "metadata": {"resourceVersion": version}, "items": items}
 

@@ -101,10 +101,10 @@ def _target(target: str, risk: Risk, screen: Screen) -> str:
     fields = (
         ("Severity", risk.severity),
         ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
-        ("Accepted", _accepted(risk)),
+        ("Accepted", _acceptance_text(risk)),
         ("Message", risk.message),
         ("Fix", risk.fix.strip()),
-        ("Concerns", _resources(risk.resources)),
+        ("Concerns", _resource_lines(risk.resources)),
         ("Found by", f"the preflight of {target}" if risk.from_preflight else "the update service or the cluster"),
         ("Since", timestamp(risk.since)),
         ("More", risk.url),
@@ -113,7 +113,7 @@ def _target(target: str, risk: Risk, screen: Screen) -> str:
     return f"\nFor {target}:\n" + "".join(lines)
 
 
-def _accepted(risk: Risk) -> str:
+def _acceptance_text(risk: Risk) -> str:
     if not risk.acceptable:
         return "no: accepting it does not lift it"
     if not risk.accepted:
@@ -121,7 +121,7 @@ def _accepted(risk: Risk) -> str:
     return f"yes; {risk.grown.text}" if risk.grown else "yes"
 
 
-def _resources(resources: tuple[ReportedResource, ...]) -> str:
+def _resource_lines(resources: tuple[ReportedResource, ...]) -> str:
     lines = [resource(item) for item in resources[:_MAX_RESOURCES]]
     more = len(resources) - _MAX_RESOURCES
     return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])

@@ -60,6 +60,7 @@ def _outdated_names(one: Findings) -> str:
 
 
 def _hint_text(found: Findings) -> str:
+    """Returns what to type next: for details if there are risks, for the update if there are none."""
     if any(risk.applies != "False" for risk in found.risks):
         return (
             "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
@@ -336,10 +337,13 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
     """Returns the table of risks, with the remedy below each; `wide` has columns for the remedy and everything else."""
     columns = _COLUMNS
     if not wide:
-        rows = [Row(_cells(risk), _remedy(risk) if remedies and shown else ()) for risk, shown in _first_time(risks)]
+        rows = [
+            Row(_risk_cells(risk), _remedy_lines(risk) if remedies and shown else ())
+            for risk, shown in _first_time(risks)
+        ]
         return Table(columns, rows, indent)
     more = (Column("FIX", flows=True), Column("OBJECTS", flows=True), Column("REASON"), Column("SINCE"), Column("URL"))
-    return Table((*columns, *more), [Row((*_cells(risk), *_detail_lines(risk))) for risk in risks], indent=indent)
+    return Table((*columns, *more), [Row((*_risk_cells(risk), *_detail_lines(risk))) for risk in risks], indent=indent)
 
 
 def _first_time(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
@@ -350,11 +354,11 @@ def _first_time(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
         shown.add(risk.fix)
 
 
-def _cells(risk: Risk) -> tuple[str, ...]:
+def _risk_cells(risk: Risk) -> tuple[str, ...]:
     return risk.severity, state(risk), risk.name, risk.message
 
 
-def _remedy(risk: Risk) -> tuple[str, ...]:
+def _remedy_lines(risk: Risk) -> tuple[str, ...]:
     lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
     fix = tuple(f"{'     ' if place else 'Fix: '}{line}" for place, line in enumerate(lines))
     return (*fix, *(["Accepting it does not lift it."] if not risk.acceptable else []), *_grown_text(risk))

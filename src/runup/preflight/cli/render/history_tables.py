@@ -127,7 +127,7 @@ def comparison(
         if report.execution_status != "completed"
     ]
     return join_parts(
-        *(wrap_text(line, screen) for line in (head, *(_ages(compared, now) if now else ()), *aside)),
+        *(wrap_text(line, screen) for line in (head, *(_age_texts(compared, now) if now else ()), *aside)),
         _table_part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
         _table_part(
             f"Only for {names[0]}", [(risk, _doubt(compared, risk)) for risk in compared.gone], screen, wide=wide
@@ -147,7 +147,7 @@ def _checked(compared: Comparison) -> str:
     return f" (update from {updates[0]})" if len(set(updates)) == 1 else f" (updates from {' and from '.join(updates)})"
 
 
-def _ages(compared: Comparison, now: datetime) -> list[str]:
+def _age_texts(compared: Comparison, now: datetime) -> list[str]:
     reports = zip(compared.called, (compared.before, compared.after), strict=True)
     return [f"{name} was checked {age(report.observed_time, now)}" for name, report in reports]
 
@@ -168,10 +168,10 @@ def _objects(left: ReportedRisk, right: ReportedRisk) -> str:
     """Returns which objects a risk names that it did not name before, and the other way round."""
     before, after = ({item.text for item in risk.resources} for risk in (left, right))
     changes = (("now also", sorted(after - before)), ("no longer", sorted(before - after)))
-    return "".join(f"{word} {_some(items)}; " for word, items in changes if items)
+    return "".join(f"{word} {_first_items(items)}; " for word, items in changes if items)
 
 
-def _some(items: list[str]) -> str:
+def _first_items(items: list[str]) -> str:
     more = len(items) - _OBJECTS
     return ", ".join(items[:_OBJECTS]) + (f" and {more} more" if more > 0 else "")
 

@@ -60,9 +60,9 @@ def _page_body(found: Findings, explain: Callable[[str], str]) -> Markup:
     return join(
         _head(found),
         _steps(found) if steps_on(found) else None,
-        _section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
+        _titled_section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
         _unknown_section(report, explain, of_dump=found.of_dump),
-        _section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
+        _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
         _checks(found.checks) if found.checks else None,
     )
 
@@ -70,7 +70,7 @@ def _page_body(found: Findings, explain: Callable[[str], str]) -> Markup:
 def _unknown_section(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
     """Returns what could not be told: what is missing once for all risks, then the risks that lacked no objects."""
     cards = [_missing_card(report, of_dump=of_dump)] if report.missing.risks else []
-    return _section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unsure)])
+    return _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unsure)])
 
 
 def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
@@ -147,7 +147,7 @@ def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
     yield "Checked", minute_text(found.observed) if found.observed else ""
 
 
-def _section(title: str, cards: Sequence[Markup]) -> Markup | None:
+def _titled_section(title: str, cards: Sequence[Markup]) -> Markup | None:
     return el("section", el("h2", f"{title} ({len(cards)})"), *cards) if cards else None
 
 
@@ -164,7 +164,12 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
     )
     return el(
         "article",
-        el("div", el("h3", f"{number}. {title}" if number else title), _badges(cause.lead, tone, grave), class_="head"),
+        el(
+            "div",
+            el("h3", f"{number}. {title}" if number else title),
+            _risk_badges(cause.lead, tone, grave),
+            class_="head",
+        ),
         el("p", prose(cause.words), class_="body"),
         lead,
         *(_risk_beside(risk) for risk in cause.beside),
@@ -175,7 +180,7 @@ def _cause(cause: Cause[Risk], explain: Callable[[str], str], number: int = 0) -
     )
 
 
-def _badges(risk: Risk, tone: str, grave: Markup | None) -> Markup:
+def _risk_badges(risk: Risk, tone: str, grave: Markup | None) -> Markup:
     return el("span", badge(state(risk), tone), grave)
 
 

@@ -44,13 +44,13 @@ def sarif(found: Sequence[ClusterResult]) -> str:
         # Uploads of the same category replace each other.
         "automationDetails": {"id": "runup-preflight/"},
         "columnKind": "utf16CodeUnits",
-        "invocations": [_invocation(one) for one in found],
-        "results": [each for one in found for each in _results(one, places)],
+        "invocations": [_invocation_of(one) for one in found],
+        "results": [each for one in found for each in _results_of(one, places)],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _invocation(one: ClusterResult) -> dict[str, Any]:
+def _invocation_of(one: ClusterResult) -> dict[str, Any]:
     if one.found.completed:
         return {"executionSuccessful": True}
     why = one.found.failed.message if one.found.failed else "no result"
@@ -73,7 +73,7 @@ def _rule_of(risk: Risk) -> dict[str, Any]:
     }
 
 
-def _results(one: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
+def _results_of(one: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
     report = cause_texts.by_cause(one.found)
     cause_of = cause_texts.cause_names(report)
     risks = [*(risk for cause in report.every for risk in cause.risks), *report.missing.risks]
@@ -92,7 +92,7 @@ def _result(one: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str,
         "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
         "kind": "fail" if applies else "review",
         "message": {"text": f"{one.where}: {risk.message}"},
-        "locations": _locations(one, risk),
+        "locations": _locations_of(one, risk),
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
     if cause and cause != risk.name:
@@ -102,15 +102,15 @@ def _result(one: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str,
     return entry
 
 
-def _locations(one: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
+def _locations_of(one: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
     named = [(f"{one.where}: {item.text}", one.place(item)) for item in risk.resources[:_LOCATIONS]]
     if not one.places:
         names = [{"fullyQualifiedName": name} for name, _ in named]
         return [{"logicalLocations": names or [{"fullyQualifiedName": one.where}]}]
-    return [_location(name, place) for name, place in named or [(one.where, one.place())]]
+    return [_location_of(name, place) for name, place in named or [(one.where, one.place())]]
 
 
-def _location(name: str, place: Place | None) -> dict[str, Any]:
+def _location_of(name: str, place: Place | None) -> dict[str, Any]:
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
     if place is not None:
         region = {"startLine": place.line}
