@@ -90,7 +90,7 @@ def evaluate(
 def _evaluate_live(
     kubeconfig: str | os.PathLike[str] | None, context: str, wanted: RequestedUpdate
 ) -> EvaluatedCluster:
-    """Returns the evaluated cluster, read live: in a thread of its own where an event loop runs already."""
+    """Returns the evaluated cluster, read live. Raises PreflightError if called where an event loop runs."""
     path = None if kubeconfig is None else os.fspath(kubeconfig)
     cluster = config.load(path, context or None)
     try:

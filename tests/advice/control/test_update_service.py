@@ -154,7 +154,7 @@ NODE = {"version": "5.0.0", "payload": "registry.example/r"}
         pytest.param(
             {"nodes": [NODE], "conditionalEdges": [LEADING_NOWHERE]},
             INVALID,
-            "'9.9.9', which is no node",
+            "'9.9.9', which is not a node of the graph",
             id="to nowhere",
         ),
         pytest.param(

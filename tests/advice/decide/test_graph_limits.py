@@ -87,7 +87,7 @@ TOO_MANY: dict[str, tuple[JSON, str]] = {
         conditional(*((onward([1]), risks(100, prefix=f"R{group}x")) for group in range(6))),
         "600 PromQL queries for updates from '5.0.0'; the limit is 500",
     ),
-    "digits of a version": ({"nodes": [{"version": "5.0." + "1" * 300}]}, "is no semantic version"),
+    "digits of a version": ({"nodes": [{"version": "5.0." + "1" * 300}]}, "is not a semantic version"),
 }
 
 

@@ -28,7 +28,7 @@ from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.notices import Notices
 from runup.applying.control.object_applier import (
     MAX_CONCURRENT_REQUESTS,
-    Good,
+    AppliedState,
     Memory,
     ObjectApplier,
     digests_of,
@@ -125,7 +125,7 @@ async def test_whether_an_object_is_in_place(
     if good is not None:
         owned = cache.all()[0].owned if good[0] == "same" else b""
         digest = "of another content" if good[0] == "another" else DIGEST
-        scene.memory.good[TASK.identity] = Good(digest, short_digest(owned), good[1])
+        scene.memory.applied[TASK.identity] = AppliedState(digest, short_digest(owned), good[1])
     puts = scene.applier(TASK)
     assert puts.in_place(TASK) is expected
     assert puts.drifted(TASK) is (not expected and found is not None and found.metadata.deletion_timestamp is None)
@@ -135,7 +135,7 @@ async def test_what_was_found_in_place_is_remembered(scene: Scene) -> None:
     """So that its fields are read once: as it is now it is good, whatever they would say."""
     scene.followed().put(seen())
     assert scene.applier(TASK).in_place(TASK)
-    good = scene.memory.good[TASK.identity]
+    good = scene.memory.applied[TASK.identity]
     assert (good.digest, good.resource_version) == (DIGEST, 7)
 
 
@@ -169,7 +169,7 @@ async def test_whether_an_object_that_is_not_seen_is_gone(
     if not ready:
         cache.fail("cut")
     if put_at is not None:
-        scene.memory.good[TASK.identity] = Good(DIGEST, b"", put_at)
+        scene.memory.applied[TASK.identity] = AppliedState(DIGEST, b"", put_at)
     assert scene.applier(TASK).drifted(TASK) is gone
     assert scene.tracking.gone(TASK.identity, put_at or 99) is gone
 
@@ -180,7 +180,7 @@ async def test_what_nobody_follows_has_not_drifted(scene: Scene) -> None:
         config_map("a", {}, annotations=GONE),
         manifest("batch/v1", "Job", "once", NAMESPACE, spec={"ttlSecondsAfterFinished": 60}),
     )
-    scene.memory.good[TASK.identity] = Good(DIGEST, b"", 1)
+    scene.memory.applied[TASK.identity] = AppliedState(DIGEST, b"", 1)
     assert not scene.applier(TASK).drifted(TASK)
     assert not scene.tracking.gone(TASK.identity, 1)
     scene.followed().put(seen(label="other"))
@@ -188,7 +188,7 @@ async def test_what_nobody_follows_has_not_drifted(scene: Scene) -> None:
     assert scene.applier(TASK).drifted(TASK)
     scene.followed(Resource("batch", "v1", "Job", "jobs", namespaced=True)).replace([], "9")
     puts = scene.applier(job)
-    scene.memory.good[job.identity] = Good("", b"", 1)
+    scene.memory.applied[job.identity] = AppliedState("", b"", 1)
     assert puts.drifted(job)
     puts.record_healthy(job)
     assert not puts.drifted(job)
@@ -207,7 +207,7 @@ async def test_which_jobs_go_by_themselves(scene: Scene, kind: str, spec: dict[s
     """Those that say so in their manifest."""
     (task,) = tasks(manifest("batch/v1", kind, "once", NAMESPACE, spec=spec))
     scene.applier(task).record_healthy(task)
-    assert (task.identity in scene.memory.over) is over
+    assert (task.identity in scene.memory.finished_jobs) is over
 
 
 def workload(version: str, replicas: int | None = 1) -> OwnedWorkload:
@@ -422,13 +422,13 @@ async def test_a_job_that_is_over_is_not_run_anew(server: Server) -> None:
     """The daily look passes it by; when the release wants it again, it counts as any other."""
     async with Client(ClusterConfig(server.api.url)) as client:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
-        memory = Memory(over={TASK.identity})
+        memory = Memory(finished_jobs={TASK.identity})
         puts = applier(client, tracking, (TASK,), memory)
         await puts.put(TASK, anew=True)
         assert server.api.targets == []
         await puts.put(TASK)
-        assert memory.over == set()
-        assert memory.good[TASK.identity].resource_version == 5
+        assert memory.finished_jobs == set()
+        assert memory.applied[TASK.identity].resource_version == 5
         await tracking.close()
 
 

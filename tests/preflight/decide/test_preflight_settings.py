@@ -137,8 +137,8 @@ UNUSABLE: list[Any] = [
     pytest.param({"memoryLimit": "1048575"}, "is less than 1Mi", id="a byte less than a mebibyte"),
     pytest.param({"cpuLimit": "lots"}, "cpuLimit 'lots' is not a quantity", id="no quantity"),
     pytest.param({"cpuLimit": ""}, "cpuLimit '' is not a quantity", id="nothing"),
-    pytest.param({"cpuLimit": "-1"}, "is not more than nothing", id="less than nothing"),
-    pytest.param({"cpuLimit": "0"}, "is not more than nothing", id="nothing at all"),
+    pytest.param({"cpuLimit": "-1"}, "is not more than zero", id="less than nothing"),
+    pytest.param({"cpuLimit": "0"}, "is not more than zero", id="nothing at all"),
     pytest.param({"cpuRequest": "501m"}, "cpuRequest 501m is more than cpuLimit 500m", id="a thousandth too many"),
     pytest.param({"cpuLimit": "1e999999999"}, "is not a quantity", id="more than any number"),
     pytest.param({"cpuLimit": f"1e{'9' * 5000}"}, "is not a quantity", id="an exponent that nobody counts"),
@@ -200,8 +200,10 @@ UNUSABLE: list[Any] = [
         "weight",
         id="a weight of nothing",
     ),
-    pytest.param({"priorityClassName": "No Class"}, "is not a name of a PriorityClass", id="no class's name"),
-    pytest.param({"priorityClassName": "a" * 254}, "is not a name of a PriorityClass", id="too long a class's name"),
+    pytest.param({"priorityClassName": "No Class"}, "is not a valid name of a PriorityClass", id="no class's name"),
+    pytest.param(
+        {"priorityClassName": "a" * 254}, "is not a valid name of a PriorityClass", id="too long a class's name"
+    ),
     pytest.param({"catalogs": "some"}, "is neither read nor skip", id="some of the catalogs"),
     pytest.param(
         {"affinity": needs(key="x", operator="Gt", values=["1" * 19])},
@@ -232,7 +234,7 @@ def test_a_setting_that_cannot_be_used(data: dict[str, str], words: str) -> None
 def test_binary_data_is_no_setting() -> None:
     """`kubectl create configmap --from-file` with a binary file makes such keys."""
     found = preflight_settings.read(ConfigMap(binary_data={"cpuLimit": b"1"}), DEFAULTS)
-    assert found.unusable == ("'cpuLimit' is binary data, which no setting is",)
+    assert found.unusable == ("'cpuLimit' is binary data; every setting is text",)
 
 
 def test_a_long_value_is_cut_where_it_is_named() -> None:

@@ -132,7 +132,7 @@ def parse_graph(data: bytes) -> Graph:
     try:
         document = codec.decode_bounded(GraphDocument, data, most_values=graph_limits.MAX_VALUES)
     except codec.DecodeError as error:
-        raise graph_limits.bad_graph(f"the update service's answer is no graph: {error}") from error
+        raise graph_limits.bad_graph(f"the update service's answer is not a graph: {error}") from error
     groups = [(len(group.edges), group.risks) for group in document.conditional_edges]
     graph_limits.document(len(document.nodes), len(document.edges), groups)
     last = len(document.nodes)
@@ -141,7 +141,9 @@ def parse_graph(data: bytes) -> Graph:
             raise graph_limits.bad_graph(f"edge {list(edge)} points outside the {last} nodes")
     for node in document.nodes:
         if len(node.version) > graph_limits.MAX_VERSION or parse(node.version) is None:
-            raise graph_limits.bad_graph(f"node version {graph_limits.quote_name(node.version)} is no semantic version")
+            raise graph_limits.bad_graph(
+                f"node version {graph_limits.quote_name(node.version)} is not a semantic version"
+            )
     return Graph(document)
 
 
@@ -242,7 +244,7 @@ def _conditional(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...
         for to in targets:
             if to not in by_version:
                 raise graph_limits.bad_graph(
-                    f"a conditional edge leads to {graph_limits.quote_name(to)}, which is no node"
+                    f"a conditional edge leads to {graph_limits.quote_name(to)}, which is not a node of the graph"
                 )
             risks.setdefault(to, {}).update((risk.name, risk) for risk in pruned)
     return tuple(

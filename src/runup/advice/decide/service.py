@@ -94,7 +94,7 @@ def query_for(spec: ClusterVersionSpec, current: Release, *, configured_url: str
     architecture = requested_architecture or architecture
     checks = (
         (_is_http(url), "InvalidURI", f"failed to parse update service URL: {url!r} is not an http or https address"),
-        (bool(_UUID.fullmatch(spec.cluster_id)), "InvalidID", f"invalid cluster ID: {spec.cluster_id!r} is no UUID"),
+        (bool(_UUID.fullmatch(spec.cluster_id)), "InvalidID", f"invalid cluster ID: {spec.cluster_id!r} is not a UUID"),
         (bool(architecture), "NoArchitecture", "Architecture has not been configured."),
         (
             bool(current.version),

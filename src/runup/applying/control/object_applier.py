@@ -46,35 +46,34 @@ NAMESPACE = ("", "Namespace")
 
 
 @dataclass(frozen=True, slots=True)
-class Good:
-    """The state of an object right after it was applied.
+class AppliedState:
+    """The state of an object right after it was applied."""
 
-    It is the label's value, a hash of the fields that we own, the resourceVersion, and the writes of others that were
-    found to need no repair (`Owned.others`).
-    """
-
+    # The digest of the rendered object, which is the value of our label.
     digest: str
+    # A hash of the fields that we own, by the managedFields of the server's answer.
     fields: bytes
     resource_version: int
+    # The writes of others that were found to need no repair (`Owned.others`).
     others: bytes = b""
 
 
 @dataclass
 class Memory:
-    """The memory of this process of the objects that it has applied."""
+    """What this process knows of the objects that it has applied, kept from run to run."""
 
-    good: dict[Identity, Good] = field(default_factory=dict)
+    applied: dict[Identity, AppliedState] = field(default_factory=dict)
     # The server's answers to our writes, for kinds whose status is waited for: they may be newer than the watch.
     answers: dict[Identity, Owned] = field(default_factory=dict)
-    # Jobs that have succeeded and that the TTL-after-finished controller then deletes.
-    over: set[Identity] = field(default_factory=set)
+    # Jobs that have succeeded, and that the TTL-after-finished controller then deletes.
+    finished_jobs: set[Identity] = field(default_factory=set)
 
 
 class ObjectApplier:
     """Applies the objects of one run.
 
-    `surroundings` returns the cluster's values that are put into objects (proxy, TLS profile and so on), and `digests`
-    holds the digest of each rendered object, by task index.
+    `surroundings` returns the cluster's values put into objects (proxy, TLS profile and so on). `digests` holds the
+    digest of each rendered object by task index. `image` is the one that this process runs from.
     """
 
     def __init__(
@@ -124,9 +123,9 @@ class ObjectApplier:
             yield namespace
 
     def hands_over(self, task: Task) -> bool:
-        """Returns whether applying `task` ends this process: it changes the image of the operator's own Deployment.
+        """Returns whether applying `task` ends this process, because it changes the image of the operator's Deployment.
 
-        False if that Deployment has no replicas now.
+        False if that Deployment has no replicas now: then this process does not run in it.
         """
         namespace, name = self._surroundings().operator
         if task.identity != Identity("apps", "Deployment", namespace, name):
@@ -161,20 +160,20 @@ class ObjectApplier:
             return False
         if task.create_only:
             return True
-        digest, good = self._digests[task.index], self._memory.good.get(task.identity)
-        if good is not None and good.digest == digest:
+        digest, applied = self._digests[task.index], self._memory.applied.get(task.identity)
+        if applied is not None and applied.digest == digest:
             # The fields are as right after our write, so they need not be compared with the manifest again.
             labelled = watched.metadata.labels.get(LABEL) == digest
-            if labelled and (short_digest(watched.owned), watched.others) == (good.fields, good.others):
+            if labelled and (short_digest(watched.owned), watched.others) == (applied.fields, applied.others):
                 return True
-            if _version(watched) < good.resource_version:
+            if _version(watched) < applied.resource_version:
                 return True  # the watch has not delivered our own write yet
         if watched.metadata.labels.get(LABEL) != digest or not watched.owned or watched.others:
             return False
         # The label is right, but this process has no record of these fields, for example after a restart.
         if not ownership.owns_all_of(json.loads(watched.owned), self._render_task(task).object):
             return False
-        self._memory.good[task.identity] = _good_state(digest, watched)
+        self._memory.applied[task.identity] = _applied_state(digest, watched)
         return True
 
     def drifted(self, task: Task) -> bool:
@@ -185,18 +184,18 @@ class ObjectApplier:
         if task.deletes or not self.tracking.follows(*task.kind):
             return False
         watched = self.tracking.get(task.identity)
-        if watched is None and task.identity in self._memory.over:
+        if watched is None and task.identity in self._memory.finished_jobs:
             return False
         if watched is None:
-            good = self._memory.good.get(task.identity)
-            known = good is not None or self.tracking.follows_single(task.identity)
-            return known and self.tracking.gone(task.identity, good.resource_version if good is not None else 0)
+            applied = self._memory.applied.get(task.identity)
+            known = applied is not None or self.tracking.follows_single(task.identity)
+            return known and self.tracking.gone(task.identity, applied.resource_version if applied is not None else 0)
         return watched.metadata.deletion_timestamp is None and not self.in_place(task)
 
     def record_healthy(self, task: Task) -> None:
         """Records that the object of `task` is healthy: a Job with a TTL has not drifted if it is gone after that."""
         if task.kind == JOB and "ttlSecondsAfterFinished" in (task.manifest.object.get("spec") or {}):
-            self._memory.over.add(task.identity)
+            self._memory.finished_jobs.add(task.identity)
 
     async def tell_contested(self, task: Task) -> None:
         """Tells that somebody else keeps changing the object of `task`, and who changed it last."""
@@ -230,9 +229,9 @@ class ObjectApplier:
                     async with self._slots:
                         await self._deleting.delete(task, await self._served_resource(task))
                 return
-            if (not anew and self.in_place(task)) or (anew and task.identity in self._memory.over):
+            if (not anew and self.in_place(task)) or (anew and task.identity in self._memory.finished_jobs):
                 return
-            self._memory.over.discard(task.identity)
+            self._memory.finished_jobs.discard(task.identity)
             await self._write_object(task)
 
     async def _write_object(self, task: Task) -> None:
@@ -251,8 +250,8 @@ class ObjectApplier:
                 if task.create_only:
                     answer = await object_requests.create(self._client, resource, new.object)
                 else:
-                    good = self._memory.good.get(task.identity)
-                    known = good.others if good is not None and good.digest == new.digest else b""
+                    applied = self._memory.applied.get(task.identity)
+                    known = applied.others if applied is not None and applied.digest == new.digest else b""
                     warnings: list[str] = []
                     answer = await object_requests.apply(
                         self._client, resource, new.object, known=known, warned=warnings.extend
@@ -266,14 +265,14 @@ class ObjectApplier:
             if is_new_operator:
                 await self._write_related_objects(task, resource)
         if answer is not None:
-            self._memory.good[task.identity] = _good_state(new.digest, answer)
+            self._memory.applied[task.identity] = _applied_state(new.digest, answer)
             if task.kind in KINDS:
                 self._memory.answers[task.identity] = answer
         # The write has succeeded, so the kind is served and can be watched.
         self.tracking.follow(resource)
         if answer is None:
             # It has no label of ours, so only a watch of its own tells that it is gone.
-            self._memory.good.pop(task.identity, None)
+            self._memory.applied.pop(task.identity, None)
             await self.tracking.follow_single(resource, task.identity)
 
     async def _write_related_objects(self, task: Task, resource: Resource) -> None:
@@ -304,8 +303,9 @@ def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, 
     return digests
 
 
-def _good_state(digest: str, obj: Owned) -> Good:
-    return Good(digest, short_digest(obj.owned), _version(obj), obj.others)
+def _applied_state(digest: str, obj: Owned) -> AppliedState:
+    """Returns the state that the server's answer to our write shows."""
+    return AppliedState(digest, short_digest(obj.owned), _version(obj), obj.others)
 
 
 def short_digest(fields: bytes) -> bytes:
@@ -314,6 +314,7 @@ def short_digest(fields: bytes) -> bytes:
 
 
 def _defined_kinds(task: Task) -> tuple[tuple[str, str], ...]:
+    """Returns group and kind that the task's CustomResourceDefinition defines."""
     spec = task.manifest.object.get("spec") or {}
     return ((str(spec.get("group", "")), str((spec.get("names") or {}).get("kind", ""))),)
 

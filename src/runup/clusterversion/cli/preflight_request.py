@@ -181,7 +181,7 @@ def _cannot_run_text(cluster: ClusterVersion, feature_set: str, why: str) -> str
 
 
 def _mode_lost_text(answer: ClusterVersion) -> str:
-    """Returns the error text for a server that stored the request without its mode: an update was begun."""
+    """Returns the error text for a server that stored the request without its mode, which asks for an update."""
     desired = answer.spec.desired_update
     asked = desired.version or desired.image if desired else "nothing"
     return (

@@ -239,7 +239,7 @@ def _start_target(case: PreflightCase) -> Preflight:
 
 
 def _report_start(case: PreflightCase) -> Preflight:
-    """Returns the preflight whose start is written to the history; a failure if that cannot be written."""
+    """Reports that the target is being started, or fails if the operator could not write its workload."""
     unwritten = case.view.observed.unwritten
     if unwritten:
         history = histories.with_attempt(case.view.history, case.attempt)

@@ -106,7 +106,7 @@ def _image(flags: Flags, own_image: str | None) -> str:
     image = flags.image or own_image
     if not image:
         raise CommandError(
-            "--image is needed: this runup is no released version, so no image of it is known; "
+            "--image is needed: this runup is not a released version, so its image is not known; "
             "deploy/Containerfile builds one"
         )
     # It is put into manifests that are text: what is not a reference could be more than an image there.

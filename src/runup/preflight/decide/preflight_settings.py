@@ -28,9 +28,10 @@ from runup.release.decide import documentation
 
 CONDITION = "PreflightSettingsInvalid"
 REASON = "InvalidSettings"
-# Below 30 s not even an image is pulled; above a day nobody remembers the request.
+# In less than 30 s not even an image is pulled; after more than a day nobody remembers the request.
 MIN_TIMEOUT_S, MAX_TIMEOUT_S = 30, 24 * 3600
 _MIN_MEMORY = Decimal(1024 * 1024)
+# Characters of a value that a message quotes.
 _SHOWN = 60
 _MAX_INT64 = 2**63 - 1
 _DURATION = re.compile(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s?)?")
@@ -42,19 +43,19 @@ _LABEL_VALUE = re.compile(rf"({_LABEL_NAME})?")
 
 
 class Unusable(ValueError):
-    """A value that cannot be used; the text says what a valid one looks like."""
+    """A value that cannot be used. Its text follows key and value in a sentence: "timeout '5' is not between ..."."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings in effect. `unusable` has one sentence for each key that was not taken."""
+    """The settings in effect. `unusable` has one sentence for each key whose value was not used."""
 
     place: Workplace
     unusable: tuple[str, ...] = ()
 
 
 def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
-    """Returns the settings in effect."""
+    """Returns the settings of the ConfigMap, with `defaults` for each that is not set or cannot be used."""
     if config_map is None:
         return Settings(defaults)
     place, unusable = defaults, []
@@ -67,8 +68,8 @@ def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
             place = setting(place, text.strip())
         except Unusable as error:
             unusable.append(f"{key} {_quote(text.strip())} {error}; the default is used")
-    unusable += [f"{_quote(key)} is binary data, which no setting is" for key in sorted(config_map.binary_data)]
-    place, too_small = _without_excess(place, defaults)
+    unusable += [f"{_quote(key)} is binary data; every setting is text" for key in sorted(config_map.binary_data)]
+    place, too_small = _with_requests_within_limits(place, defaults)
     return Settings(place, (*unusable, *too_small))
 
 
@@ -80,7 +81,7 @@ def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
     return Condition(type=CONDITION, status="True", reason=REASON, message=text)
 
 
-def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
+def _quantity_setting(field: str) -> Callable[[Workplace, str], Workplace]:
     """Returns a reader for a quantity such as `500m` or `512Mi`: positive, and for memory at least 1 MiB."""
 
     def with_quantity(place: Workplace, text: str) -> Workplace:
@@ -88,9 +89,9 @@ def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
         try:
             value = parse_quantity(text)
         except QuantityError as error:
-            raise Unusable("is not a quantity such as 500m or 512Mi") from error
+            raise Unusable("is not a quantity (for example 500m or 512Mi)") from error
         if value <= 0:
-            raise Unusable("is not more than nothing")
+            raise Unusable("is not more than zero")
         if field.startswith("memory") and value < _MIN_MEMORY:
             raise Unusable("is less than 1Mi")
         return replace(place, quantities=replace(place.quantities, **{field: text}))
@@ -98,11 +99,11 @@ def _quantity(field: str) -> Callable[[Workplace, str], Workplace]:
     return with_quantity
 
 
-def _timeout(place: Workplace, text: str) -> Workplace:
+def _set_timeout(place: Workplace, text: str) -> Workplace:
     """Returns the workplace with this time limit. Raises Unusable."""
     match = _DURATION.fullmatch(text)
     if not text or match is None:
-        raise Unusable("is not a duration such as 10m, 1h30m or 600 (seconds)")
+        raise Unusable("is not a duration (for example 10m, 1h30m, or 600 for seconds)")
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     total = hours * 3600 + minutes * 60 + seconds
     if not MIN_TIMEOUT_S <= total <= MAX_TIMEOUT_S:
@@ -152,33 +153,33 @@ class _Affinity(_Strict, frozen=True):
     node_affinity: _NodeAffinity
 
 
-def _tolerations(place: Workplace, text: str) -> Workplace:
+def _set_tolerations(place: Workplace, text: str) -> Workplace:
     """Returns the workplace with these tolerations. Raises Unusable for what the API server would refuse."""
-    tolerations = _yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
+    tolerations = _parse_yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
     for each in tolerations:
         if each.key and not _LABEL_KEY.fullmatch(each.key):
-            raise Unusable(f"has the key {_quote(each.key)}, which no taint can have")
+            raise Unusable(f"has the key {_quote(each.key)}, which is not valid for a taint")
         if not each.key and each.operator != "Exists":
             raise Unusable("has a toleration without key whose operator is not Exists")
         if each.operator == "Exists" and each.value:
             raise Unusable(f"has a value beside operator Exists, for {each.key or 'all keys'}")
         if not _LABEL_VALUE.fullmatch(each.value):
-            raise Unusable(f"has the value {_quote(each.value)}, which no taint can have")
+            raise Unusable(f"has the value {_quote(each.value)}, which is not valid for a taint")
         # The API server's own rule for tolerations (k8s.io/kubernetes/pkg/apis/core/validation).
         if each.toleration_seconds is not None and each.effect != "NoExecute":
             raise Unusable("has tolerationSeconds beside another effect than NoExecute")
     return replace(place, tolerations=tuple(codec.to_dict(each) for each in tolerations))
 
 
-def _affinity(place: Workplace, text: str) -> Workplace:
+def _set_affinity(place: Workplace, text: str) -> Workplace:
     """Returns the workplace with this node affinity. Raises Unusable for what the API server would refuse."""
-    affinity = _yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
+    affinity = _parse_yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
     terms = [
         *(affinity.required.node_selector_terms if affinity.required else ()),
         *(p.preference for p in affinity.preferred),
     ]
     if (affinity.required and not affinity.required.node_selector_terms) or not all(t.match_expressions for t in terms):
-        raise Unusable("has a term without matchExpressions, which no node fits")
+        raise Unusable("has a term without matchExpressions, which selects no node")
     for requirement in (each for term in terms for each in term.match_expressions):
         _check_requirement(requirement)
     # The API server's own limits for preferred scheduling terms.
@@ -187,23 +188,23 @@ def _affinity(place: Workplace, text: str) -> Workplace:
     return replace(place, node_affinity=codec.to_dict(affinity))
 
 
-def _check_requirement(found: _Requirement) -> None:
+def _check_requirement(requirement: _Requirement) -> None:
     """Raises Unusable if the API server would refuse the requirement (k8s.io/apimachinery, pkg/labels)."""
-    if not _LABEL_KEY.fullmatch(found.key):
-        raise Unusable(f"has the key {_quote(found.key)}, which no label can have")
-    wrong = next((value for value in found.values if not _LABEL_VALUE.fullmatch(value)), None)
+    if not _LABEL_KEY.fullmatch(requirement.key):
+        raise Unusable(f"has the key {_quote(requirement.key)}, which is not valid for a label")
+    wrong = next((value for value in requirement.values if not _LABEL_VALUE.fullmatch(value)), None)
     if wrong is not None:
-        raise Unusable(f"has the value {_quote(wrong)}, which no label can have")
-    if found.operator in ("In", "NotIn") and not found.values:
-        raise Unusable(f"has operator {found.operator} without values, for {found.key}")
-    if found.operator in ("Exists", "DoesNotExist") and found.values:
-        raise Unusable(f"has values beside operator {found.operator}, for {found.key}")
-    number = len(found.values) == 1 and re.fullmatch(r"\d{1,18}", found.values[0])
-    if found.operator in ("Gt", "Lt") and not number:
-        raise Unusable(f"has operator {found.operator} without one whole number, for {found.key}")
+        raise Unusable(f"has the value {_quote(wrong)}, which is not valid for a label")
+    if requirement.operator in ("In", "NotIn") and not requirement.values:
+        raise Unusable(f"has operator {requirement.operator} without values, for {requirement.key}")
+    if requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
+        raise Unusable(f"has values beside operator {requirement.operator}, for {requirement.key}")
+    number = len(requirement.values) == 1 and re.fullmatch(r"\d{1,18}", requirement.values[0])
+    if requirement.operator in ("Gt", "Lt") and not number:
+        raise Unusable(f"has operator {requirement.operator} without one whole number, for {requirement.key}")
 
 
-def _yaml(text: str, kind: Any, what: str) -> Any:
+def _parse_yaml(text: str, kind: Any, what: str) -> Any:
     """Returns the YAML text as a `kind`. Raises Unusable, which says that it is not `what`."""
     try:
         return msgspec.convert(kyaml.load(text.encode(), name="value"), kind)
@@ -212,38 +213,42 @@ def _yaml(text: str, kind: Any, what: str) -> Any:
         raise Unusable(f"is not {what} ({why})") from error
 
 
-def _priority_class(place: Workplace, text: str) -> Workplace:
+def _set_priority_class(place: Workplace, text: str) -> Workplace:
+    """Returns the workplace with this PriorityClass, none if the text is empty. Raises Unusable."""
     if text and (not _SUBDOMAIN.fullmatch(text) or len(text) > 253):
-        raise Unusable("is not a name of a PriorityClass")
+        raise Unusable("is not a valid name of a PriorityClass")
     return replace(place, priority_class=text)
 
 
-def _service_account(place: Workplace, text: str) -> Workplace:
-    return replace(place, service_account=cast("Any", _one_of(text, ("operator", "dedicated"))))
+def _set_service_account(place: Workplace, text: str) -> Workplace:
+    return replace(place, service_account=cast("Any", _checked_choice(text, ("operator", "dedicated"))))
 
 
-def _report_sink(place: Workplace, text: str) -> Workplace:
-    return replace(place, report_sink=cast("Any", _one_of(text, ("volume", "configmap"))))
+def _set_report_sink(place: Workplace, text: str) -> Workplace:
+    return replace(place, report_sink=cast("Any", _checked_choice(text, ("volume", "configmap"))))
 
 
-def _catalogs(place: Workplace, text: str) -> Workplace:
-    return replace(place, catalogs=cast("Any", _one_of(text, ("read", "skip"))))
+def _set_catalogs(place: Workplace, text: str) -> Workplace:
+    return replace(place, catalogs=cast("Any", _checked_choice(text, ("read", "skip"))))
 
 
-def _inner_registries(place: Workplace, text: str) -> Workplace:
+def _set_inner_registries(place: Workplace, text: str) -> Workplace:
+    """Returns the workplace with these registries inside the cluster, in order. Raises Unusable."""
     hosts = tuple(text.replace(",", " ").split())
     if not all(_REGISTRY.fullmatch(host) for host in hosts):
-        raise Unusable("is no list of registries such as registry.example:5000, separated by commas")
+        raise Unusable("is not a comma-separated list of registries (for example registry.example:5000)")
     return replace(place, inner_registries=hosts)
 
 
-def _one_of(text: str, allowed: tuple[str, ...]) -> str:
+def _checked_choice(text: str, allowed: tuple[str, ...]) -> str:
+    """Returns the text if it is one of the `allowed`. Raises Unusable, which names them."""
     if text not in allowed:
         raise Unusable(f"is neither {' nor '.join(allowed)}")
     return text
 
 
-def _documentation_base(place: Workplace, text: str) -> Workplace:
+def _set_documentation_base(place: Workplace, text: str) -> Workplace:
+    """Returns the workplace with this address below which findings are documented. Raises Unusable."""
     try:
         return replace(place, documentation_base=documentation.read_base(text))
     except documentation.BadBase as error:
@@ -251,23 +256,23 @@ def _documentation_base(place: Workplace, text: str) -> Workplace:
 
 
 KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
-    "cpuRequest": _quantity("cpu_request"),
-    "memoryRequest": _quantity("memory_request"),
-    "cpuLimit": _quantity("cpu_limit"),
-    "memoryLimit": _quantity("memory_limit"),
-    "timeout": _timeout,
-    "tolerations": _tolerations,
-    "affinity": _affinity,
-    "priorityClassName": _priority_class,
-    "serviceAccount": _service_account,
-    "reportSink": _report_sink,
-    "documentationBase": _documentation_base,
-    "catalogs": _catalogs,
-    "innerRegistries": _inner_registries,
+    "cpuRequest": _quantity_setting("cpu_request"),
+    "memoryRequest": _quantity_setting("memory_request"),
+    "cpuLimit": _quantity_setting("cpu_limit"),
+    "memoryLimit": _quantity_setting("memory_limit"),
+    "timeout": _set_timeout,
+    "tolerations": _set_tolerations,
+    "affinity": _set_affinity,
+    "priorityClassName": _set_priority_class,
+    "serviceAccount": _set_service_account,
+    "reportSink": _set_report_sink,
+    "documentationBase": _set_documentation_base,
+    "catalogs": _set_catalogs,
+    "innerRegistries": _set_inner_registries,
 }
 
 
-def _without_excess(place: Workplace, defaults: Workplace) -> tuple[Workplace, tuple[str, ...]]:
+def _with_requests_within_limits(place: Workplace, defaults: Workplace) -> tuple[Workplace, tuple[str, ...]]:
     """Returns the workplace with the default quantities wherever a request exceeds its limit, and a sentence for each.
 
     The API server rejects a request above its limit.
@@ -276,7 +281,7 @@ def _without_excess(place: Workplace, defaults: Workplace) -> tuple[Workplace, t
     quantities = place.quantities
     for name in ("cpu", "memory"):
         request, limit = getattr(quantities, f"{name}_request"), getattr(quantities, f"{name}_limit")
-        if _number(request) > _number(limit):
+        if _quantity_value(request) > _quantity_value(limit):
             problems.append(f"{name}Request {request} is more than {name}Limit {limit}; the defaults are used")
             own = defaults.quantities
             fields = {field: getattr(own, field) for field in (f"{name}_request", f"{name}_limit")}
@@ -284,7 +289,7 @@ def _without_excess(place: Workplace, defaults: Workplace) -> tuple[Workplace, t
     return replace(place, quantities=quantities), tuple(problems)
 
 
-def _number(text: str) -> Decimal:
+def _quantity_value(text: str) -> Decimal:
     """Returns the quantity as a number, or 0 if it is invalid: the API server reports an invalid flag."""
     try:
         return parse_quantity(text)

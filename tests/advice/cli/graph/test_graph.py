@@ -214,7 +214,7 @@ def test_a_graph_in_numbers() -> None:
 
 REFUSED = {
     "nothing there": (["build", "nowhere"], "there is no nowhere; give a folder of graph data, or a graph"),
-    "no graph data": (["build", "."], ". has no file `version`, so it is no folder of graph data"),
+    "no graph data": (["build", "."], ". has no file `version`, so it is not a folder of graph data"),
     "no such channel": (
         ["show", "graph-data", "--from=4.1.0", "--channel=stable-4.3"],
         "there is no channel stable-4.3 in this graph; nearest: stable-4.2",

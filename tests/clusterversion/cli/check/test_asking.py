@@ -93,7 +93,7 @@ def test_places_are_reached_from_here(server: Server, run: Run, registry: str) -
     ) == 1
     assert rows["preflight field the"] == ("ok", "the server takes spec.desiredUpdate.mode (asked by a dry run)")
     assert rows["gate ClusterUpdatePreflight the"][0] == "unknown"
-    assert rows["rights you"] == ("ok", "you may do all that the commands need")
+    assert rows["rights you"] == ("ok", "you may do everything that the commands need")
     assert server.cluster_version() == before
 
 

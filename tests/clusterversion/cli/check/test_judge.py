@@ -65,7 +65,7 @@ def test_all_is_well() -> None:
     assert [(row.name, row.says) for row in found] == [
         ("server", "https://api.example:6443 answers: Kubernetes v1.34.4"),
         ("cluster", "its ClusterVersion says 5.0.0"),
-        ("operator", "it has taken up the newest request (generation 4)"),
+        ("operator", "it has observed the newest request (generation 4)"),
         ("preflight field", "the server takes spec.desiredUpdate.mode (asked by a dry run)"),
         ("gate ClusterUpdatePreflight", "open for 5.0.0: preflights"),
         ("gate ClusterUpdateAcceptRisks", "open for 5.0.0: accepting risks by name"),
@@ -73,7 +73,7 @@ def test_all_is_well() -> None:
         ("registry", f"{REGISTRY} answers from here"),
         ("signature store", f"{STORE} answers from here"),
         ("components", "not installed as a Deployment: operator, update-status, kernel-modules"),
-        ("rights", "you may do all that the commands need"),
+        ("rights", "you may do everything that the commands need"),
     ]
     assert {row.result for row in found} == {OK}
     assert [row.way_out for row in found if row.way_out] == []
@@ -88,7 +88,7 @@ def test_all_is_well() -> None:
             "server", PROBLEM, "connection refused", 1, id="a server that does not answer"),
         pytest.param({"kubernetes": ""}, "server", PROBLEM, "no answer", 1, id="a server that says nothing of itself"),
         pytest.param({"cluster": None}, "cluster", PROBLEM, "there is no ClusterVersion", 2, id="no ClusterVersion"),
-        pytest.param({"mode": None}, "preflight field", UNKNOWN, "it was not asked", 3, id="a field nobody asked for"),
+        pytest.param({"mode": None}, "preflight field", UNKNOWN, "the server was not asked", 3, id="a field unasked"),
         pytest.param(
             {"gates": None}, "gate ClusterUpdatePreflight", UNKNOWN, "there is no FeatureGate cluster", 3,
             id="no FeatureGate"),

@@ -128,7 +128,7 @@ def _read_graph_data(folder: Path) -> graph_data.GraphData:
     """Reads a checkout of graph data. Raises CommandError if `folder` is not one."""
     schema = folder / "version"
     if not schema.is_file():
-        raise CommandError(f"{folder} has no file `version`, so it is no folder of graph data")
+        raise CommandError(f"{folder} has no file `version`, so it is not a folder of graph data")
     raw = folder / "raw" / "metadata.json"
     return graph_data.read(
         schema.read_text(),

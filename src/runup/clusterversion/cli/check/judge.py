@@ -1,8 +1,11 @@
-"""Turns `Facts` into one row per prerequisite. Pure; a missing fact becomes Unknown, with reason and way out."""
+"""Judges the prerequisites of the commands: `Facts` in, one row for each prerequisite out.
+
+A fact that could not be read makes its row Unknown, with the reason and the way out. Nothing is read here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from kubekit.api.conditions import find
 from runup.clusterversion.cli.check.components_judge import component_rows
@@ -30,11 +33,11 @@ def rows(facts: Facts) -> tuple[Row, ...]:
     return (*checked_rows, *_rights_rows(facts.rights.items()))
 
 
-def exit_code(found: Iterable[Row]) -> int:
+def exit_code(checked_rows: Sequence[Row]) -> int:
     """Returns the exit code of the worst row; 1 if the server did not answer."""
-    results = {row.result for row in found}
+    results = {row.result for row in checked_rows}
     if PROBLEM in results:
-        return 1 if any(row.name == "server" and row.result is PROBLEM for row in found) else EXIT[PROBLEM]
+        return 1 if any(row.name == "server" and row.result is PROBLEM for row in checked_rows) else EXIT[PROBLEM]
     return EXIT[UNKNOWN] if UNKNOWN in results else EXIT[OK]
 
 
@@ -56,22 +59,24 @@ def _plain_cluster_row(facts: Facts) -> Row:
 def _operator_row(facts: Facts) -> Row:
     """Returns the row about the managing operator: whether it has observed the newest generation."""
     assert facts.cluster is not None
-    wanted, observed = facts.cluster.metadata.generation, facts.cluster.status.observed_generation
-    if observed >= wanted:
-        return Row("operator", OK, f"it has taken up the newest request (generation {wanted})")
-    says = f"it has not taken up the newest request: generation {wanted}, seen {observed}"
-    return Row("operator", PROBLEM, says, "see that the cluster-version operator runs, and its log")
+    generation, observed = facts.cluster.metadata.generation, facts.cluster.status.observed_generation
+    if observed >= generation:
+        return Row("operator", OK, f"it has observed the newest request (generation {generation})")
+    text = f"it has not observed the newest request: generation {generation}, observed {observed}"
+    return Row("operator", PROBLEM, text, "check that the cluster-version operator runs, and read its log")
 
 
 def _preflight_field_row(facts: Facts) -> Row:
     """Returns the row about the server's support of `spec.desiredUpdate.mode`."""
     if facts.mode is None:
-        why = facts.errors.get("mode", "it was not asked")
-        way_out = "ask again as somebody who may patch clusterversions"
+        why = facts.errors.get("mode", "the server was not asked")
+        way_out = "run this again as a user who may patch clusterversions"
         return Row("preflight field", UNKNOWN, f"whether the server takes spec.desiredUpdate.mode: {why}", way_out)
     if facts.mode == "":
         return Row("preflight field", OK, "the server takes spec.desiredUpdate.mode (asked by a dry run)")
-    way_out = f"open the feature gate {gates.PREFLIGHT}, or go to a release that has it in its Default feature set"
+    way_out = (
+        f"enable the feature gate {gates.PREFLIGHT}, or update to a release that has it in its Default feature set"
+    )
     return Row("preflight field", PROBLEM, f"the server does not take spec.desiredUpdate.mode: {facts.mode}", way_out)
 
 
@@ -90,7 +95,7 @@ def _gate_rows(facts: Facts) -> Iterator[Row]:
             yield Row(name, OK, f"open for {version}: {needed}")
         else:
             why = gates.why_closed(facts.gates, version, gate)
-            yield Row(name, PROBLEM, f"{why}: no {needed}", "choose a feature set that opens it")
+            yield Row(name, PROBLEM, f"{why}: no {needed}", "choose a feature set that enables it")
 
 
 def _update_service_row(facts: Facts) -> Row:
@@ -102,10 +107,12 @@ def _update_service_row(facts: Facts) -> Row:
         )
     retrieved = find(facts.cluster.status.conditions, "RetrievedUpdates")
     if retrieved is None:
-        return Row("update service", UNKNOWN, "the operator does not say whether it was reached", "look again later")
+        return Row(
+            "update service", UNKNOWN, "the operator does not report whether it was reached", "run this again later"
+        )
     if retrieved.status == "True":
         return Row("update service", OK, f"the operator reached it, in channel {facts.cluster.spec.channel}")
-    way_out = "see spec.upstream and spec.channel of the ClusterVersion, and the proxy"
+    way_out = "check spec.upstream and spec.channel of the ClusterVersion, and the proxy"
     result = PROBLEM if retrieved.status == "False" else UNKNOWN
     return Row("update service", result, f"{retrieved.reason}: {retrieved.message}", way_out)
 
@@ -134,4 +141,4 @@ def _rights_rows(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[Row]:
             result = PROBLEM if right.needed else UNKNOWN
             yield Row("rights", result, f"you may not {what}", f"needed for {right.why}; ask for a role that has it")
     if rights and all(allowed for _, allowed in rights):
-        yield Row("rights", OK, "you may do all that the commands need")
+        yield Row("rights", OK, "you may do everything that the commands need")
