@@ -1,0 +1,56 @@
+"""What a simulated drain is told of a cluster: every kind, and by name what it could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+from tests.servers import Server
+
+from kubekit.api.scheme import Resource
+from kubekit.kube import calls, config
+from kubekit.kube.client_sync import SyncClient
+from runup.rehearse.control.drain_source import OPENSHIFT, of_cluster
+from runup.rehearse.decide.drain_inputs import KINDS
+
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+NAMES = {kind.resource.kind for kind in KINDS}
+
+
+@pytest.fixture
+def node(server: Server) -> Iterator[str]:
+    """The name of a node that is there."""
+    server.client.send(calls.create(NODES, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "drained"}}))
+    yield "drained"
+    server.client.send(calls.delete(NODES, "drained"))
+
+
+def test_a_cluster_without_cluster_version_has_no_pools(server: Server, node: str) -> None:
+    """That is no kind that is missing: nobody lists it."""
+    server.remove_cluster_version()
+    source = of_cluster(server.client)
+    assert (source.openshift, source.missing, source.now, source.notes) == (False, {}, None, ())
+    assert set(source.objects) == NAMES - {OPENSHIFT}
+    assert node in {each.metadata.name for each in source.objects["Node"]}
+
+
+def test_pools_that_a_cluster_should_have_are_missing(server: Server, node: str) -> None:
+    """Without them nobody knows how many nodes may be away at once; all else is read."""
+    server.set_cluster_version()
+    source = of_cluster(server.client)
+    assert source.openshift
+    assert set(source.missing) == {OPENSHIFT}
+    assert set(source.objects) == NAMES - {OPENSHIFT}
+    assert node in {each.metadata.name for each in source.objects["Node"]}
+
+
+def test_whoever_may_read_nothing_is_told_every_kind(server: Server) -> None:
+    """Those of OpenShift, too: whether the cluster is one could not be told. Nothing is taken for empty."""
+    nobody = replace(config.load(str(server.kubeconfig)), headers=(("Impersonate-User", "nobody"),))
+    with SyncClient(nobody) as client:
+        source = of_cluster(client)
+    assert source.openshift
+    assert set(source.missing) == NAMES
+    assert all(source.missing.values())
+    assert source.objects == {}
