@@ -90,6 +90,7 @@ def test_the_region_fits(width: int) -> None:
 @pytest.mark.parametrize(
     ("height", "risks", "names", "more"),
     [
+        pytest.param(24, 3, 0, "", id="more room than lines"),
         pytest.param(24, 15, 0, "", id="as many lines as there is room for"),
         pytest.param(24, 16, 15, "  and 1 more", id="one line more"),
         pytest.param(None, 15, 0, "", id="a screen that does not say how high it is has 24"),
