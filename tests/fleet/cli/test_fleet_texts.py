@@ -215,7 +215,7 @@ def test_many_clusters_are_lists() -> None:
 )
 def test_as_many_names_as_fit(room: int, told: str) -> None:
     """And how many there are besides."""
-    assert fleet_text.some(("one", "two", "six"), room) == told
+    assert fleet_text.fitting_names(("one", "two", "six"), room) == told
 
 
 GROUPS = (
