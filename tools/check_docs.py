@@ -22,6 +22,12 @@ from runup.preflight.decide import published_risks
 
 HERE = Path(__file__).parents[1]
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+# A block of shell, and a command in a sentence: what a reader copies.
+SHELL = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`((?:kubectl |oc )?(?:runup|cluster-version-operator) [^`]+)`")
+TYPED = re.compile(r"(?:^|[|;&(] *|\$ )(?:time )?(?:kubectl |oc )?(runup|cluster-version-operator) ([^|;&#)]*)")
+FLAG = re.compile(r"--?[a-z][a-z-]*")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 FRAGMENT = re.compile(r"[a-z0-9][a-z0-9-]*\.(added|changed|fixed|removed)\.md")
 RECORD = re.compile(r"(\d{4})-[a-z0-9-]+\.md")
@@ -132,6 +138,58 @@ def links() -> Iterator[str]:
                 yield f"{_name(path)}: the link to {target} leads nowhere"
 
 
+def anchors() -> Iterator[str]:
+    """A link to a section leads to a heading that its page has."""
+    for path in files("*.md"):
+        for target in LINK.findall(FENCE.sub("", path.read_text())):
+            file, _, anchor = target.partition("#")
+            page = path.parent / file if file else path
+            if anchor and "://" not in target and page.is_file() and anchor not in _sections(page):
+                yield f"{_name(path)}: {target} leads to no heading of {page.name}"
+
+
+def _sections(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = HEADING.findall(FENCE.sub("", page.read_text()))
+    # Of a link in a heading its words remain.
+    titles = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", title).replace(" ", "-") for title in titles}
+
+
+def typed_commands() -> Iterator[str]:
+    """Every command of ours on a page, in a block of shell or in a sentence, is one, with flags that it has."""
+    known = dict(walk(root, "runup")) | dict(walk(operator, PROGRAM))
+    for path in files("docs/*.md", "README.md", "CONTRIBUTING.md", "examples/*.md"):
+        text = path.read_text()
+        shell = [line for block in SHELL.findall(text) for line in block.replace("\\\n", " ").splitlines()]
+        spans = SPAN.findall(FENCE.sub("", text).replace("\n", " "))
+        for line in (*shell, *spans):
+            for program, rest in TYPED.findall(line):
+                yield from (f"{_name(path)}: {fault} in `{line.strip()}`" for fault in _faults(program, rest, known))
+
+
+def _faults(program: str, rest: str, known: dict[str, click.Command]) -> Iterator[str]:
+    """What is wrong with one command: a subcommand, or flags, that it does not have."""
+    name, words = program, rest.split()
+    flags = {"--help", "-h", "--version"} | _flags(known[name])
+    while words and f"{name} {words[0]}" in known:
+        name = f"{name} {words.pop(0)}"
+        flags |= _flags(known[name])
+    command = known[name]
+    if isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]+", words[0]):
+        yield f"`{name} {words[0]}` is no command"
+    for word in words:
+        flag = word.partition("=")[0]
+        # `-vv` and `-ojson` are the short flag with what follows it.
+        short = not flag.startswith("--") and flag[:2] in flags
+        if FLAG.fullmatch(flag) and flag not in flags and not short:
+            yield f"`{name}` has no {flag}"
+
+
+def _flags(command: click.Command) -> set[str]:
+    return {flag for param in command.params for flag in (*param.opts, *param.secondary_opts)}
+
+
 def tests_that_are_named() -> Iterator[str]:
     """A page that says which test shows something names one that there is."""
     for path in files("docs/*.md", "README.md", "CONTRIBUTING.md"):
@@ -204,6 +262,8 @@ RULES: tuple[Rule, ...] = (
     unlisted_pages,
     records,
     links,
+    anchors,
+    typed_commands,
     tests_that_are_named,
     doors,
     private_names,

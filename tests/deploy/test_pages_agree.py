@@ -61,6 +61,31 @@ NO_REASON = {
     "UpdateRisksOmitted",
 }
 
+# Which test types a page's commands; of the others, why none does. tools/check_docs.py looks at the flags of all.
+TYPED_BY = {
+    "air-gapped.md": "tests/install/test_pages_of_files.py",
+    "backup.md": "tests/install/test_pages.py",
+    "checks/writing-checks.md": "tests/journeys/cli/test_guide_of_checks.py",
+    "drains.md": "tests/rehearse/cli/test_drain_command.py",
+    "fleets.md": "tests/fleet/cli/test_fleet_commands.py",
+    "install.md": "tests/install/test_pages.py",
+    "metrics.md": "tests/install/test_pages_of_files.py",
+    "preflight-in-cluster.md": "tests/journeys/cli/test_in_cluster.py",
+    "rehearsal.md": "tests/rehearse/cli/test_rehearse_command.py",
+    "releasing.md": "tests/install/test_pages_of_files.py",
+    "uninstall.md": "tests/install/test_pages.py",
+    "upgrade.md": "tests/install/test_pages.py",
+}
+NOT_TYPED = {
+    "any-kubernetes.md": "charts and overlays are the reader's own",
+    "kernel-modules.md": "it changes the checkout",
+    "releases.md": "component images are the reader's own; podman builds need a network",
+    "runbooks.md": "it reads logs of an operator that runs for days",
+    "security.md": "minutes of fuzzing, and a setting whose test is in tests/preflight/decide",
+    "troubleshooting.md": "it reads logs of what does not run",
+    "update-status.md": "another informer's object",
+}
+
 
 def reasons() -> Iterator[str]:
     """Every constant of those modules that is a reason."""
@@ -127,3 +152,12 @@ def test_the_role_on_the_page_gives_them_all() -> None:
         for verb in rule["verbs"]
     }
     assert {(right.verb, right.resource) for right, _ in probe.rights()} <= given
+
+
+def test_every_page_with_commands_is_typed() -> None:
+    """By a test that names it, or it is said why not: a new page cannot be forgotten."""
+    docs = ROOT / "docs"
+    pages = {str(path.relative_to(docs)) for path in docs.rglob("*.md") if "\n```sh\n" in path.read_text()}
+    assert pages == TYPED_BY.keys() | NOT_TYPED.keys()
+    for page, test in TYPED_BY.items():
+        assert Path(page).name in (ROOT / test).read_text(), page

@@ -2,117 +2,40 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.deploy.test_install_forms import program
 from tests.install import like_openshift
 from tests.install.listing import settled
+from tests.install.pages import DOCS, Shell, blocks, program_folder, with_deploy
 
 from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.pytest_plugin import KubeApiFactory
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl, pytest.mark.xdist_group("install pages")]
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-# Whoever asks the cluster how it is hears what these servers lack: an operator that runs, registries, gates.
-TELL = {
-    "runup check": {0, 2, 3},
-    "runup preflight run": {0, 2, 3},
-    "runup upgrade": {0, 1},
-    "runup upgrade status": {0},
-}
-
-
-def blocks(page: str, section: str) -> str:
-    """The `sh` blocks of a section, in order."""
-    text = (DOCS / page).read_text()
-    heading = re.search(rf"^##? {re.escape(section)}$", text, re.MULTILINE)
-    assert heading is not None, f"{page} has no section {section}"
-    body = re.split(r"^## ", text[heading.end() :], maxsplit=1, flags=re.MULTILINE)[0]
-    return "\n".join(re.findall(r"^```sh\n(.*?)^```", body, re.MULTILINE | re.DOTALL))
-
-
-def commands(text: str) -> list[str]:
-    """Its commands."""
-    return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
 @pytest.fixture(scope="module")
 def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with `runup` as it is here, and Helm where it is."""
-    folder = tmp_path_factory.mktemp("bin")
-    (folder / "runup").write_text(f'#!/bin/sh\nexec {sys.executable} -m runup "$@"\n')
-    (folder / "runup").chmod(0o755)
-    return folder
-
-
-class Shell:
-    """Commands typed one after the other; variables stay."""
-
-    def __init__(self, kubeconfig: Path, programs: Path, folder: Path) -> None:
-        self.folder = folder
-        self._variables = ""
-        self._environ = {
-            **os.environ,
-            "KUBECONFIG": str(kubeconfig),
-            "HOME": str(folder),
-            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
-        }
-        self._environ.pop("IMAGE", None)
-
-    def type(self, command: str) -> tuple[int, str]:
-        """The exit code of a command, and what it printed."""
-        if re.match(r"[A-Z]+=", command):
-            self._variables += command + "\n"
-            return 0, ""
-        done = subprocess.run(
-            ["bash", "-c", self._variables + command],
-            env=self._environ,
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        return done.returncode, done.stdout + done.stderr
-
-    def type_all(self, text: str) -> None:
-        """All commands of a block."""
-        for command in commands(text):
-            if command.startswith("helm "):
-                helm = program("helm")
-                command = command.replace("helm ", f"{helm} ", 1)
-            code, said = self.type(command)
-            expected = next((TELL[each] for each in sorted(TELL, reverse=True) if command.startswith(each)), {0})
-            assert code in expected, f"{command}\n{said}"
-
-
-def _folder(tmp_path: Path) -> Path:
-    """A folder in which `deploy` is as in a clone."""
-    shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
-    return tmp_path
+    """A folder with `runup` as it is here."""
+    return program_folder(tmp_path_factory.mktemp("bin"))
 
 
 @pytest.fixture
 def plain(kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_path: Path) -> Iterator[tuple[Shell, SyncClient]]:
     """A shell beside a cluster that has nothing of OpenShift."""
     with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
-        yield Shell(api.kubeconfig, bin_folder, _folder(tmp_path)), client
+        yield Shell(api.kubeconfig, bin_folder, with_deploy(tmp_path)), client
 
 
 def test_on_openshift(kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_path: Path) -> None:
     """The first thing that the page offers, beside the operator that is there."""
     with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
         like_openshift.furnish(client)
-        shell = Shell(api.kubeconfig, bin_folder, _folder(tmp_path))
+        shell = Shell(api.kubeconfig, bin_folder, with_deploy(tmp_path))
         shell.type_all(blocks("install.md", "On OpenShift, beside its own operator"))
         code, said = shell.type("runup install operator --image registry.example/release@sha256:" + "5" * 64)
         assert code == 1

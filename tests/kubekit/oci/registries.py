@@ -81,19 +81,24 @@ def sandbox_registry(folder: Path, users: Mapping[str, str] | None = None) -> It
 
 
 @contextmanager
-def docker_registry(folder: Path, users: Mapping[str, str] | None = None) -> Iterator[str]:
-    """`host:port` of a docker-registry; skips the test where it is not installed."""
+def docker_registry(
+    folder: Path, users: Mapping[str, str] | None = None, certificate: tuple[Path, Path] | None = None
+) -> Iterator[str]:
+    """`host:port` of a docker-registry, by TLS if it has a certificate; skips the test where it is not installed."""
     program = shutil.which("docker-registry")
     if program is None:
         pytest.skip("docker-registry is not installed (Debian package docker-registry)")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{probe.getsockname()[1]}"
+    http: dict[str, object] = {"addr": host}
+    if certificate:
+        http["tls"] = {"certificate": str(certificate[0]), "key": str(certificate[1])}
     options: dict[str, object] = {
         "version": "0.1",
         "log": {"level": "warn"},
         "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
-        "http": {"addr": host},
+        "http": http,
     }
     if users:
         options["auth"] = {"htpasswd": {"realm": "test", "path": str(_htpasswd(folder, users))}}
