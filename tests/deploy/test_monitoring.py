@@ -80,6 +80,13 @@ def test_dashboards_ask_for_what_is_served() -> None:
         assert names <= served(), expression
 
 
+def test_dashboards_show_what_alerts_ask_for() -> None:
+    """Who is woken sees how it came to that."""
+    shown = {name for expression in expressions() for name in NAME.findall(expression)}
+    for rule in alerts():
+        assert set(NAME.findall(re.sub(r"\{[^}]*\}|by \([^)]*\)", "", rule["expr"]))) <= shown, rule["alert"]
+
+
 def test_labels_that_dashboards_name_are_there() -> None:
     """By the page of the metrics, which a test compares with what is served."""
     page = (ROOT / "docs" / "metrics.md").read_text()

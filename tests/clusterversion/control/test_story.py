@@ -339,7 +339,7 @@ def alerts() -> list[dict[str, Any]]:
     """The rules of the manifests."""
     return [
         rule
-        for path in sorted((ROOT / "deploy" / "manifests").glob("*alerts.yaml"))
+        for path in sorted((ROOT / "deploy").glob("*/*alerts.yaml"))
         for found in yaml.safe_load_all(path.read_text())
         for group in found["spec"]["groups"]
         for rule in group["rules"]
@@ -351,7 +351,9 @@ def test_alerts_ask_for_what_is_served_and_are_on_the_page() -> None:
     page = (ROOT / "docs" / "metrics.md").read_text()
     known = set(served())
     for rule in alerts():
-        names = set(re.findall(r"\b(?:cluster_version|cluster_operator|update_status)_[a-z_]+", rule["expr"]))
+        names = set(
+            re.findall(r"\b(?:cluster_version|cluster_operator|update_status|kmm|kernel_module)_[a-z_]+", rule["expr"])
+        )
         # Prometheus itself says whether it reaches somebody.
         assert (names or rule["expr"].startswith("absent(up{")) and names <= known, rule["alert"]
         assert rule["expr"].count("(") == rule["expr"].count(")")

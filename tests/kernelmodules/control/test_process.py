@@ -43,6 +43,10 @@ def writes(process: Process) -> float:
     return process.metrics.registry.get_sample_value("kernel_module_preflight_writes_total", labels) or 0.0
 
 
+def leading(process: Process) -> float | None:
+    return process.metrics.registry.get_sample_value("kernel_module_preflight_leading")
+
+
 def is_verified(status: PreflightValidationStatus) -> bool:
     return bool(status.modules) and status.modules[0].verification_status == "Success"
 
@@ -63,9 +67,11 @@ def test_one_leads_and_another_takes_over(tmp_path: Path) -> None:
                     await made.until(is_verified, "another")
                     assert writes(first) > 0
                     assert writes(second) == 0
+                    assert (leading(first), leading(second)) == (1, 0)
                     first.stop()
                     await made.create(VALIDATIONS, validation("third"))
                     await made.until(lambda status: is_verified(status) and writes(second), "third")
+                    assert (leading(first), leading(second)) == (0, 1)
 
     with sandbox_registry(tmp_path) as host:
         asyncio.run(story(host))

@@ -152,8 +152,10 @@ async def writes(process: Process, at_least: int = 1) -> float:
 
 async def test_the_cluster_is_told_and_followed(cluster: World) -> None:
     """Operators, pools, nodes are there; a node that begins to drain is seen draining."""
-    async with running(cluster.config):
+    async with running(cluster.config) as process:
+        assert process.metrics.registry.get_sample_value("update_status_leading") == 0
         first = await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+        assert process.metrics.registry.get_sample_value("update_status_leading") == 1
         kinds = [insight.type for insight in insights(first)]
         assert {kind: kinds.count(kind) for kind in set(kinds)} == {
             "ClusterVersion": 1,

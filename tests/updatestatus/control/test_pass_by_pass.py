@@ -450,8 +450,43 @@ async def test_a_pass_confirms_the_object(scene: Scene) -> None:
     scene.clock.jump(10)
     await scene.handle()
     assert (controller.confirmed_at, scene.writes) == (NOON + timedelta(seconds=35), 1)
-    gauge = scene.metrics.registry.get_sample_value("update_status_confirmed_timestamp_seconds")
+    registry = scene.metrics.registry
+    gauge = registry.get_sample_value("update_status_confirmed_timestamp_seconds")
     assert gauge == (NOON + timedelta(seconds=35)).timestamp()
+    assert registry.get_sample_value("update_status_condition", {"condition": "Complete"}) == 1
+
+
+def test_insights_are_counted_by_level() -> None:
+    """Of all layers and all informers; a level that none has is 0, and a condition that is gone is gone."""
+
+    def insight(level: str) -> dict[str, Any]:
+        health = {"scope": {"type": "Cluster"}, "impact": {"level": level, "type": "t", "summary": "s"}}
+        return {"uid": level, "acquiredAt": "2026-11-21T06:00:00Z", "type": "Health", "health": health}
+
+    def informer(*levels: str) -> dict[str, Any]:
+        return {"name": "i", "insights": [insight(level) for level in levels]}
+
+    version = {"uid": "v", "acquiredAt": "2026-11-21T06:00:00Z", "type": "ClusterVersion"}
+    ref = {"group": "g", "resource": "r", "name": "n"}
+    status = {
+        "controlPlane": {"informers": [informer("Error"), {"name": "j", "insights": [version, insight("Warning")]}]},
+        "workerPools": [{"name": "w", "resource": ref, "informers": [informer("Error", "Unknown")]}],
+        "conditions": [{"type": "Available", "status": "False"}],
+    }
+    metrics = Metrics()
+    metrics.confirm(codec.convert(UpdateStatusStatus, status), 7)
+
+    def value(level: str) -> float | None:
+        return metrics.registry.get_sample_value("update_status_insights", {"level": level})
+
+    levels = ("Unknown", "Info", "Warning", "Error", "Critical")
+    assert [value(level) for level in levels] == [1, 0, 1, 2, 0]
+    available = {"condition": "Available"}
+    assert metrics.registry.get_sample_value("update_status_condition", available) == 0
+    assert metrics.registry.get_sample_value("update_status_confirmed_timestamp_seconds") == 7
+    metrics.confirm(UpdateStatusStatus(), 8)
+    assert [value(level) for level in levels] == [0, 0, 0, 0, 0]
+    assert metrics.registry.get_sample_value("update_status_condition", available) is None
 
 
 async def test_nodes_that_an_earlier_controller_saw_held_up_are_looked_at_first(scene: Scene) -> None:

@@ -19,6 +19,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.leading = Gauge(
+            "kernel_module_preflight_leading", "1 while this process holds the lease.", registry=self.registry
+        )
         self.modules = Gauge("kmm_module_num", "Modules in the cluster.", registry=self.registry)
         self.builds = Gauge("kmm_in_cluster_build_num", "Modules with a build section.", registry=self.registry)
         self.signs = Gauge("kmm_in_cluster_sign_num", "Modules with a sign section.", registry=self.registry)

@@ -109,7 +109,8 @@ class Process:
             inputs = InputWatches(client, self.caches, clock, input_changed)
             watching = asyncio.create_task(restart_on_error(inputs.run, clock))
             try:
-                await controller.run(Executor(client, clock, component=NAME), asking, runners)
+                with self.metrics.leading.track_inprogress():
+                    await controller.run(Executor(client, clock, component=NAME), asking, runners)
             finally:
                 await cancel([watching])
 

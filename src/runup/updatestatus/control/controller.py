@@ -160,7 +160,7 @@ class UpdateStatusController:
             self._not_before = max(begun + self._timing.interval_s, self._clock.monotonic() + pause_s)
             self._metrics.writes.inc()
         self.confirmed_at = begun_at
-        self._metrics.confirmed.set(begun_at.timestamp())
+        self._metrics.confirm(status, begun_at.timestamp())
         self._look_again(snapshot)
 
     def _is_too_early(self, keeper: UpdateStatusStore) -> bool:

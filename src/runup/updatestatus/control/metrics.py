@@ -1,8 +1,16 @@
-"""Prometheus metrics of the update status controller: writes, their age, and the duration of an assessment."""
+"""Prometheus metrics of the update status controller: whether it leads, its writes, and what the object says."""
 
 from __future__ import annotations
 
+from collections import Counter as Count
+from collections.abc import Iterator
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from runup.api.update_v1alpha1 import HealthInsight, UpdateStatusStatus
+from runup.updatestatus.decide.finding import LEVELS
+
+_VALUES = {"True": 1, "False": 0}
 
 
 class Metrics:
@@ -10,10 +18,20 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self.leading = Gauge("update_status_leading", "1 while this process holds the lease.", registry=self.registry)
         self.writes = Counter("update_status_writes", "Writes of the UpdateStatus object.", registry=self.registry)
         self.confirmed = Gauge(
             "update_status_confirmed_timestamp_seconds",
             "When the UpdateStatus object was last found or made to be what the cluster is; 0 before.",
+            registry=self.registry,
+        )
+        self.insights = Gauge(
+            "update_status_insights", "Health insights of the object, by level.", ("level",), registry=self.registry
+        )
+        self.conditions = Gauge(
+            "update_status_condition",
+            "Conditions of the report itself: 1 True, 0 False, -1 Unknown.",
+            ("condition",),
             registry=self.registry,
         )
         self.assessment = Histogram(
@@ -22,3 +40,21 @@ class Metrics:
             buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
             registry=self.registry,
         )
+
+    def confirm(self, status: UpdateStatusStatus, at: float) -> None:
+        """Records what the object says, and that it said so at `at`, in seconds since 1970."""
+        counts = Count(health.impact.level for health in _health(status))
+        for level in LEVELS:
+            self.insights.labels(level).set(counts[level])
+        self.conditions.clear()
+        for condition in status.conditions:
+            self.conditions.labels(condition.type).set(_VALUES.get(condition.status, -1))
+        self.confirmed.set(at)
+
+
+def _health(status: UpdateStatusStatus) -> Iterator[HealthInsight]:
+    """Yields the health insights of all layers and informers."""
+    layers = (*((status.control_plane,) if status.control_plane else ()), *status.worker_pools)
+    for layer in layers:
+        for informer in layer.informers:
+            yield from (insight.health for insight in informer.insights if insight.health is not None)

@@ -95,7 +95,8 @@ class Process:
         tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*following, drains.run, alerts.run)]
 
         async def work() -> None:
-            await controller.run(keeper, drains, alerts)
+            with self.metrics.leading.track_inprogress():
+                await controller.run(keeper, drains, alerts)
 
         try:
             await run_while_leader(
