@@ -28,6 +28,7 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.discovery import served
 from kubekit.kube.errors import Forbidden, NotFound
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.own_rights import own_rights
@@ -36,6 +37,7 @@ from runup.preflight.decide import cluster_run, kept_history
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, KINDS, NAMESPACE, RUN_LABEL, Checking, Run
 from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.schedule import CRON_JOB, NAME, RULE, SCHEDULED_LABEL
+from runup.preflight.decide.service_account import CLUSTER_ROLE, ROLE
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600), pytest.mark.xdist_group("in-cluster")]
 
@@ -175,6 +177,51 @@ def test_what_its_account_may(here: InCluster) -> None:
     finally:
         assert delete_all(client, cluster_run.deletions(run)) == ()
     assert here.left() == []
+
+
+def test_every_right_is_used_and_none_is_missing(here: InCluster) -> None:
+    """By the audit log: nothing that the account asks for is refused, and each kind that it may read, it reads.
+
+    A kind that the server does not know is not asked for, and counts for neither.
+    """
+    client = here.sandbox.client
+    log = here.sandbox.data / "audit.log"
+    since = log.stat().st_size
+    done = here.run("--keep", "--to", "5.1.0", "-o", "json")
+    try:
+        (job,) = labelled_metadata(client, JOB, RUN_LABEL)
+        account = f"system:serviceaccount:{NAMESPACE}:{job['name']}"
+        granted = {
+            (group, resource)
+            for kind in (CLUSTER_ROLE, ROLE)
+            for meta in labelled_metadata(client, kind, RUN_LABEL)
+            for rule in client.send(calls.get_raw(kind, meta["name"], meta.get("namespace", "")))["rules"]
+            for group in rule["apiGroups"]
+            for resource in rule["resources"]
+        }
+    finally:
+        _delete(here, RUN_LABEL)
+    asked = [event for event in events(log, since) if event["user"]["username"] == account]
+    assert asked, done.err
+    assert [event["requestURI"] for event in asked if event["responseStatus"]["code"] == 403] == []
+    used = {
+        (ref.get("apiGroup", ""), "/".join(filter(None, (ref["resource"], ref.get("subresource")))))
+        for event in asked
+        if (ref := event.get("objectRef"))
+    }
+    assert len(used) > 20
+    assert used - granted == set()
+    assert {right for right in granted - used if _is_served(client, *right)} == set()
+
+
+def _is_served(client: SyncClient, group: str, resource: str) -> bool:
+    """Whether the server knows the kind, in any version of its group."""
+    try:
+        versions = json.loads(client.send(calls.get_path(f"/apis/{group}")))["versions"] if group else ()
+    except NotFound:
+        return False
+    found = [client.send(served(each["groupVersion"])) for each in versions] or [client.send(served("v1"))]
+    return any(each.plural == resource for kinds in found for each in kinds)
 
 
 def test_what_a_killed_command_left_goes_with_the_next(here: InCluster) -> None:

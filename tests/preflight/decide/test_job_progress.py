@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.factories import NOW
 
 from kubekit.api import codec
@@ -16,6 +17,9 @@ from runup.preflight.decide.report import FORMAT, BadReport, Report
 
 JSON = dict[str, Any]
 ID = "preflight-1768384800-0123456789"
+
+EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
+NOT_FOUND = 'exec: "preflight": executable file not found in $PATH'
 
 
 def iso(seconds_ago: float) -> str:
@@ -42,6 +46,17 @@ def pod(*, age_s: float = 3, conditions: tuple[JSON, ...] = (), phase: str = "Pe
     return codec.convert(Pod, {"metadata": metadata, "status": status})
 
 
+def evicted(since_s: float, **state: JSON) -> Pod:
+    """A pod of an evicted run that has been asked to end."""
+    found = pod(age_s=since_s + 60, conditions=(EVICTED,), phase="Running", **state)
+    at = NOW - timedelta(seconds=since_s)
+    return replace(
+        found,
+        metadata=replace(found.metadata, deletion_timestamp=at, namespace="runup-preflight"),
+        spec=replace(found.spec, node_name="n"),
+    )
+
+
 def event(reason: str, message: str, of: str) -> Event:
     """A Warning."""
     about = {"kind": "Job", "name": "x", "uid": of}
@@ -64,7 +79,6 @@ def seen(**changes: Any) -> Observed:
 
 QUOTA = 'Error creating: pods "x" is forbidden: exceeded quota: tight'
 PULLING = {"reason": "ErrImagePull", "message": "manifest unknown"}
-EVICTED = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes: cpu"}
 
 
@@ -141,8 +155,35 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
         pytest.param(
             seen(pods=(pod(terminated={"exitCode": 1, "message": 'unknown command "preflight"'}),)),
             "failed",
-            "give another one with --image",
+            "give runup's own image with --image",
             id="an image without the command",
+        ),
+        pytest.param(
+            seen(pods=(pod(terminated={"exitCode": 128, "reason": "StartError", "message": NOT_FOUND}),)),
+            "failed",
+            "the image has no command `preflight`: give runup's own image with --image",
+            id="an image with another entry point",
+        ),
+        pytest.param(
+            seen(report=BadReport("format preflight-v9 is not known", reason="ReportInvalid")),
+            "failed",
+            "preflight-v9 is not known; give runup's own image with --image",
+            id="a report of another format",
+        ),
+        pytest.param(
+            seen(job=job(age_s=600), pods=(evicted(300, running={}),)),
+            "waiting",
+            "pod p on node n has been terminating since 2026-01-14T",
+            id="an evicted pod that does not end keeps the Job waiting",
+        ),
+        pytest.param(
+            seen(pods=(evicted(1, terminated={"exitCode": 143}),)), "waiting", "", id="an evicted pod that ends"
+        ),
+        pytest.param(
+            seen(job=job(age_s=600), pods=(evicted(300, running={}), pod(age_s=1, running={}))),
+            "running",
+            "",
+            id="another pod runs beside one that does not end",
         ),
         pytest.param(
             seen(pods=(pod(terminated={"exitCode": 137, "reason": "OOMKilled"}),)),
@@ -153,7 +194,7 @@ UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedul
         pytest.param(
             seen(job=job(ended("Complete")), pods=(pod(phase="Succeeded", terminated={"exitCode": 0}),)),
             "failed",
-            "ended without a report",
+            "ended without a report, so that its image is none of runup's; give runup's own image with --image",
             id="an image that does something else",
         ),
         pytest.param(

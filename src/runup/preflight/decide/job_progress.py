@@ -32,6 +32,10 @@ _WAY_OUT = {
     POD_FAILED: "give the node room, and start it again",
 }
 
+# What another release's operator, or an image with another entry point, says to it: cobra, click and runc.
+_OTHER_PROGRAM = ("unknown command", "No such command", "executable file not found", "no such file or directory")
+_OWN_CHECKS = "give runup's own image with --image, whose checks are made instead, or choose another target"
+
 State = Literal["waiting", "running", "reported", "failed"]
 
 
@@ -73,6 +77,8 @@ def progress(observed: Observed) -> Progress:
     job = observed.job
     if job is None:
         return Progress("failed", "its Job was deleted by somebody else", "start it again")
+    # An evicted pod says nothing of the run; one that does not end keeps the Job from making another.
+    ending = tuple(pod for pod in observed.pods if _is_disrupted(pod) and pod.metadata.deletion_timestamp is not None)
     observed = replace(observed, pods=tuple(pod for pod in observed.pods if not _is_disrupted(pod)))
     container = _container(observed.pods)
     ended = container.state.terminated if container else None
@@ -81,7 +87,7 @@ def progress(observed: Observed) -> Progress:
     runs = container is not None and container.state.running is not None
     return (
         _ended_without_report(observed, job)
-        or _not_starting(observed, job)
+        or _not_starting(observed, job, ending)
         or Progress("running" if runs else "waiting")
     )
 
@@ -96,10 +102,10 @@ def not_in_time(limit_s: int | None, waited_for: str) -> Progress:
 def _progress_from_report(report: Report | BadReport, run_id: str) -> Progress:
     """Returns the progress that a Job's report tells, failed if it is another run's or cannot be read."""
     if isinstance(report, BadReport):
-        return Progress("failed", report.message, "choose another target")
+        return Progress("failed", report.message, _OWN_CHECKS)
     if report.preflight_id != run_id:
         text = f"the report belongs to another preflight: preflightID {report.preflight_id!r} instead of {run_id!r}"
-        return Progress("failed", text, "choose another target")
+        return Progress("failed", text, _OWN_CHECKS)
     # A target of another release may write its progress too.
     return Progress("running" if report.execution_status == "running" else "reported", report=report)
 
@@ -116,13 +122,13 @@ def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
         return Progress("failed", f"its Job failed ({failed.reason}): {why}", "start it again")
     complete = find(job.status.conditions, "Complete")
     if complete is not None and complete.status == "True":
-        return Progress("failed", "it ended without a report", "see whether its image is one of runup's")
+        return Progress("failed", "it ended without a report, so that its image is none of runup's", _OWN_CHECKS)
     return None
 
 
-def _not_starting(observed: Observed, job: Job) -> Progress | None:
+def _not_starting(observed: Observed, job: Job, ending: Sequence[Pod]) -> Progress | None:
     """Returns the progress of a Job whose pod does not start; None if nothing keeps it from starting."""
-    trouble = _trouble_of(observed, job)
+    trouble = _trouble_of(observed, job, ending)
     if trouble is None:
         return None
     created = job.metadata.creation_timestamp
@@ -133,8 +139,11 @@ def _not_starting(observed: Observed, job: Job) -> Progress | None:
     return Progress(state, trouble.message, way_out, reason="Pull" if trouble.reason in PULL else trouble.reason)
 
 
-def _trouble_of(observed: Observed, job: Job) -> Trouble | None:
-    """Returns what keeps the Job's pod from starting, and the way out; None if nothing is known to."""
+def _trouble_of(observed: Observed, job: Job, ending: Sequence[Pod]) -> Trouble | None:
+    """Returns what keeps the Job's pod from starting, and the way out; None if nothing is known to.
+
+    `ending` are evicted pods that have not ended.
+    """
     container = _container(observed.pods)
     waiting = container.state.waiting if container else None
     if waiting is not None and waiting.reason in (*PULL, *_NAME):
@@ -143,7 +152,7 @@ def _trouble_of(observed: Observed, job: Job) -> Trouble | None:
     if waiting is not None and waiting.reason in _CONFIG:
         text = f"the container could not be started ({waiting.reason}): {cut(waiting.message)}"
         return Trouble(waiting.reason, text, "see the events of its pod")
-    return start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
+    return start_failures.trouble_of_job(job, (*observed.pods, *ending), observed.events, now=observed.now)
 
 
 def _is_disrupted(pod: Pod) -> bool:
@@ -166,6 +175,6 @@ def _end_text(ended: ContainerStateTerminated) -> str:
 
 
 def _way_out(ended: ContainerStateTerminated) -> str:
-    if "unknown command" in ended.message or "No such command" in ended.message:
-        return "the image has no command `preflight`: give another one with --image, or another target"
+    if any(words in ended.message for words in _OTHER_PROGRAM):
+        return f"the image has no command `preflight`: {_OWN_CHECKS}"
     return ""
