@@ -26,8 +26,8 @@ NAMES = (
     "drains",
     "fleet",
 )
-# Those that are run by name alone: they need programs that are built once, or run others.
-BY_NAME = ("placements", "aims")
+# Those that are run by name alone: they need programs that are built once, a quarter of an hour, or run others.
+BY_NAME = ("aims", "memory", "placements")
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
@@ -42,6 +42,7 @@ COUNTS = {
     "foreign": ("applying", "ConfigMaps of others, and as many Secrets"),
     "megabytes": ("kernel_modules", "size of the huge layer"),
     "clusters": ("placements", "seeded clusters"),
+    "held": ("memory", "minutes to look at"),
     "minutes": ("placements", "an end after these, whatever is left"),
     "servers": ("applying", "2 for both servers, 1 for the sandbox alone"),
 }

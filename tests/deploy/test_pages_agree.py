@@ -154,6 +154,14 @@ def test_the_role_on_the_page_gives_them_all() -> None:
     assert {(right.verb, right.resource) for right, _ in probe.rights()} <= given
 
 
+def test_every_row_of_the_versions_that_go_together_has_its_test() -> None:
+    """A version that is promised to go with another one was tried; tools/check_docs.py looks for the tests."""
+    text = (ROOT / "docs" / "compatibility.md").read_text().partition("## Which versions go together")[2]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:2] == "| "][1:]
+    assert len(rows) > 10
+    assert [row[0] for row in rows if "`tests/" not in row[-1] and "`make e2e`" not in row[-1]] == []
+
+
 def test_every_page_with_commands_is_typed() -> None:
     """By a test that names it, or it is said why not: a new page cannot be forgotten."""
     docs = ROOT / "docs"

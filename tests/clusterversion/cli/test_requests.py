@@ -199,8 +199,8 @@ def test_what_a_preflight_may_be_of() -> None:
 
 WAITED_FOR = "warning: an update is in progress; what is found now may be different when it is done\n"
 FORCED = (
-    "warning: --force runs the target's image without verifying its signature; it does so with the rights of the "
-    "cluster-version operator\n"
+    "warning: --force runs the target's image without verifying its signature, with an account that reads what "
+    "the image's checks declare\n"
 )
 PLACES: dict[str, tuple[dict[str, Any], str, Flags, list[str]]] = {
     "nothing was asked for": ({}, "False", Flags(to="5.2.0"), []),

@@ -31,8 +31,8 @@ GATE = "ClusterUpdatePreflight"
 MULTI = "Multi"
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 _FORCED = (
-    "warning: --force runs the target's image without verifying its signature; it does so with the rights of the "
-    "cluster-version operator\n"
+    "warning: --force runs the target's image without verifying its signature, with an account that reads what "
+    "the image's checks declare\n"
 )
 
 
