@@ -94,6 +94,7 @@ def test_what_a_plain_cluster_lacks_is_not_asked_of_it(name: str) -> None:
     found = objects(component, Platform.KUBERNETES)
     own = {component.namespace, "config.openshift.io", "update.openshift.io", "machineconfiguration.openshift.io"}
     own |= {"operator.openshift.io", "build.openshift.io"}  # rules about kinds that may come later give nothing
+    own |= {"security.openshift.io"} if component == OPERATOR else set()  # what it gives its targets
     foreign = {
         text
         for obj in found
@@ -105,6 +106,18 @@ def test_what_a_plain_cluster_lacks_is_not_asked_of_it(name: str) -> None:
     assert {obj["apiVersion"].partition("/")[0] for obj in found} <= {
         "v1", "apps", "rbac.authorization.k8s.io", "networking.k8s.io", "apiextensions.k8s.io",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_an_operator_of_few_rights_has_those_that_it_gives(platform: Platform) -> None:
+    """An API server refuses a Role with a right that its maker does not have, the use of an unknown kind, too."""
+    role = named(objects(OPERATOR, platform, least_privilege=True), "ClusterRole", "cluster-version-operator")
+    assert {
+        "apiGroups": ["security.openshift.io"],
+        "resources": ["securitycontextconstraints"],
+        "resourceNames": ["nonroot-v2"],
+        "verbs": ["use"],
+    } in role["rules"]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -21,6 +21,8 @@ from runup.process.names import NOBODY
 
 JSON = dict[str, Any]
 _CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+# It gives its targets the use of an SCC wherever it runs, and nobody can give what he does not have.
+_GIVES = ("ClusterRole", "cluster-version-operator")
 # Alerts and queries go to OpenShift's Thanos, inner registries are OpenShift's own.
 _ARGUMENTS = ("--alerts-", "--prometheus-", "--inner-registry=image-registry.openshift-image-registry")
 _SERVED = ("--listen=", "--serving-")
@@ -63,6 +65,8 @@ def _without_openshift(obj: JSON, component: Component, options: Options, *, ser
         template = obj["spec"]["template"]
         obj = {**obj, "spec": {**obj["spec"], "template": _without_marks(template)}}
     obj = with_pod(obj, lambda pod: _pod(pod, component, serves=serves))
+    if (obj["kind"], obj["metadata"]["name"]) == _GIVES:
+        return obj
     if obj["kind"] in ("ClusterRole", "Role"):
         return {**obj, "rules": [rule for rule in obj["rules"] if rule.get("apiGroups") != ["security.openshift.io"]]}
     if "roleRef" in obj:
