@@ -1,9 +1,14 @@
-"""Reads files that a user named, up to a limit: a device or a disk image is an error and does not fill memory."""
+"""Reads files that a user named, up to a limit: a device or a disk image is an error and does not fill memory.
+
+Writes them whole or not at all.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import stat
+from contextlib import suppress
 
 MIB = 1024 * 1024
 # The largest files read this way are whole update graphs, of some 10 MiB.
@@ -19,3 +24,50 @@ def contents(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
     if too_large:
         raise OSError(errno.EFBIG, f"it holds more than {limit // MIB} MiB", os.fspath(path))
     return data
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Writes the file, so that whoever reads it finds what it was or all of `text`, also where the disk is full.
+
+    What is no regular file (a pipe, `/dev/stdout`), or is in a folder that takes no new file, is written as it is.
+    Raises OSError that names the file.
+    """
+    real = os.path.realpath(path)
+    try:
+        if not _write_beside(real, text):
+            with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+                file.write(text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from error
+
+
+def _write_beside(path: str, text: str) -> bool:
+    """Writes a new file and gives it the name `path`; returns False where that is not possible."""
+    import tempfile  # not needed to read
+
+    mode = None
+    with suppress(FileNotFoundError):
+        mode = os.stat(path).st_mode  # noqa: PTH116
+    if mode is not None and not stat.S_ISREG(mode):
+        return False
+    try:
+        handle, scratch = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".writing-")  # noqa: PTH120
+    except PermissionError:
+        return False
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        # mkstemp lets only its owner read.
+        os.chmod(scratch, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))  # noqa: PTH101
+        os.replace(scratch, path)  # noqa: PTH105
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(scratch)  # noqa: PTH108
+        raise
+    return True
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask

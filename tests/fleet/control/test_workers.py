@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -113,3 +114,24 @@ def test_whoever_stops_listening_ends_the_processes() -> None:
     answers.close()  # type: ignore[attr-defined]
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def _unpack_and_hang(_: int) -> int:
+    tempfile.mkdtemp(prefix="runup-dump-")
+    return _hang(0)
+
+
+def _unpack_and_die(_: int) -> int:
+    (Path(tempfile.mkdtemp(prefix="runup-dump-")) / "file").write_text("much")
+    return _kill(0)
+
+
+@pytest.mark.parametrize("does", [_unpack_and_hang, _unpack_and_die, _run_out, _fail])
+def test_what_a_process_unpacked_goes_with_it(
+    does: Callable[[int], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However it ends: dumps are gigabytes."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    answers = dict(Pool(one_that(does), 2, limit_s=1.0).run([1, 7]))
+    assert isinstance(answers[1], Lost)
+    assert list(tmp_path.iterdir()) == []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError, describe
 from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
@@ -53,7 +56,7 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
     found: list[Member] = []
     notes: list[str] = []
     try:
-        with ExitStack() as unpacked:
+        with _ended_by_sigterm(), ExitStack() as unpacked:
             if named.contexts:
                 _append_to(sources.of_contexts(named.contexts, connection.kubeconfig), found, notes)
             for folder in named.kubeconfigs:
@@ -65,6 +68,24 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
             yield selected(fleet_of(found), named.selector), notes
     except BadFleet as error:
         raise CommandError(error.message) from error
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Lets SIGTERM end the command as Ctrl-C does: with what it unpacked and its processes removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(number: int, _: object) -> None:
+    # 128 + the signal, as shells report it.
+    raise SystemExit(128 + number)
 
 
 def _append_to(more: tuple[list[Member], list[str]], found: list[Member], notes: list[str]) -> None:
@@ -108,9 +129,9 @@ def read_all(
         for index, answer in pool.run(part):
             member = part[index]
             if isinstance(answer, Retried):
-                progress.print_line(f"{member.name}: {answer.why}; it is tried once more")
+                progress.print_line(f"{one_line(member.name)}: {answer.why}; it is tried once more")
             elif isinstance(answer, Lost):
-                progress.print_line(f"{member.name}: {answer.why}\n{answer.bug}".rstrip())
+                progress.print_line(f"{one_line(member.name)}: {answer.why}\n{answer.bug}".rstrip())
                 results[member.name] = lost(member, answer.why)
                 progress.count_one()
             else:

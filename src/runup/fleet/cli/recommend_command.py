@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kubekit.lang.printable import one_line
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
@@ -123,7 +124,7 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:
             if row.problem:
-                yield wrap_text(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
+                yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
 
 
 def _group_key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
@@ -133,7 +134,7 @@ def _group_key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
 def _group_cells(group: Sequence[AdviceRow], *, version: str) -> tuple[str, ...]:
     one = group[0]
     answer = (one.refused or "recommended",) if version else (", ".join(one.newest), str(one.risky))
-    names = ", ".join(row.cluster for row in group)
+    names = ", ".join(one_line(row.cluster) for row in group)
     return str(len(group)), one.version, one.channel, *answer, ", ".join(one.issues), names
 
 

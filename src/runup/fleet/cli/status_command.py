@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from kubekit.lang.printable import one_line
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
@@ -48,7 +49,7 @@ def run(connection: Connection, named: Named, output: str | None) -> int:
     with members_of(named, connection) as (members, notes):
         work = partial(status_of, connection=connection, whole=bool(output))
         rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named)
-    notes += [f"{row.cluster}: {note}" for row in rows for note in row.notes]
+    notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
     printed = (
         [out(machine(data(rows), output))] if output else [out(part) for part in text(rows, screen_of(sys.stdout))]
     )
@@ -130,7 +131,7 @@ def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:
             if row.problem:
-                yield wrap_text(f"{row.cluster}: {row.problem}", screen, first="  ", indent=4)
+                yield wrap_text(f"{one_line(row.cluster)}: {row.problem}", screen, first="  ", indent=4)
 
 
 def _sort_key(row: StatusRow) -> tuple[int, int, str]:

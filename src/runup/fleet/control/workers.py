@@ -4,6 +4,8 @@ A process reads one cluster at a time and sends back a small value. Where it is 
 cluster is tried once more in a new process, and then told as lost. A process that has grown large ends after its
 cluster, and another one takes its place: what one dump took is not kept while the next is read.
 
+What a process unpacks is in a folder of its own, which goes with it, however it ends.
+
 The processes are forked, so that they share what is imported already: no thread may run here at that time.
 """
 
@@ -14,15 +16,19 @@ import os
 import resource
 import signal
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
+
+from kubekit.lang.removal import remove_tree
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -60,11 +66,12 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class _Worker(Generic[T]):
-    """A process with the pipe to it, and the index of the work that it has, if any."""
+    """A process with the pipe to it, its folder for what it unpacks, and the index of the work that it has, if any."""
 
-    def __init__(self, process: BaseProcess, pipe: Connection) -> None:
+    def __init__(self, process: BaseProcess, pipe: Connection, scratch: Path) -> None:
         self.process = process
         self.pipe = pipe
+        self.scratch = scratch
         self.index: int | None = None
         self.started = 0.0
 
@@ -75,6 +82,7 @@ class _Worker(Generic[T]):
         self.process.kill()
         self.process.join(_END_S)
         self.pipe.close()
+        remove_tree(self.scratch)
 
 
 class Pool(Generic[T, R]):
@@ -112,7 +120,12 @@ class Pool(Generic[T, R]):
     def _hand_out(self, items: Sequence[T], waiting: deque[int], tries: list[int]) -> None:
         free = [worker for worker in self._workers if worker.index is None]
         while waiting and (free or len(self._workers) < self._size):
-            worker = free.pop() if free else self._start_worker()
+            if free:
+                worker = free.pop()
+            else:
+                # An interruption would be swallowed while a process is forked, or leave one that nobody ends.
+                with _uninterrupted():
+                    worker = self._start_worker()
             index = waiting.popleft()
             worker.index, worker.started = index, time.monotonic()
             tries[index] += 1
@@ -123,12 +136,14 @@ class Pool(Generic[T, R]):
     def _start_worker(self) -> _Worker[T]:
         ours, theirs = self._context.Pipe()
         others = [worker.pipe for worker in self._workers]
-        process = self._context.Process(target=_serve, args=(theirs, [*others, ours], self._work), daemon=True)
+        scratch = Path(tempfile.mkdtemp(prefix="runup-fleet-"))
+        args = (theirs, [*others, ours], self._work, str(scratch))
+        process = self._context.Process(target=_serve, args=args, daemon=True)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         process.start()
         theirs.close()
-        worker: _Worker[T] = _Worker(process, ours)
+        worker: _Worker[T] = _Worker(process, ours, scratch)
         self._workers.append(worker)
         return worker
 
@@ -163,6 +178,16 @@ class Pool(Generic[T, R]):
         self._workers.remove(worker)
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Keeps Ctrl-C and SIGTERM waiting meanwhile."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _exit_cause(code: int | None) -> str:
     """Returns what ended a process, in words."""
     if code is not None and code < 0:
@@ -173,10 +198,13 @@ def _exit_cause(code: int | None) -> str:
     return f"the process that read it ended by itself (exit code {code})"
 
 
-def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T], R]) -> None:
+def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T], R], scratch: str) -> None:
     """Does one piece of work after the other, until the pipe is closed: then whoever asked has ended."""
     # Ctrl-C reaches every process of the terminal; the one that prints decides what becomes of the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
+    tempfile.tempdir = scratch
     for each in inherited:
         # Else the pipe of another process, or this one's own, would never come to its end.
         each.close()
@@ -193,6 +221,8 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
             break
         if answer.ends:
             break
+    # Whoever asked may have been killed, and then removes nothing.
+    remove_tree(Path(scratch))
     os._exit(0)
 
 
