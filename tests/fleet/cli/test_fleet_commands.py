@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_the_page_types(run: Run) -> None:
     """Every line of the page in its order, since later ones read what earlier ones wrote."""
-    assert len(TYPED) > 9
+    assert len(TYPED) > 11
     for line in TYPED:
         words = shlex.split(line)
         ran = run(*words[1:])

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
-from runup.fleet.decide.trend import Day, Step, days, steps
-from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
+import pytest
+from msgspec.structs import replace
+
+from runup.fleet.decide.trend import Change, Day, Step, days, steps
+from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 
 MONDAY, TUESDAY = datetime(2026, 11, 23, 6, tzinfo=UTC), datetime(2026, 11, 24, 6, tzinfo=UTC)
 
@@ -29,7 +32,17 @@ def test_a_risk_comes_and_goes() -> None:
     found = steps([("a", TUESDAY, report("Ack", "Skew")), ("a", MONDAY, report("Paused-x", "Ack"))])
     assert found == (
         Step("a", MONDAY, "4.16.0", completed=True, applies=2, first=True),
-        Step("a", TUESDAY, "4.16.0", completed=True, applies=2, new=("Skew",), gone=("Paused-x",)),
+        Step(
+            "a",
+            TUESDAY,
+            "4.16.0",
+            completed=True,
+            applies=2,
+            new=("Skew",),
+            gone=("Paused-x",),
+            came=(Change("Skew", (), whole=True),),
+            went=(Change("Paused-x", (), whole=True),),
+        ),
     )
 
 
@@ -75,4 +88,50 @@ def test_a_day_counts_the_newest_report_of_each_cluster() -> None:
     assert days(found) == (
         Day(date(2026, 11, 23), 2, 0, 2, 0, (), ()),
         Day(date(2026, 11, 24), 3, 1, 2, 0, (("Skew", 2),), (("Ack", 2),)),
+    )
+
+
+def about(name: str, *nodes: str, applies: str = "True") -> Report:
+    """A report whose one risk names these nodes."""
+    resources = tuple(ReportedResource(kind="Node", name=node) for node in nodes)
+    risk = ReportedRisk(name=name, message="so", applies=applies, resources=resources)  # type: ignore[arg-type]
+    return replace(report(), risks=(risk,))
+
+
+OBJECTS: dict[str, tuple[Report, Report, tuple[Change, ...], tuple[Change, ...]]] = {
+    "another object of a risk": (
+        about("Cordoned", "a", "b"),
+        about("Cordoned", "b", "c"),
+        (Change("Cordoned", ("Node c",), whole=False),),
+        (Change("Cordoned", ("Node a",), whole=False),),
+    ),
+    "the same objects": (about("Cordoned", "a"), about("Cordoned", "a"), (), ()),
+    "a risk with its objects": (report(), about("Cordoned", "a"), (Change("Cordoned", ("Node a",), whole=True),), ()),
+    "a risk that went": (about("Cordoned", "a"), report(), (), (Change("Cordoned", ("Node a",), whole=True),)),
+    "a check that could not tell": (
+        about("Cordoned", "a"),
+        report("CordonedUnknown"),
+        (Change("CordonedUnknown", (), whole=True),),
+        (),
+    ),
+    "one that could not be told before": (about("Cordoned", applies="Unknown"), about("Cordoned", "a"), (), ()),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "came", "went"), OBJECTS.values(), ids=list(OBJECTS))
+def test_which_objects_came_and_went(
+    before: Report, after: Report, came: tuple[Change, ...], went: tuple[Change, ...]
+) -> None:
+    """Also of a risk that stayed; nothing is concluded from what could not be told."""
+    found = steps([("a", MONDAY, before), ("a", TUESDAY, after)])[1]
+    assert (found.came, found.went) == (came, went)
+
+
+def test_a_week_begins_on_monday() -> None:
+    """Its counts are those of its newest reports, over a year's end, too."""
+    sunday, new_year = datetime(2026, 11, 29, 23, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
+    found = steps([("a", MONDAY, report("Ack")), ("a", sunday, report("Ack", "Skew")), ("a", new_year, report("Skew"))])
+    assert days(found, weeks=True) == (
+        Day(date(2026, 11, 23), 1, 0, 2, 0, (("Skew", 1),), ()),
+        Day(date(2026, 12, 28), 1, 0, 1, 0, (), (("Ack", 1),)),
     )

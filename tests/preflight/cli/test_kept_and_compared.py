@@ -68,10 +68,44 @@ def test_a_baseline_of_a_dump_under_another_name(two: Path, run: Run) -> None:
     assert run("preflight", "run", "--dump", "must-gather.2", "--baseline", "well.json").code == 2
 
 
-@pytest.mark.parametrize("form", ["dumps", "outputs", "kept", "days"])
+@pytest.mark.parametrize("option", [("--store", "kept"), ("--baseline", "last.json")])
+def test_two_dumps_of_one_name(two: Path, run: Run, option: tuple[str, str]) -> None:
+    """A store and a baseline go by the name: one cluster would be taken for the other."""
+    run("preflight", "run", "--dump", "before", "-o", "json=last.json")
+    shutil.copytree(two / "after", two / "else" / "before")
+    ran = run("preflight", "run", "--dump", "before", "--dump", "else/before", *option)
+    assert (ran.code, ran.out) == (1, "")
+    assert "before and else/before are both called before" in ran.err
+    assert not (two / "kept").exists()
+    assert run("preflight", "run", "--dump", "before", "--dump", "else/before").code == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("command", [("preflight", "run", "--dump"), ("fleet", "preflight", "--dumps")])
+def test_a_disk_that_is_full_costs_one_output(two: Path, run: Run, command: tuple[str, ...]) -> None:
+    """What was found is printed and in the other file all the same, and the command has failed."""
+    place = "before" if "run" in command else "."
+    ran = run(*command, place, "-o", "json=/dev/full,markdown=-", "-o", "junit=a.xml")
+    assert ran.code == 1
+    assert "**ClusterOperatorDegraded-dns**" in ran.out
+    assert ran.err.endswith("error: -o: /dev/full cannot be written: No space left on device\n")
+    assert ElementTree.parse(two / "a.xml").getroot().tag == "testsuites"
+
+
+@pytest.mark.parametrize("place", ["sqlite:no/x.db", "sqlite:before", "before/0.json"])
+def test_a_store_that_cannot_be_written_costs_no_run(two: Path, run: Run, place: str) -> None:
+    """It is told before anything is read, and nothing is made."""
+    ran = run("preflight", "run", "--dump", "nowhere", "--store", place)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"error: --store {place}: ")
+    assert {entry.name for entry in two.iterdir()} == {"before", "after"}
+
+
+@pytest.mark.parametrize("form", ["dumps", "outputs", "kept", "days", "sqlite"])
 def test_a_risk_that_went(two: Path, run: Run, form: str) -> None:
     """In whatever form the two results are."""
-    run("preflight", "run", "--dump", "before", "--dump", "after", "--store", "kept")
+    place = "sqlite:kept.db" if form == "sqlite" else "kept"
+    run("preflight", "run", "--dump", "before", "--dump", "after", "--store", place)
     words: tuple[str | Path, ...] = ("before", "after")
     if form == "outputs":
         for name in words:
@@ -79,8 +113,8 @@ def test_a_risk_that_went(two: Path, run: Run, form: str) -> None:
         words = ("before.json", "after.json")
     elif form == "kept":
         words = tuple(report_store.reports_of(two / "kept", str(name))[0].path for name in words)
-    elif form == "days":
-        words = ("before@2026-01-14", "after@2026-01-14", "--store", "kept")
+    elif form in ("days", "sqlite"):
+        words = ("before@2026-01-14", "after@2026-01-14", "--store", place)
     told = json.loads(run("preflight", "compare", *words, "-o", "json").out)
     assert [risk["name"] for risk in told["gone"]] == ["ClusterOperatorDegraded-dns"]
     assert told["new"] == []

@@ -65,3 +65,44 @@ def test_which_cluster_of_a_baseline() -> None:
     assert baseline.of_cluster(one, "must-gather.2", alone=False) == {}
     two = baseline.read([ENTRY, {**ENTRY, "cluster": "b"}], "f")
     assert baseline.of_cluster(two, "c", alone=True) == {}
+
+
+def test_two_clusters_of_one_name_are_no_baseline() -> None:
+    """The risks of one would be known of the other."""
+    with pytest.raises(Terminal, match="f has two clusters called a, whose risks could not be told apart"):
+        baseline.read([ENTRY, {**ENTRY, "risks": []}], "f")
+
+
+DOUBTS: dict[str, tuple[dict[str, str], dict[str, str], list[str]]] = {
+    "the same": ({"a": "4.16.0", "b": "4.16.0"}, {"a": "4.16.0", "b": "4.16.0"}, []),
+    "another target": (
+        {"a": "4.16.0", "b": "4.16.0"},
+        {"a": "4.17.0", "b": "4.17.0"},
+        ["the baseline f is of the update to 4.16.0, and this one to 4.17.0: a, b"],
+    ),
+    "a new cluster": (
+        {"a": "4.16.0", "b": "4.16.0"},
+        {"a": "4.16.0", "c\n": "4.16.0"},
+        ["the baseline f does not have c\\n, of which every risk counts as new"],
+    ),
+    "one dump under another name": ({"a": "4.16.0"}, {"b": "4.16.0"}, []),
+    "one dump under another name and target": (
+        {"a": "4.16.0"},
+        {"b": "4.17.0"},
+        ["the baseline f is of the update to 4.16.0, and this one to 4.17.0: b"],
+    ),
+    "one that could not be judged": ({"a": "4.16.0"}, {"a": ""}, []),
+    "a baseline that does not say it": ({"a": ""}, {"a": "4.16.0"}, []),
+    "many": (
+        {"a": "", "b": ""},
+        dict.fromkeys("cdefghi", ""),
+        ["the baseline f does not have c, d, e, f, g and 2 more, of which every risk counts as new"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("then", "now", "said"), DOUBTS.values(), ids=list(DOUBTS))
+def test_a_baseline_of_something_else_is_told(then: dict[str, str], now: dict[str, str], said: list[str]) -> None:
+    """It still counts: whoever moves to another target may want just that."""
+    known = baseline.read([{"cluster": name, "target": target, "risks": []} for name, target in then.items()], "f")
+    assert baseline.doubts(known, now) == said

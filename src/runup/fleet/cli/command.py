@@ -129,7 +129,12 @@ def fleet() -> None:
 @click.option(
     "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
 )
-@click.option("--store", default="", metavar="DIR", help="Keep every report in this folder, by cluster and time.")
+@click.option(
+    "--store",
+    default="",
+    metavar="DIR|sqlite:FILE",
+    help="Keep every report in this folder or file, by cluster and time.",
+)
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
 @registry_options
 @connection_options
@@ -239,18 +244,20 @@ def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], outpu
 
 
 @fleet.command("history")
-@click.option("--store", required=True, metavar="DIR", help="The folder that `--store` of a preflight has filled.")
+@click.option("--store", required=True, metavar="DIR|sqlite:FILE", help="What `--store` of a preflight has filled.")
 @click.option("--cluster", default="", metavar="NAME", help="Every report of this cluster, instead of days.")
 @click.option("--days", default=0, metavar="N", type=click.IntRange(0), help="Only the last days.")
+@click.option("--by", type=click.Choice(["day", "week"]), default="day", show_default=True, help="A line for each.")
 @_output
 @connection_options
-def history(store: str, cluster: str, days: int, output: str | None) -> int:
-    """What came and went in the reports that were kept: day by day, or of one cluster. No cluster is asked.
+def history(store: str, cluster: str, days: int, by: str, output: str | None) -> int:
+    """What came and went in the reports that were kept: day by day, or of one cluster by object. No cluster is asked.
 
     \b
       runup fleet history --store reports
       runup fleet history --store reports --cluster harbour --days 14
+      runup fleet history --store sqlite:reports.db --by week
     """
     from runup.fleet.cli import history_command as runs
 
-    return run_guarded(lambda: runs.run(store, cluster, days, output))
+    return run_guarded(lambda: runs.run(store, cluster, days, output, weeks=by == "week"))

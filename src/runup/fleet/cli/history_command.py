@@ -4,58 +4,75 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
-from pathlib import Path
+from datetime import datetime, timedelta
 from typing import Any
 
 from kubekit.errors import Terminal
 from kubekit.kube.clock import SystemClock
+from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out, timestamp
 from runup.fleet.cli.fleet_members import warnings
-from runup.fleet.decide.trend import Day, Step, days, steps
-from runup.preflight.control import report_store
+from runup.fleet.cli.render import fleet_text
+from runup.fleet.decide.trend import Change, Day, Step, days, steps
+from runup.preflight.control import stores
+from runup.preflight.control.stores import Store
+from runup.preflight.decide.report import Report
+
+# As many objects as are named of a risk.
+_OBJECTS = 3
 
 
-def run(store: str, cluster: str, last_days: int, output: str | None) -> int:
-    """Prints the history of one cluster, or of all of them day by day."""
-    folder = Path(store)
-    names = report_store.clusters_in(folder)
+def run(store: str, cluster: str, last_days: int, output: str | None, *, weeks: bool = False) -> int:
+    """Prints the history of one cluster, or of all of them day by day, or week by week."""
+    place = stores.opened(store)
+    names = place.clusters()
     if cluster and cluster not in names:
-        raise CommandError(f"--store {store} has no report of {cluster}; there are reports of {', '.join(names)}")
+        there = f"there are reports of {fleet_text.some(names, 200)}" if names else "it has none at all"
+        raise CommandError(f"--store {store} has no report of {one_line(cluster)}; {there}")
     if not names:
         raise CommandError(f"--store {store} has no report; make some: runup fleet preflight --store {store}")
     since = SystemClock().now() - timedelta(days=last_days) if last_days else None
-    reports, notes = [], []
-    for name in [cluster] if cluster else names:
-        for kept in report_store.reports_of(folder, name):
-            if since is not None and kept.observed < since:
-                continue
-            try:
-                reports.append((name, kept.observed, kept.report()))
-            except Terminal as error:
-                notes.append(f"left out: {error.message}")
-    found = steps(reports)
+    notes: list[str] = []
+    # One cluster after the other: the reports of all of them need not be in memory at once.
+    found = sorted(
+        (
+            step
+            for name in ([cluster] if cluster else names)
+            for step in steps(_reports(place, name, notes))
+            if since is None or step.observed >= since
+        ),
+        key=lambda step: (step.observed, step.cluster),
+    )
     screen = screen_of(sys.stdout)
     if output:
         printed = [out(machine(reports_as_data(found), output))]
     elif cluster:
         printed = [out(part) for part in report_lines(found, screen)]
     else:
-        printed = [out(part) for part in day_lines(days(found), screen)]
+        printed = [out(part) for part in day_lines(days(found, weeks=weeks), screen, weeks=weeks)]
     write([*warnings(notes), *printed])
     return 0
 
 
-def day_lines(found: Sequence[Day], screen: Screen = PIPE) -> Iterator[Drawn]:
-    """Yields a line for each day, the newest last."""
+def _reports(store: Store, cluster: str, notes: list[str]) -> Iterator[tuple[str, datetime, Report]]:
+    """Yields the reports of a cluster; those that cannot be read are added to `notes`."""
+    for kept in store.reports_of(cluster):
+        try:
+            yield cluster, kept.observed, kept.report()
+        except Terminal as error:
+            notes.append(f"left out: {error.message}")
+
+
+def day_lines(found: Sequence[Day], screen: Screen = PIPE, *, weeks: bool = False) -> Iterator[Drawn]:
+    """Yields a line for each day, or each week by its Monday, the newest last."""
     if not found:
         yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
         return
-    columns = tuple(map(Column, ("DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")))
+    columns = tuple(map(Column, ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")))
     rows = [
         Row(
             (
@@ -83,13 +100,32 @@ def report_lines(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn
                 timestamp(step.observed),
                 step.target,
                 *((str(step.applies), str(step.unknown)) if step.completed else ("", "")),
-                "could not be judged" if not step.completed else "first report" if step.first else ", ".join(step.new),
-                ", ".join(step.gone),
+                "could not be judged"
+                if not step.completed
+                else "first report"
+                if step.first
+                else _changed(step.came, "now also"),
+                _changed(step.went, "no longer"),
             )
         )
         for step in found
     ]
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
+
+
+def _changed(changes: Sequence[Change], word: str) -> str:
+    """Returns which risks came or went, and which objects they were about."""
+    return "; ".join(
+        f"{change.risk}{f' ({_some(change.objects)})' if change.objects else ''}"
+        if change.whole
+        else f"{change.risk}: {word} {_some(change.objects)}"
+        for change in changes
+    )
+
+
+def _some(objects: Sequence[str]) -> str:
+    more = len(objects) - _OBJECTS
+    return ", ".join(map(one_line, objects[:_OBJECTS])) + (f" and {more} more" if more > 0 else "")
 
 
 def reports_as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
@@ -105,6 +141,8 @@ def reports_as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
             "new": list(step.new),
             "gone": list(step.gone),
             "first": step.first,
+            "came": [{"risk": each.risk, "objects": list(each.objects)} for each in step.came],
+            "went": [{"risk": each.risk, "objects": list(each.objects)} for each in step.went],
         }
         for step in found
     ]

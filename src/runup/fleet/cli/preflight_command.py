@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubekit.kube.clock import SystemClock
+from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import machine, out
@@ -57,21 +58,23 @@ def run(connection: Connection, named: Named, flags: Flags, access: Callable[[],
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     rules, known = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
+    store = run_command.store_of(flags.store)
     now = SystemClock().now()
     with members_of(named, connection) as (members, notes):
         wanted = _requested_update(flags, access())
         with_places = any(form == "sarif" for form, _ in flags.outputs)
         work = partial(judge, connection=connection, wanted=wanted, now=now, with_places=with_places)
         judged = read_all(members, work, lost, named)
-    if flags.store:
+    problems = []
+    if store is not None:
         kept = ((m.name, one.report, flags.to, one.problem) for m, one in zip(members, judged, strict=True))
-        run_command.stored(Path(flags.store), kept, now)
+        problems = run_command.stored(store, kept, now)
     results = [_cluster_result(member, one, now) for member, one in zip(members, judged, strict=True)]
     marked, further = run_command.with_accepted(results, rules, known, now)
-    notes += [f"{m.name}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
+    notes += [f"{one_line(m.name)}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
     notes += [*_warn_of_repeated_clusters(members, judged), *further]
     code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
-    _print_results(marked, members, notes, flags, code)
+    _print_results(marked, members, notes, flags, code, problems)
     return code
 
 
@@ -140,12 +143,16 @@ def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[Judge
 
 
 def _print_results(
-    results: Sequence[ClusterResult], members: Sequence[Member], notes: list[str], flags: Flags, code: int
+    results: Sequence[ClusterResult],
+    members: Sequence[Member],
+    notes: list[str],
+    flags: Flags,
+    code: int,
+    problems: Sequence[str],
 ) -> None:
+    """Writes and prints every output. Raises CommandError after that, for `problems` and files not written."""
     table = matrix([(one.where, one.found) for one in results])
-    for form, path in flags.outputs:
-        if path != outputs.STDOUT:
-            outputs.save(path, _as_document(form, results, members, table, code))
+    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _as_document(form, results, members, table, code))]
     printed = [
         out(_as_document(form, results, members, table, code)) for form, path in flags.outputs if path == outputs.STDOUT
     ]
@@ -155,6 +162,8 @@ def _print_results(
         if flags.verbose:
             printed += [out("\n"), *(out(part) for part in forms.table_of(results, screen))]
     write([*warnings(notes), *printed])
+    if problems:
+        raise CommandError("\n".join(problems))
 
 
 def _as_document(

@@ -1,14 +1,14 @@
-"""Tells from kept reports what came and went: per report of a cluster, and per day of a fleet. Pure."""
+"""Tells from kept reports what came and went: per report of a cluster, and per day or week of a fleet. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 
 import msgspec
 
-from runup.preflight.decide.report import Report
+from runup.preflight.decide.report import Report, ReportedRisk
 from runup.preflight.decide.untold import untold
 
 
@@ -16,7 +16,8 @@ class Step(msgspec.Struct, frozen=True):
     """One report of a cluster beside the last one before it that was completed and has the same target.
 
     `first`: there is none, so nothing is new or gone. A report that failed is told, and nothing is concluded from it. A
-    risk whose check could not tell this time is not gone.
+    risk whose check could not tell this time is not gone. `came` and `went` are the risks with the objects that they
+    name since then, or no longer; a risk about no object in particular has none.
     """
 
     cluster: str
@@ -28,10 +29,23 @@ class Step(msgspec.Struct, frozen=True):
     new: tuple[str, ...] = ()
     gone: tuple[str, ...] = ()
     first: bool = False
+    came: tuple[Change, ...] = ()
+    went: tuple[Change, ...] = ()
+
+
+class Change(msgspec.Struct, frozen=True):
+    """The objects that a risk names on one side only; `whole`: the risk itself is not on the other."""
+
+    risk: str
+    objects: tuple[str, ...]
+    whole: bool
 
 
 class Day(msgspec.Struct, frozen=True):
-    """What the newest reports of a day come to; `new` and `gone` are risks with the number of their clusters."""
+    """What the newest reports of a day, or of the week that begins with it, come to.
+
+    `new` and `gone` are risks with the number of their clusters.
+    """
 
     day: date
     clusters: int
@@ -62,7 +76,8 @@ def _step_of_failure(cluster: str, observed: datetime, report: Report) -> Step:
 
 
 def _step_between(cluster: str, observed: datetime, report: Report, last: Report | None) -> Step:
-    names, known = ({risk.name for risk in each.risks} if each else set() for each in (report, last))
+    now, then = ({risk.name: risk for risk in each.risks} if each else {} for each in (report, last))
+    still = {name: risk for name, risk in then.items() if name in now or not untold(report, name)}
     applies = sum(risk.applies == "True" for risk in report.risks)
     return Step(
         cluster,
@@ -71,17 +86,36 @@ def _step_between(cluster: str, observed: datetime, report: Report, last: Report
         completed=True,
         applies=applies,
         unknown=len(report.risks) - applies,
-        new=tuple(sorted(names - known)) if last else (),
-        gone=tuple(sorted(name for name in known - names if not untold(report, name))) if last else (),
+        new=tuple(sorted(now.keys() - then.keys())) if last else (),
+        gone=tuple(sorted(still.keys() - now.keys())) if last else (),
         first=last is None,
+        came=_changes(now, then) if last else (),
+        went=_changes(still, now) if last else (),
     )
 
 
-def days(found: Sequence[Step]) -> tuple[Day, ...]:
-    """Returns each day that has reports: counts are of the newest of each cluster, changes are of all of them."""
+def _changes(here: Mapping[str, ReportedRisk], there: Mapping[str, ReportedRisk]) -> tuple[Change, ...]:
+    """Returns what the risks `here` name and those of the same names `there` do not."""
+    found = []
+    for name in sorted(here):
+        others = {item.text for item in there[name].resources} if name in there else set()
+        objects = tuple(sorted({item.text for item in here[name].resources} - others))
+        # A check that could not tell names no objects, so none of them came or went.
+        told = name not in there or here[name].applies == there[name].applies
+        if name not in there or (objects and told):
+            found.append(Change(name, objects, name not in there))
+    return tuple(found)
+
+
+def days(found: Sequence[Step], *, weeks: bool = False) -> tuple[Day, ...]:
+    """Returns each day that has reports: counts are of the newest of each cluster, changes are of all of them.
+
+    `weeks`: each week, by its Monday.
+    """
     by_day: dict[date, list[Step]] = defaultdict(list)
     for step in found:
-        by_day[step.observed.date()].append(step)
+        day = step.observed.date()
+        by_day[day - timedelta(days=day.weekday()) if weeks else day].append(step)
     return tuple(_day_of_steps(day, by_day[day]) for day in sorted(by_day))
 
 

@@ -375,7 +375,12 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
 @click.option(
     "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
 )
-@click.option("--store", default="", metavar="DIR", help="Keep the report in this folder, by cluster and time.")
+@click.option(
+    "--store",
+    default="",
+    metavar="DIR|sqlite:FILE",
+    help="Keep the report in this folder or file, by cluster and time.",
+)
 @click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos for checks that are queries.")
 @click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it.")
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")

@@ -92,7 +92,18 @@ def _check_path(path: str) -> None:
         raise CommandError(f"-o: {path} cannot be written: permission denied")
 
 
-def save(path: str, text: str) -> None:
-    """Writes the text of an output to its file. Raises OSError."""
-    with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-        file.write(text)
+def saved(targets: Sequence[Target], text_of: Callable[[str], str]) -> list[str]:
+    """Writes each output that has a file, all of it or nothing; returns what went wrong.
+
+    What was found is still to be printed then: it may have taken an hour.
+    """
+    from kubekit.lang.files import write_whole
+
+    problems = []
+    for form, path in targets:
+        if path != STDOUT:
+            try:
+                write_whole(path, text_of(form))
+            except OSError as error:
+                problems.append(f"-o: {path} cannot be written: {error.strerror or error}")
+    return problems

@@ -25,6 +25,7 @@ from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.clusterversion.decide import preconditions
+from runup.dump.dump_files import name_of
 from runup.preflight.cli import evaluate, outputs
 from runup.preflight.cli import suppressions as suppress
 from runup.preflight.cli.catalog_options import images_of
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from runup.cli.connection import Connection
     from runup.cli.render.text import Output
     from runup.preflight.cli.run_flags import Flags
+    from runup.preflight.control.stores import Store
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
@@ -52,20 +54,49 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
         )
     rules, known = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
+    store = store_of(flags.store)
     now = SystemClock().now()
     if flags.manifests:
         return _of_manifests(flags, rules, known, now)
     paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
+    if flags.store or flags.baseline:
+        _refuse_one_name(paths)
     judged = _judged(connection, flags, access(), paths, now)
-    if flags.store:
+    problems = []
+    if store is not None:
         names = [one.where for one in judged] if flags.dumps else [_name_of(connection)]
         kept = [(name, one.report, flags.to, one.problem) for name, one in zip(names, judged, strict=True)]
-        stored(Path(flags.store), kept, now)
+        problems = stored(store, kept, now)
     clusters, notes = results_of(judged, rules, known, now)
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
-    _print(clusters, notes, flags, many=len(judged) > 1)
+    _print(clusters, notes, flags, many=len(judged) > 1, problems=problems)
     return forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+
+
+def store_of(typed: str) -> Store | None:
+    """Returns the store, None without one; whether it can be written is looked at before anything is read.
+
+    Raises Terminal.
+    """
+    if not typed:
+        return None
+    from runup.preflight.control import stores
+
+    store = stores.opened(typed)
+    store.check()
+    return store
+
+
+def _refuse_one_name(paths: Sequence[Path]) -> None:
+    """Raises CommandError for dumps that a store or a baseline could not tell apart."""
+    by_name: dict[str, Path] = {}
+    for path in paths:
+        name = name_of(path)
+        if name in by_name:
+            both = f"{by_name[name]} and {path} are both called {name}"
+            raise CommandError(f"{both}, and --store and --baseline go by the name; rename one, or give one at a time")
+        by_name[name] = path
 
 
 def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], known: Baseline | None, now: datetime) -> int:
@@ -149,12 +180,16 @@ def _name_of(connection: Connection) -> str:
     return config.context or config.address
 
 
-def stored(folder: Path, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> None:
-    """Keeps the report of each cluster: (name, report, typed target, why there is none). Raises Terminal."""
+def stored(store: Store, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> list[str]:
+    """Keeps the report of each cluster: (name, report, typed target, why there is none). Returns what went wrong."""
     from runup.preflight.control import report_store
 
-    for name, report, target, problem in results:
-        report_store.keep(folder, name, report or report_store.failed(target, problem, now), now)
+    try:
+        for name, report, target, problem in results:
+            store.keep(name, report or report_store.failed(target, problem, now), now)
+    except Terminal as error:
+        return [error.message]
+    return []
 
 
 def results_of(
@@ -183,6 +218,8 @@ def with_accepted(
             before = baselines.of_cluster(known, one.where, alone=len(results) == 1)
             risks = baselines.applied(risks, before, known.name)
         clusters.append(dataclass_replace(one, found=replace(one.found, risks=worst_first(risks))))
+    if known is not None:
+        notes += baselines.doubts(known, {one.where: one.found.target for one in results})
     notes += suppress.unused_entries(rules, [(one.where, one.found.risks) for one in clusters])
     return clusters, list(dict.fromkeys(notes))
 
@@ -232,13 +269,22 @@ def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
     return (Condition(type=FAILED, status="True", reason="NotJudged", message=report.message),)
 
 
-def _print(found: Sequence[ClusterResult], notes: Sequence[str], flags: Flags, *, many: bool) -> None:
-    """Writes each output to its file, and prints what is for the terminal: the text, if no other form is."""
-    for form, path in flags.outputs:
-        if path != outputs.STDOUT:
-            outputs.save(path, _in_form(found, form, many=many))
+def _print(
+    found: Sequence[ClusterResult], notes: Sequence[str], flags: Flags, *, many: bool, problems: Sequence[str] = ()
+) -> None:
+    """Writes each output to its file, and prints what is for the terminal: the text, if no other form is.
+
+    Raises CommandError after that, for `problems` and files that could not be written.
+    """
+    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _in_form(found, form, many=many))]
     printed = [out(_in_form(found, form, many=many)) for form, path in flags.outputs if path == outputs.STDOUT]
+<<<<<<< HEAD
     write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(found, flags, many=many))])
+=======
+    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _text(found, flags, many=many))])
+    if problems:
+        raise CommandError("\n".join(problems))
+>>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
 
 
 def _in_form(found: Sequence[ClusterResult], form: str, *, many: bool) -> str:

@@ -4,7 +4,7 @@
 
 The first time is when the cluster was as the report says, of a dump its own; the second one when the file was written.
 A file is a report as it is elsewhere (docs/spec/preflight-v1.schema.json), with the name of the cluster. It is written
-whole or not at all, so several commands may write to one folder.
+whole or not at all, so several commands may write to one folder. `stores.py` has the other places.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.errors import Terminal
-from kubekit.lang.files import contents
+from kubekit.lang.files import contents, write_whole
 from runup.preflight.decide.report import FORMAT, BadReport, Report, is_of, read
 from runup.preflight.decide.stored_reports import same_findings
 
@@ -62,26 +62,58 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
     place = folder / folder_name(cluster)
     observed = (report.observed_time or now).astimezone(UTC)
     before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
+<<<<<<< HEAD
     if before and _has_same_findings(before[-1], report):
+=======
+    if before and _is_kept(before[-1], report):
+>>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
         return before[-1].path
     times = f"{observed:{_TIME}}Z.{now.astimezone(UTC):{_TIME}%f}Z"
     file = place / f"{times}.{quote(report.target_version or 'unknown', safe='+')}{_SUFFIX}"
-    data = json.dumps({"cluster": cluster, **codec.to_dict(report)}, indent=1, ensure_ascii=True) + "\n"
+    data = json.dumps(printed(cluster, report), indent=1, ensure_ascii=True) + "\n"
     try:
         place.mkdir(parents=True, exist_ok=True)
+<<<<<<< HEAD
         _write_atomically(file, data)
+=======
+        write_whole(file, data)
+>>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error
     return file
 
 
+<<<<<<< HEAD
 def _has_same_findings(kept: Kept, report: Report) -> bool:
     """Returns whether a kept report says the same, whichever version of the engine wrote it."""
+=======
+def check(folder: Path) -> None:
+    """Raises Terminal if no report could be added to the folder. Makes nothing."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    why = "" if there.is_dir() else f"{there} is not a folder"
+    if why or not os.access(there, os.W_OK | os.X_OK):
+        text = f"--store {folder}: {why or 'permission denied'}; name a folder that you may write to"
+        raise Terminal(text, reason="StoreNotWritable")
+
+
+def printed(cluster: str, report: Report) -> dict[str, Any]:
+    """Returns a report as it is kept: with the name of its cluster."""
+    return {"cluster": cluster, **codec.to_dict(report)}
+
+
+def is_same(old: Report, new: Report) -> bool:
+    """Returns whether two reports of one moment say the same; the engine's version is no finding."""
+    return same_findings(replace(old, engine_version=new.engine_version), new)
+
+
+def _is_kept(kept: Kept, report: Report) -> bool:
+>>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
     try:
-        old = kept.report()
+        return is_same(kept.report(), report)
     except Terminal:
         return False
+<<<<<<< HEAD
     # The engine's version is no finding.
     return same_findings(replace(old, engine_version=report.engine_version), report)
 
@@ -100,6 +132,8 @@ def _write_atomically(file: Path, text: str) -> None:
     except BaseException:
         Path(scratch).unlink(missing_ok=True)
         raise
+=======
+>>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
 
 
 def folder_name(cluster: str) -> str:
@@ -162,7 +196,15 @@ def newest(kept: tuple[Kept, ...], until: datetime | None = None, target: str = 
 def read_file(path: Path) -> Report:
     """Returns the report in a file. Raises Terminal with the file's name."""
     try:
-        return read(contents(path))
-    except (OSError, BadReport) as error:
-        why = error.strerror if isinstance(error, OSError) else error.message
-        raise Terminal(f"{path}: {why}", reason="BadReport") from error
+        data = contents(path)
+    except OSError as error:
+        raise Terminal(f"{path}: {error.strerror}", reason="BadReport") from error
+    return report_of(data, str(path))
+
+
+def report_of(data: bytes, name: str) -> Report:
+    """Returns the report in `data`. Raises Terminal with the name."""
+    try:
+        return read(data)
+    except BadReport as error:
+        raise Terminal(f"{name}: {error.message}", reason="BadReport") from error

@@ -5,24 +5,32 @@ It is read from what `-o json` printed, of one cluster, of several or of a fleet
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from kubekit.errors import Terminal
+from kubekit.lang.printable import one_line
 from runup.preflight.decide.findings import Risk
 
 # What a check could not tell is known from a baseline only as that; that the risk applies is new.
 _KNOWN = {"True": ("True", "Unknown"), "Unknown": ("Unknown",)}
+# As many clusters as a warning names.
+_NAMES = 5
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """The risks of each cluster, by name, with whether they applied. `name` is what the baseline is called."""
+    """The risks of each cluster, by name, with whether they applied. `name` is what the baseline is called.
+
+    `targets` are the versions to which the clusters were checked, as far as the baseline says it.
+    """
 
     name: str
     clusters: Mapping[str, Mapping[str, str]]
+    targets: Mapping[str, str] = {}
 
 
 def read(document: Any, name: str) -> Baseline:
@@ -32,18 +40,53 @@ def read(document: Any, name: str) -> Baseline:
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise _bad_baseline(name)
     clusters: dict[str, Mapping[str, str]] = {}
+    targets: dict[str, str] = {}
     for entry in entries:
         risks = entry.get("risks")
         if not isinstance(risks, list) or not all(isinstance(risk, dict) for risk in risks):
             raise _bad_baseline(name)
         found = {str(risk.get("name") or ""): str(risk.get("applies") or "True") for risk in risks}
-        clusters[str(entry.get("cluster") or "")] = {risk: applies for risk, applies in found.items() if risk}
-    return Baseline(name, clusters)
+        cluster = str(entry.get("cluster") or "")
+        if cluster in clusters:
+            text = f"{name} has two clusters called {one_line(cluster)}, whose risks could not be told apart"
+            raise Terminal(
+                f"{text}; give the output of a run in which each has a name of its own", reason="BadBaseline"
+            )
+        targets[cluster] = str(entry.get("target") or entry.get("targetVersion") or "")
+        clusters[cluster] = {risk: applies for risk, applies in found.items() if risk}
+    return Baseline(name, clusters, targets)
 
 
 def _bad_baseline(name: str) -> Terminal:
     text = f"{name} is not a baseline: it has neither risks nor clusters with risks"
     return Terminal(f"{text}; give what `-o json` of an earlier run printed", reason="BadBaseline")
+
+
+def doubts(baseline: Baseline, targets: Mapping[str, str]) -> list[str]:
+    """Returns warnings about clusters that the baseline does not have, and that it has for another target.
+
+    `targets` are those of the clusters that are checked now, empty of one that could not be judged.
+    """
+    alone = len(targets) == 1 and len(baseline.clusters) == 1
+    missing = [] if alone else [one_line(name) for name in targets if name not in baseline.clusters]
+    moved = defaultdict(list)
+    for name, now in targets.items():
+        then = next(iter(baseline.targets.values()), "") if alone else baseline.targets.get(name, "")
+        if now and then and now != then:
+            moved[then, now].append(one_line(name))
+    warnings = []
+    if missing:
+        text = f"the baseline {baseline.name} does not have {_some(missing)}, of which every risk counts as new"
+        warnings.append(text)
+    for (then, now), names in moved.items():
+        text = f"the baseline {baseline.name} is of the update to {then}, and this one to {now}"
+        warnings.append(f"{text}: {_some(names)}")
+    return warnings
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def of_cluster(baseline: Baseline, cluster: str, *, alone: bool) -> Mapping[str, str]:

@@ -1,0 +1,68 @@
+"""The places in which reports are kept: a folder, or `sqlite:FILE`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from kubekit.errors import Terminal
+from runup.preflight.control import report_store
+from runup.preflight.control.report_store import Kept
+from runup.preflight.decide.report import Report
+
+_SQLITE = "sqlite"
+
+
+class Store(Protocol):
+    """Reports by cluster and time. Everything raises Terminal, which names the store."""
+
+    name: str
+
+    def check(self) -> None:
+        """Raises Terminal if no report could be added; nothing is made."""
+
+    def keep(self, cluster: str, report: Report, now: datetime) -> None:
+        """Adds a report; one that was added already, with the same result at the same time, is not added twice."""
+
+    def clusters(self) -> tuple[str, ...]:
+        """Returns the names of the clusters that have reports, sorted."""
+
+    def reports_of(self, cluster: str) -> tuple[Kept, ...]:
+        """Returns what is kept of a cluster, the oldest first."""
+
+
+class FolderStore:
+    """The reports in a folder, a file for each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.name = str(folder)
+
+    def check(self) -> None:
+        """Raises Terminal if no report could be added; nothing is made."""
+        report_store.check(self.folder)
+
+    def keep(self, cluster: str, report: Report, now: datetime) -> None:
+        """Adds a report; one that was added already, with the same result at the same time, is not added twice."""
+        report_store.keep(self.folder, cluster, report, now)
+
+    def clusters(self) -> tuple[str, ...]:
+        """Returns the names of the clusters that have reports, sorted."""
+        return report_store.clusters_in(self.folder)
+
+    def reports_of(self, cluster: str) -> tuple[Kept, ...]:
+        """Returns what is kept of a cluster, the oldest first."""
+        return report_store.reports_of(self.folder, cluster)
+
+
+def opened(typed: str) -> Store:
+    """Returns the store that `--store` names; nothing is read yet. Raises Terminal for what names none."""
+    kind, colon, path = typed.partition(":")
+    if colon and kind == _SQLITE:
+        if not path:
+            raise Terminal("--store sqlite: has no file; give sqlite:FILE", reason="BadStore")
+        from runup.preflight.control.sqlite_store import SqliteStore
+
+        return SqliteStore(Path(path))
+    return FolderStore(Path(typed))

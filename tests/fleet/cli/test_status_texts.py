@@ -1,0 +1,97 @@
+"""The texts of `fleet status`, `fleet recommend` and `fleet history`, of clusters with whatever names."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from runup.cli.render.screen import Screen
+from runup.fleet.cli import history_command, recommend_command, status_command
+from runup.fleet.cli.recommend_command import AdviceRow
+from runup.fleet.cli.status_command import StatusRow
+from runup.fleet.decide.trend import Change, Step, days
+
+EVIL = "a\nharbour: fine\x1b[31m"
+
+
+def lines(parts: object) -> list[str]:
+    """What is printed, without blanks at the ends."""
+    return [line.rstrip() for line in "".join(map(str, parts)).splitlines()]  # type: ignore[call-overload]
+
+
+def test_the_status_of_a_fleet() -> None:
+    """Those that update first, then those that need attention; who could not be read is apart, on one line."""
+    rows = [
+        StatusRow("harbour", "False", "4.16.0", (30, 30), (2, 2)),
+        StatusRow("orchard", "False", "4.16.0", (29, 30), (2, 2), 2, "Operator dns is degraded"),
+        StatusRow("lighthouse", "True", "4.17.1", (12, 30), (0, 2), 1, "Pool worker is paused"),
+        StatusRow(EVIL, problem="refused"),
+    ]
+    assert lines(status_command.text(rows)) == [
+        "4 clusters: 1 updating, 1 could not be read",
+        "",
+        "CLUSTER     UPDATING  TARGET  OPERATORS  POOLS  ATTENTION  FIRST",
+        "lighthouse  yes       4.17.1  12/30      0/2    1          Pool worker is paused",
+        "orchard     no        4.16.0  29/30      2/2    2          Operator dns is degraded",
+        "harbour     no        4.16.0  30/30      2/2    0          -",
+        "",
+        "Could not be read, so nothing is known of them:",
+        "  a\\nharbour: fine\\x1b[31m: refused",
+    ]
+
+
+def test_the_advice_for_a_fleet() -> None:
+    """One line for all with the same answer, the most clusters first."""
+    same = {"version": "4.15.0", "channel": "stable-4.16", "newest": ("4.16.3", "4.15.9"), "risky": 1}
+    rows = [
+        AdviceRow("harbour", **same),
+        AdviceRow(EVIL, **same),
+        AdviceRow("orchard", "4.14.2", "stable-4.14", issues=("Failing",)),
+    ]
+    assert lines(recommend_command.text(rows)) == [
+        "Updates of 3 clusters",
+        "",
+        "NUMBER  VERSION  CHANNEL      NEWEST RECOMMENDED  RISKY  ISSUES   CLUSTERS",
+        "2       4.15.0   stable-4.16  4.16.3, 4.15.9      1      -        harbour, a\\nharbour: fine\\x1b[31m",
+        "1       4.14.2   stable-4.14  -                   0      Failing  orchard",
+    ]
+
+
+def test_the_advice_about_one_version() -> None:
+    """The number of clusters for which it is recommended, and why the others are refused."""
+    rows = [AdviceRow("harbour", "4.15.0", "stable-4.16"), AdviceRow("orchard", "4.14.2", "", refused="not offered")]
+    printed = lines(recommend_command.text(rows, "4.16.3"))
+    assert printed[0] == "Update to 4.16.3 recommended: 1 of 2 clusters"
+    assert [line.split()[3] for line in printed[3:]] == ["recommended", "not"]
+
+
+def test_what_changed_and_which_objects_changed_it() -> None:
+    """Three objects of a risk are named; of a fleet each day or week has its counts."""
+    monday, tuesday = datetime(2026, 11, 23, 6, tzinfo=UTC), datetime(2026, 11, 24, 6, tzinfo=UTC)
+    found = [
+        Step("a", monday, "4.16.0", completed=True, applies=2, first=True),
+        Step(
+            "a",
+            tuesday,
+            "4.16.0",
+            completed=True,
+            applies=2,
+            new=("Skew",),
+            came=(
+                Change("Cordoned", tuple(f"Node {name}" for name in "bcdef"), whole=False),
+                Change("Skew", ("Node a",), whole=True),
+            ),
+            went=(Change("Ack", (), whole=True),),
+        ),
+        Step("a", tuesday, "4.16.0", completed=False),
+    ]
+    printed = lines(history_command.of_cluster(found, Screen(200)))
+    assert [re.split(" {2,}", line)[4:] for line in printed[1:]] == [
+        ["first report", "-"],
+        ["Cordoned: now also Node b, Node c, Node d and 2 more; Skew (Node a)", "Ack"],
+        ["could not be judged", "-"],
+    ]
+    assert lines(history_command.of_days(days(found, weeks=True), weeks=True)) == [
+        "WEEK OF     CLUSTERS  NOT JUDGED  APPLY  UNKNOWN  NEW   GONE",
+        "2026-11-23  1         1           0      0        Skew  -",
+    ]

@@ -1,0 +1,166 @@
+"""What every place of kept reports does, and what is said of one that cannot be used."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from tests.preflight.control.test_report_store import NAMES, NOON, REPORT
+
+from kubekit.errors import Terminal
+from runup.preflight.control.stores import Store, opened
+from runup.preflight.decide.report import Report, ReportedResource, ReportedRisk
+
+DAY = timedelta(days=1)
+KINDS = {"folder": "{}/kept", "sqlite": "sqlite:{}/kept.db"}
+
+
+@pytest.fixture(params=list(KINDS))
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """A new store of each kind."""
+    return opened(KINDS[request.param].format(tmp_path))
+
+
+def test_what_is_kept_is_read_again(store: Store, tmp_path: Path) -> None:
+    """By cluster, the oldest first, by when the cluster was so; and looking whether it can be written makes nothing."""
+    store.check()
+    assert list(tmp_path.iterdir()) == []
+    later = replace(REPORT, observed_time=NOON + DAY, risks=())
+    store.keep("a", later, NOON + DAY)
+    store.keep("a", REPORT, NOON + 2 * DAY)
+    store.keep("b", REPORT, NOON)
+    store.check()
+    kept = store.reports_of("a")
+    assert [each.report() for each in kept] == [REPORT, later]
+    assert [(each.cluster, each.observed, each.written) for each in kept] == [
+        ("a", NOON, NOON + 2 * DAY),
+        ("a", NOON + DAY, NOON + DAY),
+    ]
+    assert store.clusters() == ("a", "b")
+    assert store.reports_of("c") == ()
+
+
+def test_a_time_of_another_zone_is_the_same_moment(store: Store) -> None:
+    """As a dump of a machine with a local clock has it."""
+    east = NOON.astimezone(tz=datetime.fromisoformat("2026-01-01T00:00:00+09:00").tzinfo)
+    store.keep("a", replace(REPORT, observed_time=east), east)
+    store.keep("a", REPORT, NOON + DAY)
+    (kept,) = store.reports_of("a")
+    assert (kept.observed, kept.observed.tzinfo) == (NOON, UTC)
+
+
+def test_every_name_is_a_cluster_of_its_own(store: Store) -> None:
+    """Whatever it has in it, an empty one only where a name is no folder's."""
+    for name in NAMES:
+        store.keep(name, REPORT, NOON)
+    assert set(store.clusters()) >= {name for name in NAMES if name}
+    assert all(len(store.reports_of(name)) == 1 for name in NAMES)
+
+
+def test_the_same_result_of_one_moment_is_kept_once(store: Store) -> None:
+    """Another result of it is kept beside the first, and is the newer one."""
+    for number, report in enumerate((REPORT, replace(REPORT, engine_version="9"), replace(REPORT, risks=()))):
+        store.keep("a", report, NOON + number * DAY)
+    assert [each.report() for each in store.reports_of("a")] == [REPORT, replace(REPORT, risks=())]
+
+
+def test_every_character_comes_back(store: Store) -> None:
+    """A report has texts of the cluster in it."""
+    resource = ReportedResource(kind="Pod", namespace="a", name="b\0\x1b[31m\u202eö\U0001f600")
+    report = replace(REPORT, risks=(ReportedRisk(name="Ack", message="\0\n'\"%s", resources=(resource,)),))
+    store.keep("a", report, NOON)
+    assert [each.report() for each in store.reports_of("a")] == [report]
+
+
+def test_several_writers_at_once_lose_nothing(tmp_path: Path, store: Store) -> None:
+    """Each with the store open for itself, as two commands have it; the file is made by whoever is first."""
+    typed = f"sqlite:{store.name.removeprefix('sqlite:')}" if store.name.startswith("sqlite:") else store.name
+
+    def write(writer: int) -> None:
+        mine = opened(typed)
+        for number in range(8):
+            mine.keep(f"c{number}", replace(REPORT, observed_time=NOON + writer * DAY), NOON + writer * DAY)
+
+    with ThreadPoolExecutor(4) as several:
+        list(several.map(write, range(4)))
+    assert {name: len(store.reports_of(name)) for name in store.clusters()} == {f"c{n}": 4 for n in range(8)}
+    assert len({each.report().observed_time for each in store.reports_of("c0")}) == 4
+    assert {entry.name for entry in tmp_path.iterdir()} <= {"kept", "kept.db"}
+
+
+def _not_sqlite(file: Path) -> None:
+    file.write_text("suppressions: []\n" * 100)
+
+
+def _cut(file: Path) -> None:
+    opened(f"sqlite:{file}").keep("a", REPORT, NOON)
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+def _newer(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 2")
+
+
+def _of_others(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("CREATE TABLE reports (name)")
+
+
+def _no_time(file: Path) -> None:
+    opened(f"sqlite:{file}").keep("a", REPORT, NOON)
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("UPDATE reports SET observed = 'noon'")
+
+
+def _nothing(_: Path) -> None:
+    pass
+
+
+UNREADABLE: dict[str, tuple[Callable[[Path], None], str]] = {
+    "another file": (_not_sqlite, "file is not a database; name a file that runup has made, or a new one"),
+    "one that was cut": (_cut, "name a file that runup has made, or a new one"),
+    "one of a newer runup": (_newer, r"a newer runup has written it \(schema 2\); use that, or another file"),
+    "a database of others": (_of_others, "no such column"),
+    "a row without a time": (_no_time, "has a report of a without a time"),
+    "none at all": (_nothing, "there is no such file; a run with --store makes it"),
+}
+
+
+@pytest.mark.parametrize(("made", "said"), UNREADABLE.values(), ids=list(UNREADABLE))
+def test_a_file_that_cannot_be_read(tmp_path: Path, made: Callable[[Path], None], said: str) -> None:
+    """One error with the file's name, and never an empty history."""
+    made(tmp_path / "x.db")
+    store = opened(f"sqlite:{tmp_path / 'x.db'}")
+
+    def read() -> list[Report]:
+        return [kept.report() for name in store.clusters() for kept in store.reports_of(name)]
+
+    with pytest.raises(Terminal, match=rf"--store sqlite:.*x\.db: .*{said}"):
+        read()
+
+
+UNWRITABLE: dict[str, tuple[str, str]] = {
+    "a folder as file": ("sqlite:{}", "is a folder; name a file"),
+    "a file without a folder": ("sqlite:{}/no/x.db", "there is no folder .*no; make it first"),
+    "another file as file": ("sqlite:{}/file", "file is not a database"),
+    "no file": ("sqlite:", "--store sqlite: has no file; give sqlite:FILE"),
+    "a file as folder": ("{}/file", "is not a folder; name a folder that you may write to"),
+    "a folder in a file": ("{}/file/below", "is not a folder; name a folder that you may write to"),
+}
+
+
+@pytest.mark.parametrize(("typed", "said"), UNWRITABLE.values(), ids=list(UNWRITABLE))
+def test_a_place_that_cannot_be_written_is_told_first(tmp_path: Path, typed: str, said: str) -> None:
+    """Before an hour of reading clusters; what is there stays as it is."""
+    _not_sqlite(tmp_path / "file")
+    before = (tmp_path / "file").read_bytes()
+    with pytest.raises(Terminal, match=said):
+        opened(typed.format(tmp_path)).check()
+    assert (tmp_path / "file").read_bytes() == before
