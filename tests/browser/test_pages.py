@@ -13,15 +13,28 @@ from tests.browser import browser
 from tests.preflight.cli.render import samples
 from tests.updatestatus.cli.render.test_html import NOW, USUAL
 
+from runup.fleet.cli.render.fleet_page import page as fleet_page
+from runup.fleet.decide.matrix import matrix
+from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.cli.render.preflight_page import page
 from runup.updatestatus.cli.render.html import page as status_page
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
 NAME = "prod-x7k2p (api.prod.example.com)"
+FLEET = [
+    ClusterResult(name, found, tried=samples.WHEN)
+    for name, found in (
+        (NAME, samples.FOUND),
+        ("harbour <b>", samples.FOUND),
+        ("lighthouse", samples.CLEAR),
+        ("x", samples.FAILED),
+    )
+]
 PAGES = {
     "a preflight with everything": page(samples.FOUND, samples.WHEN, cluster=NAME),
     "a preflight that found nothing": page(samples.CLEAR, samples.WHEN, cluster=NAME),
     "a preflight that could not run": page(samples.FAILED, samples.WHEN),
+    "a fleet": fleet_page(matrix([(one.where, one.found) for one in FLEET]), FLEET, samples.WHEN),
     "an update under way": status_page(USUAL, NOW, cluster=NAME),
     "a status that was never written": status_page(None, NOW),
 }
@@ -49,13 +62,17 @@ def test_axe_finds_nothing(name: str, look: str, axe: Path, tmp_path: Path) -> N
     assert old in PAGES[name]
     html = PAGES[name].replace(old, new) if old else PAGES[name]
     found = browser.found_by_axe(axe, html, tmp_path, width=width)
-    assert [one for one in found if not _cut_by_its_frame(one)] == []
+    assert [one for one in found if not _is_of_a_table(one)] == []
 
 
-def _cut_by_its_frame(found: dict[str, Any]) -> bool:
-    """Whether axe-core could not decide about cells that reach out of a table's frame: wider screens show them."""
+def _is_of_a_table(found: dict[str, Any]) -> bool:
+    """Whether axe-core could not decide about cells of a table.
+
+    Those that reach out of its frame are shown on wider screens; a number of one digit is too short to be sure of it.
+    """
     undecided = found["kind"] == "incomplete" and found["id"] == "color-contrast"
-    return undecided and all("partially obscured" in why for _, why in found["nodes"])
+    known = ("partially obscured", "content is too short")
+    return undecided and all(any(words in why for words in known) for _, why in found["nodes"])
 
 
 def test_axe_would_find_something(axe: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from runup.fleet.cli.render import fleet_forms, fleet_page, fleet_text
 from runup.fleet.decide.matrix import Matrix, matrix
 from runup.preflight.cli import evaluate, outputs, run_command
 from runup.preflight.cli.catalog_options import images_of
+from runup.preflight.cli.render import changes
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render.cluster_result import ClusterResult, Place
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from runup.cli.connection import Connection
     from runup.fleet.decide.members import Member
     from runup.preflight.cli.run_flags import Flags
+    from runup.preflight.decide.baseline import Baseline
     from runup.preflight.decide.findings import Findings
     from runup.preflight.decide.report import Report
 
@@ -74,7 +76,7 @@ def run(connection: Connection, named: Named, flags: Flags, access: Callable[[],
     notes += [f"{one_line(m.name)}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
     notes += [*_warn_of_repeated_clusters(members, judged), *further]
     code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
-    _print_results(marked, members, notes, flags, code, problems)
+    _print_results(marked, members, notes, flags, code, problems, known)
     return code
 
 
@@ -149,13 +151,18 @@ def _print_results(
     flags: Flags,
     code: int,
     problems: Sequence[str],
+    known: Baseline | None,
 ) -> None:
     """Writes and prints every output. Raises CommandError after that, for `problems` and files not written."""
     table = matrix([(one.where, one.found) for one in results])
-    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _as_document(form, results, members, table, code))]
-    printed = [
-        out(_as_document(form, results, members, table, code)) for form, path in flags.outputs if path == outputs.STDOUT
-    ]
+
+    def text_of(form: str) -> str:
+        if form == "markdown" and known is not None:
+            return changes.markdown(results, known)
+        return _as_document(form, results, members, table, code)
+
+    problems = [*problems, *outputs.saved(flags.outputs, text_of)]
+    printed = [out(text_of(form)) for form, path in flags.outputs if path == outputs.STDOUT]
     if not printed:
         screen = screen_of(sys.stdout)
         printed = [out(part) for part in fleet_text.text(table, screen, whole=flags.verbose)]

@@ -29,6 +29,7 @@ from runup.dump.dump_files import name_of
 from runup.preflight.cli import evaluate, outputs
 from runup.preflight.cli import suppressions as suppress
 from runup.preflight.cli.catalog_options import images_of
+from runup.preflight.cli.render import changes
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide import baseline as baselines
@@ -70,7 +71,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     clusters, notes = results_of(judged, rules, known, now)
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
-    _print(clusters, notes, flags, many=len(judged) > 1, problems=problems)
+    _print(clusters, notes, flags, many=len(judged) > 1, problems=problems, known=known)
     return forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in clusters])
 
 
@@ -106,7 +107,7 @@ def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], known: Ba
     judged, places = of_manifests(flags.manifests, flags.to, now)
     clusters, notes = results_of([judged], rules, known, now)
     results = [dataclass_replace(one, places=places) for one in clusters]
-    _print(results, notes, flags, many=False)
+    _print(results, notes, flags, many=False, known=known)
     return forms.exit_code(results[0].found, flags.fail_on)
 
 
@@ -270,24 +271,30 @@ def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
 
 
 def _print(
-    found: Sequence[ClusterResult], notes: Sequence[str], flags: Flags, *, many: bool, problems: Sequence[str] = ()
+    found: Sequence[ClusterResult],
+    notes: Sequence[str],
+    flags: Flags,
+    *,
+    many: bool,
+    problems: Sequence[str] = (),
+    known: Baseline | None = None,
 ) -> None:
     """Writes each output to its file, and prints what is for the terminal: the text, if no other form is.
 
     Raises CommandError after that, for `problems` and files that could not be written.
     """
-    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _in_form(found, form, many=many))]
-    printed = [out(_in_form(found, form, many=many)) for form, path in flags.outputs if path == outputs.STDOUT]
-<<<<<<< HEAD
-    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(found, flags, many=many))])
 =======
+    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _in_form(found, form, known, many=many))]
+    printed = [out(_in_form(found, form, known, many=many)) for form, path in flags.outputs if path == outputs.STDOUT]
     write([*(err(f"warning: {note}\n") for note in notes), *(printed or _text(found, flags, many=many))])
     if problems:
         raise CommandError("\n".join(problems))
 >>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
 
 
-def _in_form(found: Sequence[ClusterResult], form: str, *, many: bool) -> str:
+def _in_form(found: Sequence[ClusterResult], form: str, known: Baseline | None, *, many: bool) -> str:
+    if form == "markdown" and known is not None:
+        return changes.markdown(found, known)
     if form in ("json", "yaml"):
         data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
         return machine(data, form)

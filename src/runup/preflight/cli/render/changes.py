@@ -1,0 +1,98 @@
+"""Renders what is new and what is gone since a baseline as Markdown: a comment on a pull request. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.cli.render.output_formats import plain
+from runup.preflight.decide import baseline as baselines
+from runup.preflight.decide.baseline import Baseline
+from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk
+
+# As many clusters as a line names.
+_NAMES = 5
+_SEVERITIES = ("critical", "warning", "info")
+
+
+def markdown(results: Sequence[ClusterResult], known: Baseline) -> str:
+    """Returns what the clusters have that the baseline does not, and the other way round.
+
+    `results` have what the baseline knows marked as accepted.
+    """
+    judged = [one for one in results if one.found.exit_code != COULD_NOT_RUN]
+    failed = [one for one in results if one.found.exit_code == COULD_NOT_RUN]
+    new = _by_risk((one.where, risk) for one in judged for risk in one.found.risks if risk.open)
+    gone: dict[str, list[str]] = defaultdict(list)
+    doubtful: dict[str, list[str]] = defaultdict(list)
+    for one in judged:
+        for name in _missing(one, known, alone=len(results) == 1):
+            (doubtful if _untold(one.found, name) else gone)[name].append(one.where)
+    return "\n".join(_markdown(results, new, gone, doubtful, failed, known.name)) + "\n"
+
+
+def _missing(one: ClusterResult, known: Baseline, *, alone: bool) -> list[str]:
+    now = {risk.name for risk in one.found.risks if risk.applies != "False"}
+    before = baselines.of_cluster(known, one.where, alone=alone)
+    return sorted(name for name, applies in before.items() if applies != "False" and name not in now)
+
+
+def _untold(found: Findings, risk: str) -> bool:
+    """Returns whether the risk may be there all the same: its check could not tell (`decide/untold.py`)."""
+    check = risk.partition("-")[0]
+    by_risk = any(each.name == f"{check}Unknown" for each in found.risks)
+    return by_risk or any(each.name == check and each.result == "Unknown" for each in found.checks)
+
+
+def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
+    """Returns the clusters of each risk: what applies before what could not be told, the gravest first."""
+    found: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
+    for where, risk in pairs:
+        found[risk.name, risk.applies].append((where, risk))
+    return sorted(found.values(), key=lambda each: _weight(each[0][1]))
+
+
+def _weight(risk: Risk) -> tuple[bool, int, str]:
+    grade = _SEVERITIES.index(risk.severity) if risk.severity in _SEVERITIES else 1
+    return risk.applies != "True", grade, risk.name
+
+
+def _markdown(
+    results: Sequence[ClusterResult],
+    new: Sequence[Sequence[tuple[str, Risk]]],
+    gone: dict[str, list[str]],
+    doubtful: dict[str, list[str]],
+    failed: Sequence[ClusterResult],
+    name: str,
+) -> Iterator[str]:
+    total = len(results)
+    targets = sorted({one.found.target for one in results if one.found.target})
+    of = f" of {', '.join(targets)}" if targets else ""
+    parts = [f"{len(new)} new", f"{len(gone)} gone", *([f"{len(failed)} could not be judged"] if failed else [])]
+    yield f"## Preflight{of}: {', '.join(parts)}\n"
+    yield f"Since {plain(name)}, for {total} {'cluster' if total == 1 else 'clusters'}.\n"
+    for pairs in new:
+        risk = pairs[0][1]
+        told = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
+        yield f"- [ ] new: **{plain(risk.name)}** {told}{_where([where for where, _ in pairs], total)}"
+        if risk.applies == "True":
+            whose = f"{plain(pairs[0][0])}: " if len(pairs) > 1 else ""
+            yield f"  {whose}{plain(risk.message)}"
+            if risk.fix:
+                yield f"  Fix: {plain(risk.fix)}"
+    for words, risks in (("gone", gone), ("not told this time, so perhaps not gone", doubtful)):
+        for risk_name in sorted(risks):
+            box = "x" if words == "gone" else " "
+            yield f"- [{box}] {words}: {plain(risk_name)}{_where(risks[risk_name], total)}"
+    for one in failed:
+        why = one.found.failed.message if one.found.failed else "it has no result yet"
+        yield f"- [ ] could not be judged: **{plain(one.where)}**: {plain(why)}"
+
+
+def _where(clusters: Sequence[str], total: int) -> str:
+    if total == 1:
+        return ""
+    more = len(clusters) - _NAMES
+    names = ", ".join(map(plain, clusters[:_NAMES])) + (f" and {more} more" if more > 0 else "")
+    return f": {len(clusters)} of {total}: {names}"
