@@ -15,8 +15,11 @@ from tests.cli.commands import Run
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "fleets.md").read_text()
+GATES = (ROOT / "docs" / "gates.md").read_text()
 TYPED = [
-    line for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) for line in block.splitlines()
+    line
+    for block in re.findall(r"^```sh\n(.*?)^```", PAGE + GATES, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
 ]
 # Exit codes by how a line begins: the first that fits. A dump for `rehearse` has no rows of operators for `status`.
 CODES = (
@@ -37,8 +40,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_the_page_types(run: Run) -> None:
-    """Every line of the page in its order, since later ones read what earlier ones wrote."""
-    assert len(TYPED) > 11
+    """Every line of the page, and of that about gates, in their order, since later ones read what earlier ones wrote."""
+    assert len(TYPED) > 13
     for line in TYPED:
         words = shlex.split(line)
         ran = run(*words[1:])
