@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_the_page_types(run: Run) -> None:
-    """Every line of the page, and of that about gates, in their order, since later ones read what earlier ones wrote."""
+    """Every line of the page, and of that about gates, in order: later ones read what earlier ones wrote."""
     assert len(TYPED) > 13
     for line in TYPED:
         words = shlex.split(line)

@@ -85,13 +85,13 @@ def test_what_changed_and_which_objects_changed_it() -> None:
         ),
         Step("a", tuesday, "4.16.0", completed=False),
     ]
-    printed = lines(history_command.of_cluster(found, Screen(200)))
+    printed = lines(history_command.report_lines(found, Screen(200)))
     assert [re.split(" {2,}", line)[4:] for line in printed[1:]] == [
         ["first report", "-"],
         ["Cordoned: now also Node b, Node c, Node d and 2 more; Skew (Node a)", "Ack"],
         ["could not be judged", "-"],
     ]
-    assert lines(history_command.of_days(days(found, weeks=True), weeks=True)) == [
+    assert lines(history_command.day_lines(days(found, weeks=True), weeks=True)) == [
         "WEEK OF     CLUSTERS  NOT JUDGED  APPLY  UNKNOWN  NEW   GONE",
         "2026-11-23  1         1           0      0        Skew  -",
     ]

@@ -28,7 +28,7 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.discovery import served
+from kubekit.kube.discovery import list_kinds
 from kubekit.kube.errors import Forbidden, NotFound
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.own_rights import own_rights
@@ -220,7 +220,7 @@ def _is_served(client: SyncClient, group: str, resource: str) -> bool:
         versions = json.loads(client.send(calls.get_path(f"/apis/{group}")))["versions"] if group else ()
     except NotFound:
         return False
-    found = [client.send(served(each["groupVersion"])) for each in versions] or [client.send(served("v1"))]
+    found = [client.send(list_kinds(each["groupVersion"])) for each in versions] or [client.send(list_kinds("v1"))]
     return any(each.plural == resource for kinds in found for each in kinds)
 
 

@@ -31,7 +31,7 @@ def run(store: str, cluster: str, last_days: int, output: str | None, *, weeks: 
     place = stores.opened(store)
     names = place.clusters()
     if cluster and cluster not in names:
-        there = f"there are reports of {fleet_text.some(names, 200)}" if names else "it has none at all"
+        there = f"there are reports of {fleet_text.fitting_names(names, 200)}" if names else "it has none at all"
         raise CommandError(f"--store {store} has no report of {one_line(cluster)}; {there}")
     if not names:
         raise CommandError(f"--store {store} has no report; make some: runup fleet preflight --store {store}")

@@ -85,19 +85,11 @@ def of_store(words: Sequence[str], store: str, cluster: str, target: str) -> lis
     place = stores.opened(store)
     names = place.clusters()
     today = SystemClock().now().astimezone(UTC).date()
-<<<<<<< HEAD
-    return [_stored_report(word, folder, names, cluster, target, today) for word in words]
+    return [_stored_report(word, place, names, cluster, target, today) for word in words]
 
 
 def _stored_report(
-    word: str, folder: Path, names: Sequence[str], cluster: str, target: str, today: date
-=======
-    return [_stored(word, place, names, cluster, target, today) for word in words]
-
-
-def _stored(
     word: str, store: Store, names: Sequence[str], cluster: str, target: str, today: date
->>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
 ) -> tuple[str, Report]:
     """Returns the stored report that `word` names: `NAME`, `NAME@DAY` or `DAY`. Raises CommandError."""
     name, at, day = word.rpartition("@")
@@ -107,21 +99,12 @@ def _stored(
     if is_place(word) and word not in names and not _DAY.fullmatch(word):
         return report_in(Path(word), target)
     if day and not _DAY.fullmatch(day):
-<<<<<<< HEAD
-        raise CommandError(f"{word}: is not in the store {folder}, which has {_known_reports(names)}; {_FORMS}")
+        raise CommandError(f"{word}: is not in the store {store.name}, which has {_known_reports(names)}; {_FORMS}")
     if name not in names:
         which = f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
-        raise CommandError(f"{word}: {which}; the store {folder} has {_known_reports(names)}")
+        raise CommandError(f"{word}: {which}; the store {store.name} has {_known_reports(names)}")
     until = _end_of(_parse_day(day, today)) if day else None
-    kept = report_store.newest(report_store.reports_of(folder, name), until, target)
-=======
-        raise CommandError(f"{word}: is not in the store {store.name}, which has {_listed(names)}; {_FORMS}")
-    if name not in names:
-        which = f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
-        raise CommandError(f"{word}: {which}; the store {store.name} has {_listed(names)}")
-    until = _end_of(_day(day, today)) if day else None
     kept = report_store.newest(store.reports_of(name), until, target)
->>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
     if kept is None:
         of = f" of {target}" if target else ""
         raise CommandError(f"{word}: the store {store.name} has no report{of} of {name} until the end of that day")

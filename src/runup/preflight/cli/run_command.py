@@ -283,13 +283,11 @@ def _print(
 
     Raises CommandError after that, for `problems` and files that could not be written.
     """
-=======
     problems = [*problems, *outputs.saved(flags.outputs, lambda form: _in_form(found, form, known, many=many))]
     printed = [out(_in_form(found, form, known, many=many)) for form, path in flags.outputs if path == outputs.STDOUT]
-    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _text(found, flags, many=many))])
+    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(found, flags, many=many))])
     if problems:
         raise CommandError("\n".join(problems))
->>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
 
 
 def _in_form(found: Sequence[ClusterResult], form: str, known: Baseline | None, *, many: bool) -> str:

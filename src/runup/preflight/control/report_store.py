@@ -62,32 +62,20 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
     place = folder / folder_name(cluster)
     observed = (report.observed_time or now).astimezone(UTC)
     before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
-<<<<<<< HEAD
-    if before and _has_same_findings(before[-1], report):
-=======
     if before and _is_kept(before[-1], report):
->>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
         return before[-1].path
     times = f"{observed:{_TIME}}Z.{now.astimezone(UTC):{_TIME}%f}Z"
     file = place / f"{times}.{quote(report.target_version or 'unknown', safe='+')}{_SUFFIX}"
     data = json.dumps(printed(cluster, report), indent=1, ensure_ascii=True) + "\n"
     try:
         place.mkdir(parents=True, exist_ok=True)
-<<<<<<< HEAD
-        _write_atomically(file, data)
-=======
         write_whole(file, data)
->>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error
     return file
 
 
-<<<<<<< HEAD
-def _has_same_findings(kept: Kept, report: Report) -> bool:
-    """Returns whether a kept report says the same, whichever version of the engine wrote it."""
-=======
 def check(folder: Path) -> None:
     """Raises Terminal if no report could be added to the folder. Makes nothing."""
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
@@ -108,32 +96,10 @@ def is_same(old: Report, new: Report) -> bool:
 
 
 def _is_kept(kept: Kept, report: Report) -> bool:
->>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
     try:
         return is_same(kept.report(), report)
     except Terminal:
         return False
-<<<<<<< HEAD
-    # The engine's version is no finding.
-    return same_findings(replace(old, engine_version=report.engine_version), report)
-
-
-def _write_atomically(file: Path, text: str) -> None:
-    """Writes the file under another name first, then renames it: readers see all of it or none."""
-    handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        # mkstemp lets only its owner read; a store is for whoever may read the folder.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(scratch, 0o666 & ~umask)  # noqa: PTH101
-        Path(scratch).replace(file)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
-=======
->>>>>>> e1b187c9 (stores: reports in one SQLite file; outputs are whole, and what was found is printed whatever cannot be written)
 
 
 def folder_name(cluster: str) -> str:
