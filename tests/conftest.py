@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,20 @@ SLOW_LIMIT_S = 900
 ASKED_BY = {"e2e": "RUNUP_E2E", "real": "RUNUP_REAL"}
 
 
+@cache
+def is_slow(file: Path) -> bool:
+    """Asked once a file, and not for each of its tests."""
+    return any(file.is_relative_to(folder) for folder in SLOW)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Nothing in these folders is imported, by every worker, to be left out afterwards."""
+    return True if config.option.markexpr == "not slow" and collection_path in SLOW else None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """What is in these folders is slow, whether or not it says so."""
-    if any(item.path.is_relative_to(folder) for folder in SLOW):
+    if is_slow(item.path):
         item.add_marker(pytest.mark.slow)
         limit = item.get_closest_marker("timeout")
         if limit is None or limit.args[0] < SLOW_LIMIT_S:
@@ -62,9 +74,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What needs a real server or cluster runs only where one was asked for, even if its programs are at hand."""
     unasked = [marker for marker, asked in ASKED_BY.items() if not os.environ.get(asked)]
-    left_out = [item for item in items if any(item.get_closest_marker(marker) for marker in unasked)]
+    left_out = {item for item in items if any(item.get_closest_marker(marker) for marker in unasked)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
+        config.hook.pytest_deselected(items=[item for item in items if item in left_out])
         items[:] = [item for item in items if item not in left_out]
 
 

@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jsonschema
 import pytest
 from tests.cli.commands import Run
 from tests.preflight.cli.test_run_command import CLUSTER, OPERATOR, dump
+
+if TYPE_CHECKING:
+    import jsonschema
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 # SARIF 2.1.0 with its first errata, https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas
@@ -26,6 +28,9 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "skip-level"
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft4Validator:
     """The published schema; skips where Go, or its proxy, is not."""
+    # It compiles grammars as it is imported: two seconds of every process that collects this file.
+    import jsonschema
+
     go = shutil.which("go")
     if go is None:
         pytest.skip("there is no Go, whose module proxy has the schema")

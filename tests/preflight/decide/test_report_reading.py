@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+import jsonschema_rs
 import pytest
 
 from kubekit.lang.printable import is_hazardous
@@ -26,7 +26,7 @@ def test_golden_reports_are_read_for_ever(path: Path) -> None:
     """A report of any release of ours fits the schema, is read, and says the same when it is written again."""
     document = json.loads(path.read_text())
     if "null" not in path.read_text():
-        jsonschema.validate(document, json.loads(SCHEMA.read_text()))
+        jsonschema_rs.validator_for(json.loads(SCHEMA.read_text())).validate(document)
     found = read(path.read_bytes())
     assert found.target_version == document["targetVersion"]
     assert [risk.name for risk in found.risks] == [risk["name"] for risk in document.get("risks", [])]
