@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.few_or_many import first_and_rest
 from tests.golden import status_clusters as clusters
 from tests.golden import status_oracle as oracle
 
@@ -42,7 +43,7 @@ def examples() -> list[dict[str, Any]]:
     return [clusters.brought_to_newest(clusters.example(CORPUS, name)) for name in EXAMPLES]
 
 
-@pytest.mark.parametrize("batch", range(BATCHES))
+@pytest.mark.parametrize("batch", first_and_rest(range(BATCHES), 2))
 def test_both_writings_print_the_same(
     batch: int, examples: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,10 +146,12 @@ def test_a_flood_is_refused_before_an_object_is_made(name: str) -> None:
         tracemalloc.stop()
 
 
+# No text is long, no list is: what counts is what stands between them.
+TEXTS = st.text(max_size=5)
 JSONS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=30,
+    st.none() | st.booleans() | st.integers() | TEXTS,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=15,
 )
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from msgspec.structs import replace as with_fields
 from tests.clusterversion.decide.world import World, image, release, risk
+from tests.few_or_many import few_or_many
 
 from kubekit.api import codec
 from runup.api.config_v1 import AcceptRisk, Release, Update
@@ -292,19 +293,21 @@ def _killed_after(world: World, actions: int) -> None:
 
 
 @pytest.mark.timeout(60 + SEQUENCES)
-def test_a_preflight_changes_nothing() -> None:
+@few_or_many(SEQUENCES // 5, SEQUENCES)
+def test_a_preflight_changes_nothing(examples: int) -> None:
     """Desired release, history and goal, over all sequences."""
     run_state_machine_as_test(
-        ChangesNothing, settings=settings(max_examples=SEQUENCES, stateful_step_count=12, deadline=None)
+        ChangesNothing, settings=settings(max_examples=examples, stateful_step_count=12, deadline=None)
     )
 
 
 @pytest.mark.timeout(60 + SEQUENCES)
-def test_a_preflight_changes_nothing_of_what_is_applied() -> None:
+@few_or_many(SEQUENCES // 20, SEQUENCES // 5)
+def test_a_preflight_changes_nothing_of_what_is_applied(examples: int) -> None:
     """The same sequences, and the worker's part between them."""
     run_state_machine_as_test(
         ChangesNothingOfWhatIsApplied,
-        settings=settings(max_examples=SEQUENCES // 5, stateful_step_count=12, deadline=None),
+        settings=settings(max_examples=examples, stateful_step_count=12, deadline=None),
     )
 
 

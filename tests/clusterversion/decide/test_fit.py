@@ -38,7 +38,7 @@ from runup.sandbox import crds
 # Each case comes of its own seed, which a failure shows: there is nothing in a seed that could be made smaller.
 CASES = int(os.environ.get("RUNUP_FIT_CASES", "300"))
 SEED = os.environ.get("RUNUP_FIT_SEED", "1")
-A_TEST = 250
+A_TEST = 60
 # One request to etcd has at most 1.5 MiB; the server adds what it keeps of who owns which field.
 MAX_OBJECT = 1_200_000
 
@@ -302,9 +302,16 @@ def _settled(random: Random) -> Stored:
 
 
 def _in_parts(cases: int) -> pytest.MarkDecorator:
-    """As tests of a few seconds each: many of them show how far they are, and run beside each other."""
+    """As tests of a few seconds each: many of them show how far they are; `make test` runs the first."""
     starts = range(0, cases, A_TEST)
-    parts = [pytest.param(range(start, min(start + A_TEST, cases)), id=f"from case {start} on") for start in starts]
+    parts = [
+        pytest.param(
+            range(start, min(start + A_TEST, cases)),
+            id=f"from case {start} on",
+            marks=[pytest.mark.slow] if start else [],
+        )
+        for start in starts
+    ]
     return pytest.mark.parametrize("numbers", parts)
 
 

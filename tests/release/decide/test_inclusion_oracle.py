@@ -11,6 +11,7 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.few_or_many import few_or_many
 
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.capabilities import Capabilities
@@ -34,6 +35,8 @@ KINDS = {
     ("apps", "Deployment"): False,
     ("", "FeatureGate"): False,
 }
+# So many examples meet every axis; fewer need not.
+MET_ALL = 900
 BLANKS = "\t \u00a0\u0085"
 UINT64 = 2**64
 
@@ -221,19 +224,20 @@ LAST_TWO = Case(
 )
 
 
-def test_the_code_agrees_with_the_rules() -> None:
-    """In or out, and out for the reason of the first axis that objects; every axis was reached."""
+@few_or_many(200, MET_ALL)
+def test_the_code_agrees_with_the_rules(examples: int) -> None:
+    """In or out, and out for the reason of the first axis that objects; with many examples every axis was reached."""
     seen: set[str] = set()
 
     # The same cases in every run: whether each axis is reached must not be a matter of luck.
-    @settings(max_examples=900, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     @given(CASES)
     @example(LAST_TWO)
     def property_(case: Case) -> None:
         seen.add(agreed(case))
 
     property_()
-    assert seen == {"", *WORDS}
+    assert seen == {"", *WORDS} or examples < MET_ALL
 
 
 def agreed(case: Case) -> str:
