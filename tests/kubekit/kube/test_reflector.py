@@ -284,7 +284,10 @@ async def test_back_off_doubles_to_10_s_and_starts_over(world: World) -> None:
     assert world.clock.sleeping == pytest.approx((0.8,))
 
 
-@pytest.mark.parametrize(("status", "reason", "longest"), [(404, "NotFound", 120), (500, "InternalError", 10)])
+@pytest.mark.parametrize(
+    ("status", "reason", "longest"),
+    [(404, "NotFound", 120), pytest.param(500, "InternalError", 10, marks=pytest.mark.slow)],
+)
 async def test_back_off_stays_where_it_is_for_months(world: World, status: int, reason: str, longest: float) -> None:
     """After 1,100 failures, where a doubling would no longer be a number, as after three."""
     await go(world, failure(status, reason))

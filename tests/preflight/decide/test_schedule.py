@@ -171,6 +171,10 @@ def job(name: str, started: int, *, failed: bool) -> dict[str, str]:
     }
 
 
+# The longest at which a series has no gaps: a sample counts for five minutes.
+INTERVAL = "5m"
+
+
 @pytest.mark.parametrize(
     ("series", "alert", "at", "fires"),
     [
@@ -217,13 +221,13 @@ def test_prometheus_evaluates_the_alerts(
     (rule,) = [each for each in groups["groups"][0]["rules"] if each["alert"] == alert]
     expected = [{"exp_labels": {"severity": "warning"}, "exp_annotations": rule["annotations"]}] if fires else []
     test = {
-        "interval": "1m",
+        "interval": INTERVAL,
         "input_series": [{"series": name, "values": values} for name, values in series.items()],
         "alert_rule_test": [{"eval_time": at, "alertname": alert, "exp_alerts": expected}],
     }
     (tmp_path / "rules.yaml").write_text(yaml.safe_dump(groups))
     (tmp_path / "test.yaml").write_text(
-        json.dumps({"rule_files": ["rules.yaml"], "evaluation_interval": "1m", "tests": [test]})
+        json.dumps({"rule_files": ["rules.yaml"], "evaluation_interval": INTERVAL, "tests": [test]})
     )
     done = subprocess.run(
         [promtool, "test", "rules", "test.yaml"], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=90

@@ -58,9 +58,9 @@ def rows(status: UpdateStatusStatus) -> int:
     ("nodes", "pools", "kinds"),
     [
         pytest.param(2000, 1, [0, 1, 2], id="2,000 nodes in one pool"),
-        pytest.param(2000, 10, [0, 1, 2], id="2,000 nodes in 10 pools"),
-        pytest.param(5000, 20, [0, 1, 2], id="5,000 nodes in 20 pools"),
-        pytest.param(5000, 20, [4, 3], id="5,000 nodes, none of them well"),
+        pytest.param(2000, 10, [0, 1, 2], id="2,000 nodes in 10 pools", marks=pytest.mark.slow),
+        pytest.param(5000, 20, [0, 1, 2], id="5,000 nodes in 20 pools", marks=pytest.mark.slow),
+        pytest.param(5000, 20, [4, 3], id="5,000 nodes, none of them well", marks=pytest.mark.slow),
         pytest.param(5000, 40, [1, 2, 4], id="5,000 nodes in more pools than the object holds"),
     ],
 )
