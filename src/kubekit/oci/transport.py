@@ -216,6 +216,8 @@ class Transport:
         own = {"Authorization": authorization} if authorization else {}
         for hop in range(MAX_REDIRECTS + 1):
             proxy = "" if direct else proxies.proxy_url_for(url.scheme, url.netloc)
+            # Reading the machine's authorities takes longer than most requests; a file that was named must be one.
+            tls = url.scheme == "https" or proxy.lower().startswith("https:") or self._access.ca_file
             try:
                 with _open_body(question.body) as (body, length):
                     answer = send_once(
@@ -223,7 +225,7 @@ class Transport:
                         url,
                         {**headers, **own, **length},
                         body,
-                        context=self._tls_context(reference.host),
+                        context=self._tls_context(reference.host) if tls else None,
                         deadline=deadline,
                         reach=self._access.reach(url.netloc, named, redirected=bool(hop)),
                         proxy=Proxy.parse(proxy) if proxy else None,
@@ -347,9 +349,8 @@ def _verifying_context(ca_file: str) -> ssl.SSLContext:
 
 def _unverifying_context() -> ssl.SSLContext:
     """Returns a context for a registry whose certificate is, by configuration, not verified."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
 
 
