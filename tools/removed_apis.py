@@ -8,9 +8,10 @@ module k8s.io/api does not have any more. So the table is made of that module's 
 (`go` must be installed): a kind goes in the minor version that the newest module with the kind names, or in the one
 whose module lacks it, whichever comes first. `DATED` has what no module tells, each with its source.
 
-A second table has the life of each version that is or will be removed, and of each that is deprecated: the minor
-version that introduces it, the one that deprecates it, and what takes its place, as its methods say. Where the named
-replacement goes itself, it is the next one that stays; where none is named, the same kind in a more stable version.
+A second table has the life of each version that is or will be removed, is deprecated, or came after the first module:
+the minor version that introduces it (by its method, or the first module that has it), the one that deprecates it, and
+what takes its place, as its methods say. Where the named replacement goes itself, it is the next one that stays; where
+none is named, the same kind in a more stable version.
 
 What was read of a module is kept in `$XDG_CACHE_HOME/runup/kubernetes-api`. `--check` writes nothing, prints how the
 tables differ, and ends with 1 if they do; it ends with 3 where a module cannot be had.
@@ -190,17 +191,23 @@ def removals(modules: Mapping[int, Registered], dated: Mapping[Kind, int]) -> di
 
 
 def lives(modules: Mapping[int, Registered], removed: Mapping[Kind, int]) -> dict[Kind, Life]:
-    """Returns the life of each kind that is removed, will be, or is deprecated, with a replacement that stays."""
-    newest = modules[max(modules)]
+    """Returns the life of each kind that came after the first module, goes, or is deprecated; a replacement stays."""
+    newest, first = modules[max(modules)], min(modules)
     said = {kind: life for minor in sorted(modules) for kind, life in modules[minor].items()}
+    since = {kind: minor for minor in sorted(modules, reverse=True) for kind in modules[minor]}
+    # Of what the first module has already, only a method tells when it came.
+    introduced = {
+        kind: life.introduced or (since[kind] if since[kind] > first else None) for kind, life in said.items()
+    }
+    told = {kind for kind, minor in introduced.items() if minor is not None and minor > first}
     return {
         kind: Life(
-            said.get(kind, Life()).introduced,
+            introduced.get(kind),
             said.get(kind, Life()).deprecated,
             removed.get(kind),
             _replacement(kind, said, removed, newest),
         )
-        for kind in sorted({*removed, *(kind for kind in newest if newest[kind].deprecated is not None)})
+        for kind in sorted({*removed, *told, *(kind for kind in newest if newest[kind].deprecated is not None)})
     }
 
 
@@ -233,10 +240,10 @@ def _stability(version: str) -> tuple[int, int, int]:
 def lives_text(found: Mapping[Kind, Life], newest: int) -> str:
     """Returns the table of lives."""
     lines = [
-        "# The life of built-in API versions that are removed, will be, or are deprecated, in minor versions of",
-        "# Kubernetes 1. Written by tools/removed_apis.py, not by hand. What no method tells is left out.",
-        f"source: the methods APILifecycleIntroduced, Deprecated and Replacement of {MODULE} {VERSIONS[0]} to",
-        f"  {VERSIONS[-1]}; removals as in removed-apis.yaml",
+        "# The life of built-in API versions that came, are or will be removed, or are deprecated, in minor versions",
+        "# of Kubernetes 1. Written by tools/removed_apis.py, not by hand. What nothing tells is left out.",
+        f"source: the kinds of {MODULE} {VERSIONS[0]} to {VERSIONS[-1]}, and their methods APILifecycleIntroduced,",
+        "  Deprecated and Replacement; removals as in removed-apis.yaml",
         f"date: {DATE}",
         f"last: {newest}",
         "lives:",

@@ -33,7 +33,7 @@ def findings(check: Check) -> str:
 def twice(check: Check) -> Check:
     """With another of everything, which comes first, and whose name comes later."""
     documents = [each for each in yaml.safe_load_all(check.example) if each]
-    others = [_other(each) for each in documents if "schema" not in each and each["metadata"]["name"] not in _SINGLE]
+    others = [_other(each) for each in documents if "metadata" in each and each["metadata"]["name"] not in _SINGLE]
     return replace(check, example=yaml.safe_dump_all([*others, *documents], sort_keys=False, allow_unicode=True))
 
 

@@ -510,6 +510,43 @@ ROWS = (
         context("4.14.1", "4.15.0", "1.28.4"),
     ),
     Row("stored: no Kubernetes told", "RemovedAPIStored", (), ("RemovedAPIStoredUnknown?",), NO_KUBERNETES),
+    Row("back: an entry of long ago", "RollbackNotServed", (("2026-01-13", "2025-10-13"),)),
+    Row(
+        "back: in a version that the target has",
+        "RollbackNotServed",
+        (
+            (
+                "    apiVersion: admissionregistration.k8s.io/v1\n",
+                "    apiVersion: admissionregistration.k8s.io/v1beta1\n",
+            ),
+        ),
+    ),
+    Row("back: written by the API server", "RollbackNotServed", (("mesh-operator", "kube-apiserver"),)),
+    Row("back: no way back", "RollbackNotServed", (("{from: 1.36.2, to: 1.35.0}", "{from: 1.36.2, to: 1.37.0}"),)),
+    Row(
+        "back: between versions that both have it",
+        "RollbackNotServed",
+        (("{from: 1.36.2, to: 1.35.0}", "{from: 1.37.2, to: 1.36.0}"),),
+    ),
+    Row(
+        "back: beyond the table",
+        "RollbackNotServed",
+        (("{from: 1.36.2, to: 1.35.0}", "{from: 1.88.2, to: 1.87.0}"),),
+        ("RollbackNotServedUnknown?",),
+    ),
+    Row(
+        "back: a kind that the target does not have",
+        "RollbackNotServed",
+        (
+            ("{from: 1.36.2, to: 1.35.0}", "{from: 1.37.2, to: 1.34.0}"),
+            (
+                "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy",
+                "apiVersion: certificates.k8s.io/v1\nkind: PodCertificateRequest",
+            ),
+            ("2026-01-13", "2025-10-13"),
+        ),
+        ("RollbackNotServed-PodCertificateRequest",),
+    ),
     Row("gate: still known", "RemovedFeatureGate", (("AppArmor", "MyGate"),), (), OLD),
     Row("gate: removed later", "RemovedFeatureGate", (), (), OLD),
     Row("gate: beyond the table", "RemovedFeatureGate", (("AppArmor", "MyGate"),), ("RemovedFeatureGateUnknown?",)),

@@ -62,6 +62,7 @@ OF_KUBERNETES = [
     "QuotaFull",
     "RemovedAPIStored",
     "RemovedVolumePlugin",
+    "RollbackNotServed",
     "SpreadOnOneNode",
     "StatefulSetHeldUp",
     "StorageVersionMigrationFailed",

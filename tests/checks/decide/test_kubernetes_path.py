@@ -53,6 +53,7 @@ def test_versions(text: str, version: str | None) -> None:
         pytest.param("v1.34.2+k3s1", "", "", ("1.34.2", "1.35.0"), id="the next minor by default"),
         pytest.param("v1.34.2", "", "1.36", ("1.34.2", "1.36.0"), id="a minor"),
         pytest.param("v1.34.2", "", "v1.34.5", ("1.34.2", "1.34.5"), id="a patch"),
+        pytest.param("v1.34.2", "", "1.33", ("1.34.2", "1.33.0"), id="back to the minor before"),
         pytest.param("v1.34.2", "1.33.1", "1.34", ("1.33.1", "1.34.0"), id="another source"),
     ],
 )
@@ -67,7 +68,8 @@ def test_source_and_target(running: str, source: str, target: str, expected: tup
     [
         pytest.param("v1.34.2", "1.34", "is at 1.34.2 already", id="the minor that runs"),
         pytest.param("v1.34.2", "1.34.2", "is at 1.34.2 already", id="the version that runs"),
-        pytest.param("v1.34.2", "1.33", "no way back", id="older"),
+        pytest.param("v1.34.2", "1.32", "the only way back is to the minor version before", id="two back"),
+        pytest.param("v1.34.2", "1.34.1", "the only way back is to the minor version before", id="an earlier patch"),
         pytest.param("v1.34.2", "5.1.0", "no ClusterVersion", id="a release of OpenShift"),
         pytest.param("v1.34.2", "next", "give it with --to", id="no version"),
         pytest.param("v1.34.2", "1.036", "give it with --to", id="a leading zero"),
@@ -135,6 +137,7 @@ def plan(source: str, target: str, *kubelets: str) -> list[str]:
             ["control plane 1.26", "nodes 1.26", "control plane 1.27", "nodes 1.27"],
             id="a kubelet of before 1.25",
         ),
+        pytest.param("1.34.2", "1.33.0", ("v1.34.2",), ["nodes 1.33", "control plane 1.33"], id="the way back"),
         pytest.param("1.34.2", "1.35.0", (), ["control plane 1.35", "nodes 1.35"], id="no node says what it runs"),
     ],
 )

@@ -36,6 +36,12 @@ def test_a_list(items: str, told: str) -> None:
 def test_how_many() -> None:
     """One is singular, and nothing else."""
     assert [count(number, "node") for number in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
+    assert [count(2, kind) for kind in ("NetworkPolicy", "StorageClass", "Gateway", "IPAddress")] == [
+        "2 NetworkPolicies",
+        "2 StorageClasses",
+        "2 Gateways",
+        "2 IPAddresses",
+    ]
 
 
 def test_since_when() -> None:

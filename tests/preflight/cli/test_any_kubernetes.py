@@ -147,7 +147,7 @@ def test_several_minor_versions(plain: Path, run: Run) -> None:
     ("words", "told"),
     [
         (("--to", "5.1.0"), "the cluster has no ClusterVersion"),
-        (("--to", "1.33"), "no way back"),
+        (("--to", "1.32"), "the only way back is to the minor version before"),
         (("--to", "1.34"), "is at 1.34."),
     ],
 )
@@ -167,6 +167,29 @@ def test_every_form(plain: Path, run: Run) -> None:
         assert not FOREIGN.search(ran.out), (form, FOREIGN.search(ran.out))
         if form == "junit":
             ElementTree.fromstring(ran.out)
+
+
+def test_a_plan_to_tick_off(plain: Path, run: Run) -> None:
+    """Each step with its remedies before what does it, and what is to be seen after it."""
+    ran = run("preflight", "run", "--kubeconfig", plain, "--to", "1.36", "-o", "plan")
+    assert ran.code == 2, ran.err
+    titles = re.findall(r"^\d\. (.*)$", ran.out, re.MULTILINE)
+    assert titles == ["Control plane to 1.35", "Nodes to 1.35", "Control plane to 1.36", "Nodes to 1.36"]
+    first = ran.out.partition("2. Nodes")[0]
+    order = [first.index(words) for words in ("way back", "WebhookBlocksUpdate: ", "update the control plane to 1.35")]
+    assert order == sorted(order)
+    assert "[ ] See that `kubectl get nodes` shows each node Ready, with v1.36" in ran.out
+    assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)
+    page = run("preflight", "run", "--kubeconfig", plain, "--to", "1.36", "-o", "html").out
+    assert "update the control plane to 1.35" in page
+
+
+def test_the_way_back(plain: Path, run: Run) -> None:
+    """To the minor version before: the nodes first, and what that version does not serve."""
+    told = json.loads(run("preflight", "run", "--kubeconfig", plain, "--to", "1.33", "-o", "json").out)
+    assert [(step["part"], step["version"]) for step in told["steps"]] == [("nodes", "1.33"), ("control plane", "1.33")]
+    (check,) = [each for each in told["checks"] if each["name"] == "RollbackNotServed"]
+    assert check["result"] == "Clear", check
 
 
 def test_suppressions(plain: Path, run: Run, tmp_path: Path) -> None:

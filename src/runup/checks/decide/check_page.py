@@ -11,6 +11,7 @@ import msgspec
 from kubekit.api.scheme import Resource
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.version import Version
+from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.file_based_catalog import parse
 from runup.checks.decide.model import Check, Context, Snapshot
@@ -68,7 +69,12 @@ def example(check: Check) -> tuple[Snapshot, Context]:
     """Returns the snapshot and the context of the check's example."""
     documents = [each for each in kyaml.load_all(check.example) if isinstance(each, dict)]
     target = [each for each in documents if _is_targets(each)]
-    cluster = (each for each in documents if not _is_targets(each) and "schema" not in each)
+    cluster = (each for each in documents if not _is_targets(each) and "schema" not in each and "update" not in each)
+    update = next((each["update"] for each in documents if "update" in each), None)
+    if update:
+        # Between versions of Kubernetes that the example names itself, such as the way back.
+        source, to = Version(update["from"]), Version(update["to"])
+        return snapshot_of(check.reads, cluster), Context(source, to, _NOW, str(to), cluster=ClusterKind.KUBERNETES)
     return snapshot_of(check.reads, cluster), Context(
         Version(_SOURCE),
         Version(_TARGET),

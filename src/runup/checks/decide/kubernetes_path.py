@@ -2,7 +2,8 @@
 
 The control plane goes one minor version at a time; kubelets may stay behind, up to three minor versions, and are
 updated when the next step of the control plane would leave them further behind, and at the end
-(https://kubernetes.io/releases/version-skew-policy/).
+(https://kubernetes.io/releases/version-skew-policy/). The way back, to the minor version before, takes the nodes first:
+no kubelet is newer than its API server.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from kubekit.lang.version import Version, parse
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable
 from runup.checks.decide.results import risks
+from runup.checks.decide.step_plans import step_plans, with_risks
 from runup.preflight.decide import causes
 from runup.preflight.decide.report import CONTROL_PLANE, NODES, Part, ReportedRisk, ReportedStep
 
@@ -57,6 +59,7 @@ def is_kubernetes(text: str) -> bool:
 def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> UpdateOfKubernetes:
     """Returns the way from the version that runs, or a typed one, to the typed target, by default the next minor.
 
+    The minor version before is a target, too: of a way back, which some services have for days.
     Raises Terminal for versions between which no update of Kubernetes leads.
     """
     source = _version(typed_source or running, "source", "--from")
@@ -65,8 +68,8 @@ def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> 
         raise Terminal(f"the cluster is at {source} already; choose a newer target with --to", reason="TargetIsCurrent")
     if target == source:
         raise Terminal(f"the cluster is at {source} already; choose a newer target with --to", reason="TargetIsCurrent")
-    if target < source:
-        why = "Kubernetes supports no way back; choose a newer target with --to"
+    if target < source and source.minor - target.minor != 1:
+        why = "the only way back is to the minor version before; choose that or a newer target with --to"
         raise Terminal(f"{target} is older than {source}, which the cluster runs: {why}", reason="Downgrade")
     if target.minor - source.minor > MAX_MINORS:
         far = f"{target} is more than {MAX_MINORS} minor versions away from {source}"
@@ -123,10 +126,8 @@ def steps(
     names: dict[int, list[str]] = {number: [] for number in range(len(planned))}
     for risk in risks(outcomes):
         names[_step_number(planned, first.get(risk.name, context.target), risk)].append(risk.name)
-    return tuple(
-        ReportedStep(part=part, version=f"{version.major}.{version.minor}", risks=tuple(names[number]))
-        for number, (part, version) in enumerate(planned)
-    )
+    plans = step_plans(snapshot, planned, is_back=context.target < context.source)
+    return tuple(with_risks(plan, names[number]) for number, plan in enumerate(plans))
 
 
 def oldest_kubelet(snapshot: Snapshot) -> Version | None:
@@ -140,6 +141,10 @@ def oldest_kubelet(snapshot: Snapshot) -> Version | None:
 
 def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planned]:
     """Yields the steps: which part of the cluster goes to which version."""
+    if context.target < context.source:
+        yield NODES, context.target
+        yield CONTROL_PLANE, context.target
+        return
     at = context.source
     for hop in hops(context.source, context.target):
         if kubelet is not None and hop.minor - kubelet.minor > allowed_skew(kubelet.minor):

@@ -38,8 +38,12 @@ def names(items: Sequence[str], limit: int = NAMED) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Returns the number with its noun: `1 node`, `2 nodes`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """Returns the number with its noun: `1 node`, `2 nodes`, `2 NetworkPolicies`, `2 StorageClasses`."""
+    if number == 1:
+        return f"{number} {noun}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{number} {noun[:-1]}ies"
+    return f"{number} {noun}es" if noun.endswith(("s", "ch", "x")) else f"{number} {noun}s"
 
 
 def at(time: datetime | None) -> str:

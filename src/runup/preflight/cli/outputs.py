@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 STDOUT = "-"
-FORMS = ("json", "yaml", "junit", "sarif", "markdown", "html")
+FORMS = ("json", "yaml", "junit", "sarif", "markdown", "html", "plan")
 # (form, file); the file of `-o json` is stdout.
 Target = tuple[str, str]
 

@@ -36,6 +36,9 @@ MAX_REASON = 1024
 MAX_CONTAINERS = 10
 MAX_CONTAINER_S = 300
 MAX_STEPS = 100
+# Lines of one part of a step's plan, and the characters of each.
+MAX_LINES = 50
+MAX_LINE = 1024
 NAME = Pattern(r"[A-Z][A-Za-z0-9.-]*")
 URL = Pattern(r"https?://[!-~]+")
 # A preflight's ID is used as a folder's name and a ConfigMap's key; an image is a pull spec.
@@ -122,12 +125,17 @@ class ReportedContainer(Wire, frozen=True, kw_only=True):
 class ReportedStep(Wire, frozen=True, kw_only=True):
     """A step of an update of Kubernetes: a part of the cluster goes to a minor version, such as 1.36.
 
-    `risks` are the names of those that it is the first to meet.
+    `risks` are the names of those that it is the first to meet. `how` says what does the step, in the words of the
+    cluster's distribution; `before` what is paused for it, `after` what is let go on again, and `back` what leads back.
     """
 
     part: Part
     version: str
     risks: tuple[str, ...] = ()
+    how: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    back: str = ""
 
 
 class Report(Wire, frozen=True, kw_only=True):
@@ -319,6 +327,10 @@ def _check_steps(steps: tuple[ReportedStep, ...]) -> None:
         for name in each.risks:
             if len(name) > MAX_NAME or not NAME.fullmatch(name):
                 raise BadReport(f"a step's risk {_quote_beginning(name)} is not a name", reason="InvalidRiskName")
+        for lines in (each.before, each.how, each.after, (each.back,)):
+            if len(lines) > MAX_LINES or any(len(line) > MAX_LINE for line in lines):
+                limits = f"a part of its plan has {MAX_LINES} lines of {MAX_LINE} characters at most"
+                raise BadReport(f"the step to {each.version} says too much: {limits}", reason="TooManySteps")
 
 
 def _check_risk(risk: ReportedRisk) -> None:

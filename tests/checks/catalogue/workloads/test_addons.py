@@ -15,7 +15,7 @@ from tests.factories import context, node, pod, snapshot
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.meta_v1 import Object
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.shared.addon_images import is_addon, number, running
+from runup.checks.decide.addon_images import is_addon, number, running
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.removal_tables import document

@@ -47,7 +47,7 @@ def _metadata_read(group: str, version: str, kind: str, plural: str, *, namespac
     return Slim(group, version, kind, plural, namespaced, type=Managed)
 
 
-def _metadata_reads(
+def metadata_reads(
     group: str, versions: tuple[str, ...], kind: str, plural: str, *, namespaced: bool = False
 ) -> tuple[Slim, ...]:
     """Returns the reads of a kind, preferred version first: an older API server does not have the newest."""
@@ -58,23 +58,23 @@ _V1, _TO_V1 = ("v1",), ("v1", "v1beta1")
 _DEVICES = ("v1", "v1beta2", "v1beta1")
 # What the table has of 1.26 and later, and somebody else than the control plane writes.
 KINDS: tuple[tuple[Slim, ...], ...] = (
-    _metadata_reads("autoscaling", ("v2",), "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),
-    _metadata_reads(FLOW, ("v1", "v1beta3"), "FlowSchema", "flowschemas"),
-    _metadata_reads(FLOW, ("v1", "v1beta3"), "PriorityLevelConfiguration", "prioritylevelconfigurations"),
-    _metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
-    _metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
-    _metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
-    _metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
-    _metadata_reads(STORAGE, _V1, "CSIStorageCapacity", "csistoragecapacities", namespaced=True),
-    _metadata_reads(STORAGE, _TO_V1, "VolumeAttributesClass", "volumeattributesclasses"),
-    _metadata_reads(NETWORKING, _TO_V1, "IPAddress", "ipaddresses"),
-    _metadata_reads(NETWORKING, _TO_V1, "ServiceCIDR", "servicecidrs"),
-    _metadata_reads(RESOURCE, _DEVICES, "DeviceClass", "deviceclasses"),
-    _metadata_reads(RESOURCE, _DEVICES, "ResourceClaim", "resourceclaims", namespaced=True),
-    _metadata_reads(RESOURCE, _DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
-    _metadata_reads(RESOURCE, _DEVICES, "ResourceSlice", "resourceslices"),
-    _metadata_reads("certificates.k8s.io", _TO_V1, "ClusterTrustBundle", "clustertrustbundles"),
-    _metadata_reads("storagemigration.k8s.io", _TO_V1, "StorageVersionMigration", "storageversionmigrations"),
+    metadata_reads("autoscaling", ("v2",), "HorizontalPodAutoscaler", "horizontalpodautoscalers", namespaced=True),
+    metadata_reads(FLOW, ("v1", "v1beta3"), "FlowSchema", "flowschemas"),
+    metadata_reads(FLOW, ("v1", "v1beta3"), "PriorityLevelConfiguration", "prioritylevelconfigurations"),
+    metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+    metadata_reads(ADMISSION, _TO_V1, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+    metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+    metadata_reads(ADMISSION, _TO_V1, "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    metadata_reads(STORAGE, _V1, "CSIStorageCapacity", "csistoragecapacities", namespaced=True),
+    metadata_reads(STORAGE, _TO_V1, "VolumeAttributesClass", "volumeattributesclasses"),
+    metadata_reads(NETWORKING, _TO_V1, "IPAddress", "ipaddresses"),
+    metadata_reads(NETWORKING, _TO_V1, "ServiceCIDR", "servicecidrs"),
+    metadata_reads(RESOURCE, _DEVICES, "DeviceClass", "deviceclasses"),
+    metadata_reads(RESOURCE, _DEVICES, "ResourceClaim", "resourceclaims", namespaced=True),
+    metadata_reads(RESOURCE, _DEVICES, "ResourceClaimTemplate", "resourceclaimtemplates", namespaced=True),
+    metadata_reads(RESOURCE, _DEVICES, "ResourceSlice", "resourceslices"),
+    metadata_reads("certificates.k8s.io", _TO_V1, "ClusterTrustBundle", "clustertrustbundles"),
+    metadata_reads("storagemigration.k8s.io", _TO_V1, "StorageVersionMigration", "storageversionmigrations"),
 )
 # Managers that are the control plane itself, which is of the target when the target is there: the names are those of
 # its programs, and of the parts of kube-apiserver that write FlowSchemas (apiserver, pkg/util/flowcontrol).
@@ -116,13 +116,14 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         gone = [version for group, version, kind in removed if (group, kind) == (versions[0].group, versions[0].kind)]
         # The API server serves no alpha version unless it is told to by --runtime-config; for its sake nobody is asked
         # for a list that cannot be had (https://kubernetes.io/docs/reference/using-api/#api-versioning).
-        if gone and not beyond and all("alpha" in version for version in gone) and _cannot_list(snapshot, versions):
+        if gone and not beyond and all("alpha" in version for version in gone) and cannot_list(snapshot, versions):
             continue
         if gone or beyond:
             yield from _judge_kind(snapshot, context, versions, removed, beyond=beyond)
 
 
-def _cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
+def cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
+    """Returns whether the kind can be listed in none of its versions."""
     try:
         listed_any(snapshot, versions)
     except Unreadable:

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.addon_images import KUBE_PROXY, running
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.decide.addon_images import KUBE_PROXY, running
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.kubernetes_path import allowed_skew

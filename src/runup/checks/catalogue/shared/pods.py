@@ -28,9 +28,9 @@ from kubekit.api.core_v1 import (
 )
 from kubekit.lang.quantity import parse_quantity
 from runup.checks.catalogue.declaring import named
-from runup.checks.catalogue.shared.addon_images import is_addon
 from runup.checks.catalogue.shared.pod_security_levels import exceeded
 from runup.checks.catalogue.shared.result_cache import grouped, of_groups
+from runup.checks.decide.addon_images import is_addon
 from runup.checks.decide.reads import Slim
 
 # Reasons why a container does not run that waiting does not remove (kubelet, pkg/kubelet/images and kuberuntime).

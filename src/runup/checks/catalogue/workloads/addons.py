@@ -23,9 +23,9 @@ from dataclasses import replace
 from typing import Any
 
 from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.addon_images import Number, Running, number, running
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.decide.addon_images import Number, Running, number, running
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.addon_images import running
 from runup.checks.catalogue.shared.pods import PODS
+from runup.checks.decide.addon_images import running
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import document

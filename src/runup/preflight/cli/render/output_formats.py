@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import timestamp
-from runup.preflight.cli.render import cause_texts, finding_texts, preflight_page
+from runup.preflight.cli.render import cause_texts, finding_texts, plan, preflight_page
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.cli.render.sarif import sarif
 from runup.preflight.decide.causes import Cause
@@ -126,6 +126,11 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
     if report.missing.risks:
         yield f"\n{plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named=_MOST_KINDS))}"
         yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
+    if findings.steps:
+        yield "\n## The plan"
+        for number, step in enumerate(plan.plan(findings), 1):
+            yield f"\n{number}. {step.title}"
+            yield from (f"   - [ ] {plain(item)}" for item in step.items)
     clear = [check.name for check in findings.checks if check.result == "Clear"]
     skipped = [check.name for check in findings.checks if check.result == "Skipped"]
     yield f"\nClear: {', '.join(clear) or 'none'}."
@@ -228,4 +233,5 @@ FORMS: dict[str, Callable[[Sequence[ClusterResult]], str]] = {
     "sarif": sarif,
     "markdown": markdown,
     "html": html,
+    "plan": plan.text,
 }

@@ -25,6 +25,7 @@ from runup.preflight.cli.render.finding_texts import (
     steps_on,
     verdict_parts,
 )
+from runup.preflight.cli.render.plan import plan
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
 from runup.preflight.decide.report import ReportedCheck
@@ -35,6 +36,8 @@ _TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
 _RESULT_TONES = {"Applies": BAD, "Unknown": WARN, "Clear": GOOD, "Skipped": IDLE}
 _NO_WHY = "No reason was recorded. Give one: runup upgrade accept {name} --reason TEXT"
 _SHOWN = 20
+# A box to tick off on paper: the page has no form.
+BOX = "\u2610"
 _LONG = 6
 
 
@@ -63,6 +66,7 @@ def _page_body(found: Findings, explain: Callable[[str], str]) -> Markup:
         _titled_section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
         _unknown_section(report, explain, of_dump=found.of_dump),
         _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
+        _plan(found) if found.steps else None,
         _checks(found.checks) if found.checks else None,
     )
 
@@ -118,6 +122,20 @@ def _steps(found: Findings) -> Markup:
         for step in found.steps
     )
     return el("section", el("h2", "Steps"), el("div", grid(STEPS, ("Step", "First meets"), lines), class_="card long"))
+
+
+def _plan(found: Findings) -> Markup:
+    """Returns the plan of the update, with boxes to tick off on screen or paper."""
+    steps = (
+        el(
+            "article",
+            el("h3", f"{number}. {step.title}"),
+            el("ul", *(el("li", f"{BOX} ", prose(item)) for item in step.items)),
+            class_="card long",
+        )
+        for number, step in enumerate(plan(found), 1)
+    )
+    return el("section", el("h2", "The plan"), *steps)
 
 
 def _result(found: Findings) -> tuple[str, str]:

@@ -14,13 +14,8 @@ from collections.abc import Iterable
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.shared.topology import is_control_plane
+from runup.checks.decide.distributions import service_group
 
-LABELS = (
-    "eks.amazonaws.com/nodegroup",
-    "cloud.google.com/gke-nodepool",
-    "kubernetes.azure.com/agentpool",
-    "karpenter.sh/nodepool",
-)
 CONTROL_PLANE, WORKERS = "control-plane", "workers"
 
 
@@ -34,5 +29,4 @@ def by_group(nodes: Iterable[Node]) -> dict[str, list[Node]]:
 
 def group_of(node: Node) -> str:
     """Returns the name of the node's group."""
-    named = next((node.metadata.labels[label] for label in LABELS if node.metadata.labels.get(label)), "")
-    return named or (CONTROL_PLANE if is_control_plane(node) else WORKERS)
+    return service_group(node) or (CONTROL_PLANE if is_control_plane(node) else WORKERS)

@@ -42,7 +42,7 @@ def is_addon(image: str) -> bool:
 @cache
 def _image_endings() -> tuple[str, ...]:
     table = document("addons")
-    return (KUBE_PROXY, *(row["image"] for name in ("addons", "retired") for row in table[name]))
+    return (KUBE_PROXY, *(row["image"] for name in ("addons", "retired", "pauses") for row in table[name]))
 
 
 def _repository_path(image: str) -> str:

@@ -1,0 +1,162 @@
+"""The cluster holds or writes what the minor version before does not serve, so the way back would lose it.
+
+Applies when the target is the minor version before the source, and there is an object of a kind that the target has
+in no version, or one whose `managedFields` have an entry of the last 30 days in a version that came after the target.
+The manager is named. What the control plane itself wrote does not count: it goes back, too.
+
+Why it matters: after the way back, objects of a kind that the API server does not have stay in etcd, where nobody sees
+them, and the next write of a manager in a version that is not served fails.
+
+What to do: before the way back, delete objects of such kinds, or keep them as files; change what the manager applies
+to a version that both minor versions serve.
+
+Accepting it means that these objects are out of reach, and that these managers' writes fail, until the cluster is
+updated again.
+
+Source of the rule: the kinds that each minor version of `k8s.io/api` has, as the table `data/api-lifecycle.yaml` has
+them. That what is stored can be read by the minor version before is rule 4b of
+<https://kubernetes.io/docs/reference/using-api/deprecation-policy/>.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from runup.api.platform_v1 import Managed
+from runup.checks.catalogue.apis.removed_api_stored import ACTIVE, CONTROL_PLANE, KINDS, cannot_list, metadata_reads
+from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any, told_of_each
+from runup.checks.decide.cluster_kinds import KUBERNETES
+from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.removal_tables import document, versions_of
+from runup.checks.decide.wording import count, names
+
+NAME = "RollbackNotServed"
+_CERTIFICATES, _RESOURCE, _SCHEDULING = "certificates.k8s.io", "resource.k8s.io", "scheduling.k8s.io"
+# Besides those that come under another version: what is new, and somebody else than the control plane writes.
+_NEW = (
+    metadata_reads(
+        _CERTIFICATES, ("v1", "v1beta1"), "PodCertificateRequest", "podcertificaterequests", namespaced=True
+    ),
+    metadata_reads(_RESOURCE, ("v1", "v1beta2", "v1alpha3"), "DeviceTaintRule", "devicetaintrules"),
+    metadata_reads(_SCHEDULING, ("v1beta1", "v1alpha3", "v1alpha2"), "PodGroup", "podgroups", namespaced=True),
+    metadata_reads(
+        _SCHEDULING, ("v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"), "Workload", "workloads", namespaced=True
+    ),
+)
+_ALL = (*KINDS, *_NEW)
+EXAMPLE = """
+update: {from: 1.36.2, to: 1.35.0}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata:
+  name: sidecars
+  managedFields:
+  - manager: mesh-operator
+    operation: Update
+    apiVersion: admissionregistration.k8s.io/v1
+    time: "2026-01-13T08:00:00Z"
+"""
+
+
+def _is_back(context: Context) -> bool:
+    return context.target < context.source
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    target, source = context.target.minor, context.source.minor
+    if source > int(document("api-lifecycle")["last"]):
+        yield unsure(
+            NAME,
+            f"the table of kinds ends before Kubernetes {context.source}",
+            fix="Look up what is new in the release's notes, or take a newer runup.",
+        )
+        return
+    concerned = [versions for versions in _ALL if _came(snapshot, versions, target, source)]
+    yield from told_of_each(*(lambda versions=versions: _judge(snapshot, context, versions) for versions in concerned))
+
+
+def _came(snapshot: Snapshot, versions: tuple[Slim, ...], target: int, source: int) -> bool:
+    """Returns whether a version of the kind came after the target."""
+    lives = versions_of(versions[0].group, versions[0].kind)
+    if not any(target < (life.introduced or 0) <= source for life in lives.values()):
+        return False
+    there = [version for version, life in lives.items() if (life.introduced or 0) <= source]
+    # An alpha or beta version is served only if the API server is told to
+    # (https://kubernetes.io/docs/reference/using-api/); for its sake nobody is asked for a list that cannot be had.
+    return any("alpha" not in version and "beta" not in version for version in there) or not cannot_list(
+        snapshot, versions
+    )
+
+
+def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Iterator[Finding]:
+    """Yields what the way back does to objects of one kind."""
+    read, target = versions[0], context.target.minor
+    lives = versions_of(read.group, read.kind)
+    later = {version for version, life in lives.items() if (life.introduced or 0) > target}
+    served = {
+        version
+        for version, life in lives.items()
+        if version not in later and (life.removed is None or life.removed > target)
+    }
+    objects: tuple[Managed, ...] = listed_any(snapshot, versions)
+    minor = f"{context.target.major}.{target}"
+    if objects and not served:
+        yield risk(
+            f"{NAME}-{read.kind}",
+            f"{count(len(objects), read.kind)} ({names([named(obj) for obj in objects])}) would be out of reach: "
+            f"Kubernetes {minor} does not have this kind.",
+            objects,
+            fix=f"Keep what is needed of `kubectl get {read.name} -A -o yaml`, and delete these before the way back.",
+            kind=read,
+        )
+        return
+    written = [
+        (obj, entry)
+        for obj in objects
+        for entry in obj.metadata.managed_fields
+        if entry.time is not None
+        and context.now - entry.time <= ACTIVE
+        and entry.manager not in CONTROL_PLANE
+        and entry.api_version in {f"{read.group}/{version}" for version in later}
+    ]
+    if written:
+        about = list({named(obj): obj for obj, _ in written}.values())
+        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in written})
+        yield risk(
+            f"{NAME}-{read.kind}",
+            f"{count(len(about), read.kind)} ({names([named(obj) for obj in about])}) "
+            f"{'is' if len(about) == 1 else 'are'} written in a version that Kubernetes {minor} does not serve. "
+            f"Who writes: {names(who)}.",
+            about,
+            fix=f"Change what these managers apply to {_best(read.group, served)}, and apply it once."
+            f"{_told(served, minor)}",
+            kind=read,
+        )
+
+
+def _best(group: str, served: Collection[str]) -> str:
+    return f"{group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
+
+
+def _told(served: Collection[str], minor: str) -> str:
+    """Returns that no stable version is left, where none is."""
+    if any("alpha" not in version and "beta" not in version for version in served):
+        return ""
+    return f" {minor} serves it only if its API server is told to with --runtime-config."
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (*(version for versions in _ALL for version in versions), DEFINITIONS),
+    _run,
+    rank=241,
+    example=EXAMPLE,
+    clusters=KUBERNETES,
+    applies_to=_is_back,
+    updates="the way back to the minor version before",
+)

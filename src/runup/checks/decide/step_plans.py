@@ -1,0 +1,114 @@
+"""Says how each step of an update of Kubernetes is done: by what, what is paused meanwhile, and what leads back.
+
+The words are those of the cluster's distribution (`data/distributions.yaml`); what works against an update is known
+from the images of pods (`pauses` of `data/addons.yaml`). Nothing of it is carried out by runup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubekit.api.core_v1 import Node, PlacedPod
+from kubekit.lang.pattern import Pattern
+from kubekit.lang.version import Version
+from runup.checks.decide.addon_images import Running, running
+from runup.checks.decide.distributions import distribution_of, service_group
+from runup.checks.decide.model import Snapshot, Unreadable
+from runup.checks.decide.removal_tables import document
+from runup.preflight.decide.report import MAX_LINES, NODES, Part, ReportedStep
+
+Planned = Sequence[tuple[Part, Version]]
+BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
+# A label's value as the API server takes it; in a dump may stand anything, and this is typed into a shell.
+_OWNERS = ("ReplicaSet", "DaemonSet", "StatefulSet")
+_GROUP = Pattern(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_NAME = Pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def step_plans(snapshot: Snapshot, planned: Planned, *, is_back: bool = False) -> tuple[ReportedStep, ...]:
+    """Returns the steps without their risks. `is_back`: they lead to the minor version before."""
+    nodes = _nodes(snapshot)
+    distribution = distribution_of(nodes)
+    groups = sorted({group for node in nodes if _GROUP.fullmatch(group := service_group(node))}) or ["GROUP"]
+    pauses = tuple(_pauses(snapshot))
+    steps = []
+    for number, (part, version) in enumerate(planned):
+        of_nodes = part == NODES
+        first, last = number == 0, number == len(planned) - 1
+        text = BACK_NODES if of_nodes else distribution.back
+        if not is_back:
+            text = distribution.nodes if of_nodes else distribution.control_plane
+        words = {"minor": f"{version.major}.{version.minor}", "patch": str(version)}
+        of_all = [row["during"] == "all" for row in pauses]
+        steps.append(
+            ReportedStep(
+                part=part,
+                version=words["minor"],
+                how=tuple(dict.fromkeys(text.format(group=group, **words) for group in groups))[:MAX_LINES],
+                before=tuple(
+                    f"Pause {row['name']}: {row['why']}. {row['before']} ({row['source']})"
+                    for row, whole in zip(pauses, of_all, strict=True)
+                    if (first if whole else of_nodes)
+                )[:MAX_LINES],
+                after=tuple(
+                    f"Let {row['name']} go on: {row['after']}"
+                    for row, whole in zip(pauses, of_all, strict=True)
+                    if (last if whole else of_nodes)
+                )[:MAX_LINES],
+                back="" if of_nodes or is_back else distribution.back,
+            )
+        )
+    return tuple(steps)
+
+
+def with_risks(step: ReportedStep, names: Sequence[str]) -> ReportedStep:
+    """Returns the step with the names of the risks that it is the first to meet."""
+    return replace(step, risks=tuple(names))
+
+
+def _nodes(snapshot: Snapshot) -> tuple[Node, ...]:
+    try:
+        return snapshot.all(Node)
+    except Unreadable:
+        return ()
+
+
+def _pauses(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
+    """Yields the rows of what runs and works against an update, with the names that it has in this cluster."""
+    pods = [
+        pod for objects in snapshot.objects.values() if objects and isinstance(objects[0], PlacedPod) for pod in objects
+    ]
+    seen: set[str] = set()
+    for each in running(pods, document("addons")["pauses"]):
+        if each.row["name"] not in seen:
+            seen.add(each.row["name"])
+            words = _words(each)
+            yield {**each.row, **{key: _filled(each.row[key], words) for key in ("before", "after")}}
+
+
+def _words(each: Running) -> dict[str, str]:
+    """Returns what stands for the placeholders of the row's commands."""
+    pod: PlacedPod = each.pods[0]
+    owner = next(
+        (one for one in pod.metadata.owner_references if one.kind in ("ReplicaSet", "DaemonSet", "StatefulSet")), None
+    )
+    name = owner.name if owner else ""
+    if owner and owner.kind == "ReplicaSet":
+        # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).
+        name = name.rpartition("-")[0]
+    namespace = pod.metadata.namespace
+    return {
+        "{namespace}": namespace if _NAME.fullmatch(namespace) else "NAMESPACE",
+        "{workload}": name if _NAME.fullmatch(name) else "NAME",
+        "{replicas}": str(len(each.pods)),
+    }
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    # Not str.format: a patch in JSON has braces of its own.
+    for placeholder, word in words.items():
+        text = text.replace(placeholder, word)
+    return text

@@ -1,0 +1,73 @@
+"""Renders the steps of an update as one plan to tick off: what is paused, remedied, done and looked at. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from runup.preflight.cli.render import finding_texts
+from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.decide.findings import Findings, Risk
+from runup.preflight.decide.report import CONTROL_PLANE, ReportedStep
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStep:
+    """A step of the plan, and what is to be ticked off in it, in this order."""
+
+    title: str
+    items: tuple[str, ...]
+
+
+def plan(found: Findings) -> tuple[PlannedStep, ...]:
+    """Returns the plan of the update; of an OpenShift, whose operator does the steps itself, one step."""
+    if not found.steps:
+        items = [_remedy(risk) for risk in found.risks if risk.open]
+        return (PlannedStep(f"The cluster to {found.target}", (*items, f"`runup upgrade --to={found.target}`")),)
+    still_open = {risk.name: risk for risk in found.risks if risk.open}
+    last = len(found.steps) - 1
+    first_back = next((number for number, step in enumerate(found.steps) if step.back), -1)
+    return tuple(
+        PlannedStep(
+            f"{step.part[0].upper()}{step.part[1:]} to {step.version}",
+            tuple(_items(step, still_open, "" if number == last else found.target, has_back=number == first_back)),
+        )
+        for number, step in enumerate(found.steps)
+    )
+
+
+def _items(step: ReportedStep, still_open: dict[str, Risk], again: str, *, has_back: bool) -> Iterator[str]:
+    """Yields what is to be ticked off. `again` is the target to check before the next step, if there is one."""
+    if has_back:
+        yield f"Be sure of the way back: {step.back}"
+    yield from step.before
+    yield from (_remedy(still_open[name]) for name in step.risks if name in still_open)
+    yield from step.how
+    if step.part == CONTROL_PLANE:
+        yield f"See that `kubectl version` tells a server of {step.version}"
+    else:
+        yield f"See that `kubectl get nodes` shows each node Ready, with v{step.version}"
+    yield from step.after
+    if again:
+        yield f"Check again what is left of the way: `runup preflight run --to {again}`"
+
+
+def _remedy(risk: Risk) -> str:
+    told = risk.name if risk.applies == "True" else f"{risk.name}, which could not be told"
+    return f"{told}: {' '.join((risk.fix or risk.message).split())}"
+
+
+def text(found: Sequence[ClusterResult]) -> str:
+    """Returns the plan of each cluster with a box before each item, for a terminal or paper."""
+    return "\n".join(line for one in found for line in _lines(one)) + "\n"
+
+
+def _lines(one: ClusterResult) -> Iterator[str]:
+    findings = one.found
+    if not findings.completed:
+        yield f"{one.where}: could not be judged: {findings.failed.message if findings.failed else 'no result yet'}"
+        return
+    yield f"{one.where}: from {findings.source} to {findings.target}, {finding_texts.counted_risks(findings.risks)}"
+    for number, step in enumerate(plan(findings), 1):
+        yield f"\n{number}. {step.title}"
+        yield from (f"   [ ] {item}" for item in step.items)
