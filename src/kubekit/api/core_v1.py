@@ -21,6 +21,7 @@ class NodeSpec(Wire, frozen=True):
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    provider_id: str = msgspec.field(default="", name="providerID")
 
 
 class NodeSystemInfo(Wire, frozen=True):

@@ -20,6 +20,12 @@ def of(kubelet: str, os_image: str = "Ubuntu 24.04.3 LTS", **metadata: Any) -> N
     return replace(made, status=replace(made.status, node_info=info))
 
 
+def on_kind() -> Node:
+    """A node as kind makes it (kubernetes-sigs/kind, pkg/cluster/internal/kubeadm/config.go: provider-id)."""
+    made = of("v1.34.2", annotations={"kubeadm.alpha.kubernetes.io/cri-socket": "unix:///run/containerd/c.sock"})
+    return replace(made, spec=replace(made.spec, provider_id="kind://docker/kind/kind-control-plane"))
+
+
 @pytest.mark.parametrize(
     ("nodes", "name"),
     [
@@ -35,8 +41,9 @@ def of(kubelet: str, os_image: str = "Ubuntu 24.04.3 LTS", **metadata: Any) -> N
         pytest.param(
             (of("v1.34.2", annotations={"kubeadm.alpha.kubernetes.io/cri-socket": "unix:///run/containerd/c.sock"}),),
             "kubeadm",
-            id="kubeadm, and kind, which uses it",
+            id="kubeadm",
         ),
+        pytest.param((on_kind(),), "kind", id="kind, which uses kubeadm"),
         pytest.param((of("v1.34.2"), of("v1.34.2+k3s1")), "k3s", id="one node is enough"),
     ],
 )

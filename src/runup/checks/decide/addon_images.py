@@ -56,15 +56,17 @@ def _image_tag(image: str) -> str:
     return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
-def running(pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]]) -> list[Running]:
-    """Returns what runs of the rows, in their order: each version with its pods."""
+def running(
+    pods: Iterable[PlacedPod], rows: Iterable[Mapping[str, Any]], *, but_from: tuple[str, ...] = ()
+) -> list[Running]:
+    """Returns what runs of the rows, in their order: each version with its pods; not what is from the registries."""
     having = [pod for pod in pods if pod.addons]
     found: list[Running] = []
     for row in rows:
         by_tag: dict[str, list[PlacedPod]] = {}
         for pod in having:
             for image in pod.addons:
-                if _repository_path(image).endswith(row["image"]):
+                if _repository_path(image).endswith(row["image"]) and not image.startswith(but_from):
                     by_tag.setdefault(_image_tag(image), []).append(pod)
         found += [Running(row, tag, number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
     return found

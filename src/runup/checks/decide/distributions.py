@@ -29,8 +29,12 @@ GROUP_LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Until when minor versions are supported: the last days, those of paid support, and who says so, as of when."""
+    """Until when minor versions are supported: the last days, those of paid support, and who says so, as of when.
 
+    `of` is whose support it is: the service's, or that of Kubernetes where a distribution has no calendar here.
+    """
+
+    of: str
     source: str
     as_of: str
     ends: Mapping[int, date]
@@ -65,6 +69,7 @@ def distribution_of(nodes: Iterable[Node]) -> Distribution:
         if any(
             (row.get("kubelet") and row["kubelet"] in info.kubelet_version)
             or (row.get("osImage") and info.os_image.startswith(row["osImage"]))
+            or (row.get("provider") and node.spec.provider_id.startswith(row["provider"]))
             or any(label in node.metadata.labels for label in row.get("labels", ()))
             or any(annotation in node.metadata.annotations for annotation in row.get("annotations", ()))
             for node, info in told
@@ -83,13 +88,15 @@ def _distribution(name: str) -> Distribution:
         nodes=row["nodes"],
         steps=row["steps"],
         back=row["back"],
-        support=_support(row.get("support") or table["upstream"]),
+        support=_support(row["name"], row["support"])
+        if "support" in row
+        else _support("Kubernetes", table["upstream"]),
         kube_proxy=row.get("kubeProxy", ""),
     )
 
 
-def _support(row: Mapping[str, Any]) -> Support:
-    return Support(row["source"], str(row["date"]), _days(row["ends"]), _days(row.get("paid") or {}))
+def _support(of: str, row: Mapping[str, Any]) -> Support:
+    return Support(of, row["source"], str(row["date"]), _days(row["ends"]), _days(row.get("paid") or {}))
 
 
 def _days(rows: Mapping[str, Any]) -> dict[int, date]:

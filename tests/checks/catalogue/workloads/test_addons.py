@@ -70,6 +70,7 @@ ADDONS = {
         "1.35",
         ["AddonIncompatible-Istio warning"],
     ),
+    "a service's own, which it updates itself": (("gke.gcr.io/cilium/cilium:v1.16.8-gke.18",), "1.35", []),
     "untested is not incompatible": (("quay.io/cilium/cilium:v1.15.6",), "1.33", ["AddonIncompatible-Cilium info"]),
     "the first for a minor version": (("public.ecr.aws/karpenter/controller:1.6.0",), "1.34", []),
     "before the first for it": (
@@ -224,7 +225,12 @@ def test_node_images(nodes: tuple[Node, ...], target: str, words: str) -> None:
             id="only paid support is left",
         ),
         pytest.param("v1.38.2", "1.39", (2027, 3, 1), "", id="newer than the calendar"),
-        pytest.param("v1.22.2", "1.23", (2026, 11, 23), "1.23 ended", id="older than the calendar"),
+        pytest.param("v1.22.2", "1.23", (2026, 11, 23), "1.23 ended at the latest on 2023-07-28", id="older than it"),
+        pytest.param(
+            "v1.33.4+k3s1", "1.34", (2026, 11, 23), "Support of Kubernetes 1.34 ended", id="k3s has none here"
+        ),
+        pytest.param("v1.33.5-gke.1", "1.34", (2026, 11, 23), "of GKE 1.34 ended on 2026-10-01", id="GKE has its own"),
+        pytest.param("v1.33.5-gke.1", "1.33", (2026, 11, 23), "1.33 ended at the latest on", id="older than GKE's"),
     ],
 )
 def test_calendars(kubelet: str, target: str, day: tuple[int, int, int], expected: str) -> None:
@@ -233,6 +239,15 @@ def test_calendars(kubelet: str, target: str, day: tuple[int, int, int], expecte
     found = outcome("TargetSupportEnded", target, node(kubelet=kubelet), now=now).findings
     assert [each.name for each in found] == ["TargetSupportEnded"] * bool(expected)
     assert not expected or (expected in found[0].message and "as of 20" in found[0].message)
+
+
+def test_a_calendar_that_is_over_does_not_say_that_the_target_is_supported() -> None:
+    """All that it has has ended, and the target is newer."""
+    on_aks = node(kubelet="v1.33.5", labels={"kubernetes.azure.com/agentpool": "np1"})
+    (found,) = outcome("TargetSupportEnded", "1.34", on_aks, now=datetime(2026, 11, 23, tzinfo=UTC)).findings
+    assert (found.name, found.applies.value) == ("TargetSupportEndedUnknown", "Unknown")
+    assert "the calendar of AKS" in found.message
+    assert outcome("TargetSupportEnded", "1.34", on_aks, now=datetime(2026, 3, 1, tzinfo=UTC)).findings == ()
 
 
 @pytest.mark.parametrize(

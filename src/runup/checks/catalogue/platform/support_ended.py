@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import BY_HAND, declared, risk
+from runup.checks.catalogue.declaring import BY_HAND, declared, risk, unsure
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.distributions import Support, distribution_of
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -16,20 +16,29 @@ SOON = timedelta(days=60)
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    distribution = distribution_of(snapshot.all(Node))
-    support, minor, today = distribution.support, context.target.minor, context.now.date()
+    support, minor, today = distribution_of(snapshot.all(Node)).support, context.target.minor, context.now.date()
     end = support.ends.get(minor)
-    # A minor version that is newer than the calendar has not ended when an older one of it has not.
-    if end is None and minor < min(support.ends, default=0):
+    calendar = f"{support.source}, as of {support.as_of}"
+    # Of what is older than the calendar only that is known, that it ended before.
+    by = end is None and minor < min(support.ends)
+    if by:
         end = min(support.ends.values())
+    if end is None and max(support.ends.values()) < today:
+        yield unsure(
+            NAME,
+            f"the calendar of {support.of} ({calendar}) ends with 1.{max(support.ends)}",
+            fix="Look up how long the target is supported, where the calendar is published.",
+        )
+    # A minor version that is newer than the calendar has not ended when an older one of it has not.
     if end is None or end - today > SOON:
         return
     ends = "ended" if end < today else "ends"
     paid = support.paid.get(minor)
     longer = f", paid support {'ended' if paid < today else 'ends'} on {paid}" if paid else ""
+    when = "at the latest on" if by else "on"
     yield risk(
         NAME,
-        f"Support of {distribution.name} 1.{minor} {ends} on {end}{longer} ({support.source}, as of {support.as_of}).",
+        f"Support of {support.of} 1.{minor} {ends} {when} {end}{longer} ({calendar}).",
         severity="warning" if end < today else "info",
         fix=_remediation(support, minor, context),
     )

@@ -46,7 +46,8 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    found = running(snapshot.listed(PODS), document("addons")["addons"])
+    table = document("addons")
+    found = running(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
     target = target_minor(context)
     if target is None and found:
         fix = "Ask the publisher of the release."

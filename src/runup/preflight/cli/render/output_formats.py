@@ -128,9 +128,9 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
         yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
     if findings.steps:
         yield "\n## The plan"
-        for number, step in enumerate(plan.plan(findings), 1):
-            yield f"\n{number}. {step.title}"
-            yield from (f"   - [ ] {plain(item)}" for item in step.items)
+        for number, planned in enumerate(plan.plan(findings), 1):
+            yield f"\n{number}. {planned.title}"
+            yield from (f"   - [ ] {plain(item)}" for item in planned.items)
     clear = [check.name for check in findings.checks if check.result == "Clear"]
     skipped = [check.name for check in findings.checks if check.result == "Skipped"]
     yield f"\nClear: {', '.join(clear) or 'none'}."

@@ -22,26 +22,26 @@ class PlannedStep:
 def plan(found: Findings) -> tuple[PlannedStep, ...]:
     """Returns the plan of the update; of an OpenShift, whose operator does the steps itself, one step."""
     if not found.steps:
-        items = [_remedy(risk) for risk in found.risks if risk.open]
+        items = _remedies([risk for risk in found.risks if risk.open])
         return (PlannedStep(f"The cluster to {found.target}", (*items, f"`runup upgrade --to={found.target}`")),)
     still_open = {risk.name: risk for risk in found.risks if risk.open}
-    last = len(found.steps) - 1
+    last = found.steps[-1].version
     first_back = next((number for number, step in enumerate(found.steps) if step.back), -1)
     return tuple(
         PlannedStep(
             f"{step.part[0].upper()}{step.part[1:]} to {step.version}",
-            tuple(_items(step, still_open, "" if number == last else found.target, has_back=number == first_back)),
+            tuple(_items(step, still_open, "" if step.version == last else last, has_back=number == first_back)),
         )
         for number, step in enumerate(found.steps)
     )
 
 
 def _items(step: ReportedStep, still_open: dict[str, Risk], again: str, *, has_back: bool) -> Iterator[str]:
-    """Yields what is to be ticked off. `again` is the target to check before the next step, if there is one."""
+    """Yields what is to be ticked off. `again` is the minor version that is left to check for, if there is one."""
     if has_back:
         yield f"Be sure of the way back: {step.back}"
     yield from step.before
-    yield from (_remedy(still_open[name]) for name in step.risks if name in still_open)
+    yield from _remedies([still_open[name] for name in step.risks if name in still_open])
     yield from step.how
     if step.part == CONTROL_PLANE:
         yield f"See that `kubectl version` tells a server of {step.version}"
@@ -50,6 +50,13 @@ def _items(step: ReportedStep, still_open: dict[str, Risk], again: str, *, has_b
     yield from step.after
     if again:
         yield f"Check again what is left of the way: `runup preflight run --to {again}`"
+
+
+def _remedies(risks: Sequence[Risk]) -> Iterator[str]:
+    """Yields the remedy of each risk; what could not be told for lack of objects has one, which is to read them."""
+    yield from (_remedy(risk) for risk in risks if not risk.lacking)
+    if names := [risk.name.removesuffix("Unknown") for risk in risks if risk.lacking]:
+        yield f"Find out what could not be told, as not all objects could be read: {', '.join(names)}"
 
 
 def _remedy(risk: Risk) -> str:

@@ -1,0 +1,56 @@
+"""Clusters as their distributions' documentation makes them, in lists of `kubectl get KIND -A -o yaml`: what is found.
+
+Healthy add-ons are no findings. A list without an item does not say of which kind it is, so that stays unknown. The day
+of the calendars is another test's: `TargetSupportEnded` depends on today.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import Run
+from tests.preflight.cli.test_any_kubernetes import FOREIGN
+
+DUMPS = Path(__file__).with_name("distributions")
+FOUND: dict[str, tuple[set[str], tuple[str, str]]] = {
+    "eks": (
+        set(),
+        (
+            "aws eks update-cluster-version",
+            "aws eks update-nodegroup-version --cluster-name CLUSTER --nodegroup-name ng-apps",
+        ),
+    ),
+    "gke": (set(), ("gcloud container clusters upgrade CLUSTER --master", "CLUSTER --node-pool default-pool")),
+    "kubeadm": (
+        {"AddonIncompatible-cert-manager", "AddonRetired-ingress-nginx"},
+        ("kubeadm upgrade apply v1.34.0", "kubeadm upgrade node"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_is_found(run: Run, name: str) -> None:
+    """No more than what is planted, and no word of another distribution."""
+    findings, words = FOUND[name]
+    ran = run("preflight", "run", "--dump", DUMPS / name, "--to", "1.34", "-o", "json")
+    told = json.loads(ran.out)
+    applying = {risk["name"] for risk in told["risks"] if risk["applies"] == "True"}
+    assert applying - {"TargetSupportEnded"} == findings
+    clear = {check["name"] for check in told["checks"] if check["result"] == "Clear"}
+    assert {"KubeletSkew", "KubeProxySkew", "NodeImageTooOld", "UnmanagedPods"} <= clear
+    how = [line for step in told["steps"] for line in step["how"]]
+    assert all(any(word in line for line in how) for word in words), how
+    assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)
+
+
+def test_the_plan_of_one(run: Run) -> None:
+    """What could not be told is one box, what is paused runs in this cluster, and nothing is left to check for."""
+    out = run("preflight", "run", "--dump", DUMPS / "eks", "--to", "1.34", "-o", "plan").out
+    assert len(re.findall(r"\[ \] Find out what could not be told", out)) == 1
+    nodes = out.partition("2. Nodes to 1.34")[2]
+    order = [nodes.index(words) for words in ("Pause Karpenter", "update-nodegroup-version", "Let Karpenter go on")]
+    assert order == sorted(order)
+    assert "Check again" not in out
