@@ -538,7 +538,7 @@ ROWS = (
         "back: a kind that the target does not have",
         "RollbackNotServed",
         (
-            ("{from: 1.36.2, to: 1.35.0}", "{from: 1.37.2, to: 1.34.0}"),
+            ("{from: 1.36.2, to: 1.35.0}", "{from: 1.37.2, to: 1.33.0}"),
             (
                 "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy",
                 "apiVersion: certificates.k8s.io/v1\nkind: PodCertificateRequest",

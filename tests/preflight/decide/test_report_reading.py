@@ -135,6 +135,18 @@ BAD: list[tuple[str, bytes | Callable[[], bytes], str, str]] = [
     ("a link with half an address", _json(_risk(url="http://[::1/")), "InvalidRiskURL", "with a host"),
     ("a link with two ports", _json(_risk(url="http://a:1:2/")), "InvalidRiskURL", "with a host"),
     (
+        "a step with 51 lines",
+        _json(_report(steps=[{"part": "nodes", "version": "1.36", "how": ["a"] * 51}])),
+        "TooManySteps",
+        "the step to 1.36 says too much: a part of its plan has 50 lines of 1024 characters at most",
+    ),
+    (
+        "a step with a long way back",
+        _json(_report(steps=[{"part": "nodes", "version": "1.36", "back": "a" * 1025}])),
+        "TooManySteps",
+        "the step to 1.36 says too much",
+    ),
+    (
         "eleven containers",
         _json(_report(containers=[{"check": "a", "image": "b"}] * 11)),
         "TooManyContainers",
