@@ -31,6 +31,7 @@ from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import told_of_each
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names
@@ -117,4 +118,5 @@ CHECK = declared(
     rank=619,
     severity="info",
     example=EXAMPLE,
+    clusters=BOTH,
 )

@@ -33,6 +33,7 @@ from runup.checks.catalogue.declaring import declared, named, risk
 from runup.checks.catalogue.shared.pods import PODS, amount
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none, told_of_each
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
+from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.wording import count, names
@@ -262,4 +263,5 @@ CHECK = declared(
     _run,
     rank=613,
     example=EXAMPLE,
+    clusters=BOTH,
 )
