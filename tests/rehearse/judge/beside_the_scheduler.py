@@ -200,7 +200,9 @@ class Beside:
             each.node.name: frozenset(f"{pod.shape.namespace}/{pod.name}" for pod in each.victims)
             for each in preemption.candidates(shape, filters)
         }
-        self._told.choose = lambda _key, nodes: min(nodes & feasible or nodes)
+        # A pod that waits for a volume which nobody makes holds its place in the scheduler for a while after it is gone.
+        binds = self._gets_volumes(template)
+        self._told.choose = lambda _key, nodes: min(nodes & feasible or nodes) if binds else None
         spec = {name: value for name, value in template["spec"].items() if name != "nodeName"}
         metadata = {**template["metadata"], "name": key[1]}
         made = self._client.send(calls.create(PODS, {"metadata": metadata, "spec": spec}))
@@ -218,14 +220,14 @@ class Beside:
                     for node, uids in self._told.victims.get(key, {}).items()
                 }
                 self._agreement.note("pods that could make way", ours, named, about)
-        self._settle(state, old, key, theirs, template)
+        self._settle(state, old, key, placed=bool(theirs) and binds)
 
-    def _settle(self, state: State, old: PodState, key: Key, theirs: frozenset[str], template: JSON) -> None:
+    def _settle(self, state: State, old: PodState, key: Key, *, placed: bool) -> None:
         """Puts the pod where the scheduler has put it; one that has no place, or no volume yet, is taken away."""
-        bound = bool(theirs) and self._is_bound(key, template)
-        if not bound:
+        if not placed:
             self._client.send(calls.delete(PODS, key[1], key[0], grace_period_s=0))
             return
+        self._await_binding(key)
         self._run(key, ready=True)
         node = self._client.send(calls.get_raw(PODS, key[1], key[0]))["spec"]["nodeName"]
         new = PodState(1_000_000 + self._number, key[1], old.shape, old.workload)
@@ -235,19 +237,18 @@ class Beside:
         for budget in new.shape.budgets:
             budget.healthy += 1
 
-    def _is_bound(self, key: Key, template: JSON) -> bool:
-        """Returns whether the pod gets its node: one whose volume nobody makes waits for ever."""
-        if template["spec"].get("volumes"):
-            claims = self._client.listing_raw(RESOURCES["PersistentVolumeClaim"]).items
-            names = {each["persistentVolumeClaim"]["claimName"] for each in template["spec"]["volumes"]}
-            if any(claim["metadata"]["name"] in names and not claim["spec"].get("volumeName") for claim in claims):
-                return False
+    def _gets_volumes(self, template: JSON) -> bool:
+        """Returns whether all volumes of the pod are there: nobody makes one here."""
+        names = {each["persistentVolumeClaim"]["claimName"] for each in template["spec"].get("volumes") or ()}
+        claims = self._client.listing_raw(RESOURCES["PersistentVolumeClaim"]).items if names else []
+        return all(claim["spec"].get("volumeName") for claim in claims if claim["metadata"]["name"] in names)
+
+    def _await_binding(self, key: Key) -> None:
         deadline = time.monotonic() + GUARD_S
         while not self._client.send(calls.get_raw(PODS, key[1], key[0]))["spec"].get("nodeName"):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{key} is not bound")
             time.sleep(0.02)
-        return True
 
     def _answer(self, key: Key) -> tuple[frozenset[str], str]:
         """Returns the nodes that the scheduler found for the pod, or its message if it found none."""

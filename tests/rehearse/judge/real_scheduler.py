@@ -25,11 +25,11 @@ Key = tuple[str, str]
 
 @dataclass
 class Told:
-    """What the scheduler told the extender, by namespace and name of the pod; `choose` takes one of the nodes."""
+    """What the scheduler told the extender, by namespace and name of the pod; `choose` takes one of the nodes or none."""
 
     feasible: dict[Key, frozenset[str]] = field(default_factory=dict)
     victims: dict[Key, dict[str, frozenset[str]]] = field(default_factory=dict)
-    choose: Callable[[Key, frozenset[str]], str] = lambda _key, nodes: min(nodes)
+    choose: Callable[[Key, frozenset[str]], str | None] = lambda _key, nodes: min(nodes)
     changed: threading.Condition = field(default_factory=threading.Condition)
 
 
@@ -118,7 +118,10 @@ def _extender(told: Told) -> Iterator[str]:
 def _filtered(told: Told, key: Key, asked: JSON) -> JSON:
     nodes = frozenset(asked["NodeNames"])
     told.feasible[key] = nodes
-    return {"NodeNames": [told.choose(key, nodes)]}
+    chosen = told.choose(key, nodes)
+    if chosen is None:
+        return {"NodeNames": [], "FailedAndUnresolvableNodes": dict.fromkeys(nodes, "not chosen")}
+    return {"NodeNames": [chosen]}
 
 
 def _preempted(told: Told, key: Key, asked: JSON) -> JSON:
