@@ -6,19 +6,29 @@ Sources: kubernetes, `pkg/registry/core/pod/storage/eviction.go` and `pkg/contro
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 MIRROR = "kubernetes.io/config.mirror"
 ENDED = ("Succeeded", "Failed")
+# No share that a server stores has more digits.
+_SHARE = re.compile(r"[+-]?[0-9]{1,9}%")
 
 
 def scale_share(value: int | str, total: int) -> int:
-    """Returns a number, or a share such as `30%` of `total`, rounded up as the disruption controller does."""
-    return value if isinstance(value, int) else -(-int(value.rstrip("%")) * total // 100)
+    """Returns a number, or a share such as `30%` of `total`, rounded up as the disruption controller does.
+
+    Raises ValueError for text that is no share.
+    """
+    if isinstance(value, int):
+        return value
+    if not _SHARE.fullmatch(value):
+        raise ValueError(f"{value!r} is not a share such as 30%")
+    return -(-int(value[:-1]) * total // 100)
 
 
 def desired_healthy(min_available: int | str | None, max_unavailable: int | str | None, expected: int) -> int:
-    """Returns how many of the `expected` pods of a budget have to be healthy."""
+    """Returns how many of the `expected` pods of a budget have to be healthy. Raises ValueError as `scale_share` does."""
     if max_unavailable is not None:
         return max(0, expected - scale_share(max_unavailable, expected))
     return scale_share(min_available, expected) if min_available is not None else 0

@@ -184,6 +184,33 @@ async def test_a_definition_that_the_dump_lacks(tmp_path: Path) -> None:
     assert [(each.identity.name, each.pruned) for each in outcome.objects] == [("old", ("spec.colour",))]
 
 
+async def test_a_stand_in_for_a_definition_is_not_compared(tmp_path: Path) -> None:
+    """What the release changes of a definition that could not be copied is not known."""
+    made = widgets(properties={"size": {"type": "integer"}})
+    async with world(tmp_path, made) as cluster:
+        await cluster.apply(widget(size=3), manager="shop")
+        source = await cluster.source()
+    objects = [
+        changed(obj, "spec.versions.0", "v1") if obj["metadata"]["name"] == "widgets.example.org" else obj
+        for obj in source.objects
+    ]
+    result = await rehearse(replace(source, objects=objects), wanted(tmp_path, made), SystemClock())
+    (change,) = [each for each in result.changes if each.identity.name == "widgets.example.org"]
+    assert (change.action, change.known, change.fields) == (Action.CREATE, False, ())
+    kind = "customresourcedefinitions.apiextensions.k8s.io"
+    assert findings(result)[f"RehearsalIncomplete-{kind}"] == "Unknown"
+
+
+async def test_a_definition_of_the_release_that_nobody_can_read(tmp_path: Path) -> None:
+    """A definition whose version is a word is refused, and the rest is rehearsed."""
+    made = widgets(properties={"size": {"type": "integer"}})
+    async with world(tmp_path, made) as cluster:
+        source = await cluster.source()
+    result = await rehearse(source, wanted(tmp_path, changed(made, "spec.versions.0", "v1"), VALUES), SystemClock())
+    assert [each.identity.name for each in result.refusals] == ["widgets.example.org"]
+    assert "values" in [each.identity.name for each in result.changes if each.action is Action.CREATE]
+
+
 async def test_the_plan_names_who_set_what_is_lost(tmp_path: Path) -> None:
     """The fields of an object that change, with their values and the manager whose value is lost."""
     values = config_map("values", {"mode": "fast", "size": "1"})

@@ -84,6 +84,30 @@ STUCK = {
         {},
         [],
     ),
+    "a share that is no number": (
+        (pod("web-1", "a"),),
+        (budget(maxUnavailable="banana"),),
+        {},
+        [
+            (
+                "shop/web-1",
+                "maxUnavailable banana: the disruption controller cannot compute it, and so it allows nothing",
+                ("shop/web",),
+            )
+        ],
+    ),
+    "a number as text": (
+        (pod("web-1", "a"), pod("web-2", "b")),
+        (budget(minAvailable="1"),),
+        {},
+        [
+            (
+                "shop/web-1",
+                "minAvailable 1: the disruption controller cannot compute it, and so it allows nothing",
+                ("shop/web",),
+            )
+        ],
+    ),
     "a DaemonSet's pod stays": ((pod("agent", "a", owner="DaemonSet/agent"),), (budget(maxUnavailable=0),), {}, []),
 }
 
@@ -95,6 +119,16 @@ def test_what_cannot_be_evicted(pods: Any, budgets: Any, settings: Any, expected
     only_a = replace(state, pools=(Pool("worker", ("a",)),))
     result = drained(only_a, **settings)
     assert [(each.pod, each.why, each.by) for _, each in result.stuck] == expected
+
+
+GRACE = {"a minute": (60, 60), "negative": (-5, 1), "without end": (10**18, 30 * 86400)}
+
+
+@pytest.mark.parametrize(("seconds", "expected"), GRACE.values(), ids=GRACE)
+def test_grace_periods(seconds: int, expected: int) -> None:
+    """A pod takes its grace period to end: a negative one is 1 second, and none is longer than 30 days."""
+    result = drained(cluster(A, B, pods=(pod("web-1", "a", terminationGracePeriodSeconds=seconds),)))
+    assert result.nodes[0].drained_s == expected
 
 
 def test_budgets_of_a_pool_together() -> None:
@@ -184,6 +218,7 @@ def test_the_guard_of_a_node_comes_back_with_it() -> None:
 POOLS = {
     "a paused pool": (replace(Pool("worker", ("a", "b")), paused=True), {}, (True, "", [])),
     "another limit": (Pool("worker", ("a", "b")), {"max_unavailable": 2}, (False, "", [0, 0])),
+    "more at once than there are nodes": (Pool("worker", ("a", "b"), at_once=10**25), {}, (False, "", [0, 0])),
     "a window": (
         Pool("worker", ("a", "b")),
         {"window": Window(time(22), time(6))},

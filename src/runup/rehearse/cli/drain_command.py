@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from runup.rehearse.decide.drains.drained_cluster import Window
 
 CLEAR, FOUND, UNKNOWN = 0, 2, 3
+# A week: whoever gives more has given seconds.
+_MOST_MINUTES = 7 * 24 * 60
 _WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
 
 
@@ -31,8 +33,20 @@ _WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
 @click.option(
     "--nodes-fewer", type=click.IntRange(0), default=0, metavar="N", help="Nodes of each pool that do not come back."
 )
-@click.option("--node-minutes", type=click.IntRange(0), default=10, show_default=True, help="From drained to ready.")
-@click.option("--drain-minutes", type=click.IntRange(1), default=60, show_default=True, help="Time limit of a drain.")
+@click.option(
+    "--node-minutes",
+    type=click.IntRange(0, _MOST_MINUTES),
+    default=10,
+    show_default=True,
+    help="From drained to ready.",
+)
+@click.option(
+    "--drain-minutes",
+    type=click.IntRange(1, _MOST_MINUTES),
+    default=60,
+    show_default=True,
+    help="Time limit of a drain.",
+)
 @click.option("--force/--no-force", default=None, help="Whether pods without an owner are evicted, too.")
 @click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 @click.option("-v", "--verbose", is_flag=True, help="Every row.")

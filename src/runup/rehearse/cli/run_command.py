@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import structs
 
-from kubekit.api import codec
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version, VersionError, parse
 from runup import __version__
@@ -38,7 +37,7 @@ from runup.rehearse.cli.render import plan_text
 from runup.rehearse.cli.render.plan_page import plan_section
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.control.rehearsal import Wanted, account_of, rehearse
+from runup.rehearse.control.rehearsal import Wanted, account_of, cluster_version_of, rehearse
 from runup.rehearse.control.stand_ins import stuck_operators
 from runup.rehearse.decide import served_versions
 from runup.rehearse.decide.findings import report_of
@@ -92,6 +91,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         if flags.to_kubernetes
         else _rehearse_release(source, flags, access, stuck, clock)
     )
+    write([err(plan_text.not_copied(rehearsed.account.left_out[len(source.left_out) :]))])
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     judged = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
     (result,), notes = preflights.results_of([judged], rules, None, now)
@@ -113,13 +113,12 @@ def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
 def _rehearse_release(
     source: ClusterSource, flags: Flags, access: Callable[[], Access], stuck: tuple[str, ...], clock: SystemClock
 ) -> Rehearsal:
-    raw = source.one("config.openshift.io", "ClusterVersion", "version")
-    if raw is None:
+    version = cluster_version_of(source)
+    if version is None:
         raise CommandError(
             "the cluster has no ClusterVersion, so no release updates it: give --to-kubernetes with a version of "
             "Kubernetes"
         )
-    version = codec.convert(ClusterVersion, raw)
     if not parse(version.status.desired.version):
         raise CommandError("the ClusterVersion does not say in status.desired which version the cluster runs")
     image = flags.to_image or ("" if flags.release_dir else _offered_image(version, flags.to))

@@ -10,9 +10,10 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from kubekit.api import codec
+from kubekit.api.meta_v1 import Object
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
@@ -50,6 +51,7 @@ from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import Payload, included_in
 
 JSON = dict[str, Any]
+_T = TypeVar("_T", bound=Object)
 # Kinds of the cluster that decide on writes; a copy without all of them cannot say that nothing stands in the way.
 _DECIDING = (
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
@@ -104,7 +106,7 @@ async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehea
 async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
     deadline = clock.monotonic() + wanted.limit_s
     account = account_of(source)
-    version = codec.convert(ClusterVersion, source.one("config.openshift.io", "ClusterVersion", "version") or {})
+    version = cluster_version_of(source) or ClusterVersion()
     tasks = tasks_of(_manifests_for_cluster(source, wanted, version))
     async with copied(source, clock, account=wanted.account) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
@@ -125,6 +127,20 @@ async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock)
         return _rehearsal_from_results(source, wanted, version, copy_, found, result, account)
 
 
+def cluster_version_of(source: ClusterSource) -> ClusterVersion | None:
+    """Returns the ClusterVersion of a cluster, None if it has none. Raises Terminal for one that cannot be read."""
+    return _read(source, ClusterVersion, "version")
+
+
+def _read(source: ClusterSource, type_: type[_T], name: str) -> _T | None:
+    raw = source.one("config.openshift.io", type_.__name__, name)
+    try:
+        return codec.convert(type_, raw) if raw is not None else None
+    except codec.DecodeError as error:
+        text = f"{type_.__name__} {name} of {source.name} cannot be read: {error}"
+        raise Terminal(f"{text}; without it it is not known what the cluster gets", reason="BadObject") from error
+
+
 def account_of(source: ClusterSource) -> CopyAccount:
     """Returns what is told of the copy before anything is tried."""
     return CopyAccount(
@@ -134,8 +150,7 @@ def account_of(source: ClusterSource) -> CopyAccount:
 
 def _manifests_for_cluster(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -> Sequence[Any]:
     """Returns the manifests that this cluster gets of the release; of two for one object the last one counts."""
-    raw_gate = source.one("config.openshift.io", "FeatureGate", "cluster")
-    gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
+    gate = _read(source, FeatureGate, "cluster")
     running = Version(version.status.desired.version)
     filters = filters_of(Request(wanted.target, str(running)), running, version, gate)
     if filters.capabilities is not None:
@@ -243,7 +258,8 @@ def _pair_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult, 
     """Returns what became of the object of a task, and the object before and after."""
     identity = task.identity
     entry, now = result.before.get(identity), copy_.get(identity)
-    before = entry.load() if entry is not None else None
+    # What stands in for a definition that the copy lacks says nothing of what the release changes.
+    before = entry.load() if entry is not None and not _is_stand_in(copy_, task) else None
     known = before is not None or source.knows(identity.group, identity.kind, identity.namespace)
     if task.deletes:
         going = before is not None and (now is None or bool(now["metadata"].get("deletionTimestamp")))
@@ -272,11 +288,16 @@ def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, wai
 
 def _is_invented(copy_: ClusterCopy, task: Task) -> bool:
     """Returns whether the copy has the definition of the task's object, or the object itself, only as a stand-in."""
-    if task.kind in copy_.invented:
-        return True
-    spec = task.manifest.object.get("spec") or {}
-    names = spec.get("names") or {}
-    return task.kind == DEFINITION and (spec.get("group"), names.get("kind")) in copy_.invented
+    return task.kind in copy_.invented or _is_stand_in(copy_, task)
+
+
+def _is_stand_in(copy_: ClusterCopy, task: Task) -> bool:
+    """Returns whether the copy has only a stand-in for the definition that the task applies."""
+    spec = task.manifest.object.get("spec")
+    names = spec.get("names") if isinstance(spec, dict) else None
+    if task.kind != DEFINITION or not isinstance(names, dict):
+        return False
+    return (spec.get("group"), names.get("kind")) in copy_.invented
 
 
 def _would_be_known(source: ClusterSource, group: str) -> bool:
@@ -310,7 +331,7 @@ def _definition_outcomes(
             continue
         spec = task.manifest.object.get("spec") or {}
         # What the server refused to read is told as refused.
-        with contextlib.suppress(KeyError, TypeError):
+        with contextlib.suppress(KeyError, TypeError, AttributeError):
             group, names = spec["group"], spec["names"]
             yield stored_objects.try_stored_objects(
                 found.definitions.get(task.identity.name),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubekit.lang.printable import printable
@@ -14,6 +14,7 @@ from runup.rehearse.decide.outcome import (
     Action,
     CopyAccount,
     FieldChange,
+    LeftOut,
     ObjectChange,
     Rehearsal,
     RightsChange,
@@ -31,8 +32,13 @@ def account(copied: CopyAccount) -> str:
     kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _KINDS)
     read = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
     lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{read}: {kinds}."]
-    lines += [f"Left out: {_left_out_text(each.kind, each.count)}: {each.why}." for each in copied.left_out]
-    return "\n".join(map(printable, lines)) + "\n"
+    return "\n".join(map(printable, lines)) + "\n" + not_copied(copied.left_out)
+
+
+def not_copied(left_out: Iterable[LeftOut]) -> str:
+    """Returns what the copy lacks, a line each."""
+    lines = (f"Left out: {_left_out_text(each.kind, each.count)}: {each.why}." for each in left_out)
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _left_out_text(kind: str, number: int) -> str:

@@ -25,7 +25,10 @@ class BudgetState:
         spec = self.source.spec
         is_share = spec.max_unavailable is not None or isinstance(spec.min_available, str)
         self.expected = scale if is_share else pods
-        self.desired = desired_healthy(spec.min_available, spec.max_unavailable, self.expected)
+        try:
+            self.desired = desired_healthy(spec.min_available, spec.max_unavailable, self.expected)
+        except ValueError:
+            self._failing = True
 
     def selects(self, namespace: str, labels: dict[str, str]) -> bool:
         """Returns whether the budget is over pods with these labels."""

@@ -80,7 +80,7 @@ class PodMoves:
             if pod.phase == PENDING:
                 self._add_to_waiting(pod)
             elif pod.phase == TERMINATING:
-                agenda.at(pod.shape.spec.termination_grace_period_seconds, lambda pod=pod: self._end_pod(pod))  # type: ignore[misc]
+                agenda.at(pod.shape.grace_s, lambda pod=pod: self._end_pod(pod))  # type: ignore[misc]
 
     def terminate(self, pod: PodState, why: str) -> None:
         """Begins to end a running pod: a ReplicaSet makes the next one at once, a StatefulSet when this one is gone."""
@@ -90,7 +90,7 @@ class PodMoves:
         self._filters.count_spread(pod, node, -1)
         pod.phase = TERMINATING
         self._pod_not_ready(pod, why)
-        now, grace = self._agenda.now, pod.shape.spec.termination_grace_period_seconds
+        now, grace = self._agenda.now, pod.shape.grace_s
         self._agenda.at(now + grace, lambda: self._end_pod(pod))
         if pod.workload is not None and not (pod.workload.one_by_one or pod.workload.on_node):
             self._make_again(pod)

@@ -18,6 +18,8 @@ from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.term_counts import AffinityCount, Count, SpreadCount
 
 HARD = "DoNotSchedule"
+# A grace period that is longer is taken for this: no drain is told by it any more.
+_LONGEST_GRACE_S = 30 * 86400
 Port = tuple[str, str, int]
 
 
@@ -31,6 +33,7 @@ class Shape:
         "claims",
         "counted",
         "cpu",
+        "grace_s",
         "held",
         "holds",
         "id",
@@ -69,6 +72,9 @@ class Shape:
         self.claims = tuple(
             each.persistent_volume_claim.claim_name for each in spec.volumes if each.persistent_volume_claim
         )
+        grace = spec.termination_grace_period_seconds
+        # A negative one is as 1 (kubernetes, pkg/registry/core/pod/strategy.go).
+        self.grace_s = 1 if grace < 0 else min(grace, _LONGEST_GRACE_S)
         self.static = static_key(spec)
         self.tolerates_cordon = is_tolerated(CORDON, spec.tolerations)
         # Filled in by whoever keeps the counts and the budgets.

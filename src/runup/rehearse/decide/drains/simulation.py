@@ -124,7 +124,8 @@ class _Simulation:
         if not pool.surge:
             # A node that is away anyway goes first: it costs no place.
             queue = deque(sorted(queue, key=lambda name: name not in away))
-        free = deque([""] * max(places, len(away) if not held else 0))
+        # More places than nodes would only take memory.
+        free = deque([""] * min(max(places, len(away) if not held else 0), len(queue)))
         return _PoolRun(pool, limit, queue, free, held, to_lose=self._settings.nodes_lost)
 
     def _begin_pools(self) -> None:
@@ -252,7 +253,7 @@ class _Simulation:
             return
         if drain.remaining:
             return
-        grace = pod.shape.spec.termination_grace_period_seconds
+        grace = pod.shape.grace_s
         why = drain.let_go.get(pod.id, "")
         drain.last = f"pod {pod.key} ended last (grace period {grace} s{'; ' + why if why else ''})"
         self._node_drained(drain)
