@@ -174,13 +174,13 @@ class LazyGroup(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Writes the list of commands in `--help` from the table."""
-        rows = [(name, self.summaries.get(name, "")) for name in self.list_commands(ctx)]
+        """Writes the list of commands in `--help`, those of the table from the table."""
+        rows = [(name, self.summary(ctx, name) or "") for name in self.list_commands(ctx)]
         if not rows:
             return
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
-    def summary(self, ctx: click.Context, name: str) -> str | None:  # noqa: ARG002
-        """Returns the line from the table, without importing any command."""
-        return self.summaries.get(name)
+    def summary(self, ctx: click.Context, name: str) -> str | None:
+        """Returns the line from the table, without importing any command of it."""
+        return self.summaries.get(name) if name in self.places else super().summary(ctx, name)

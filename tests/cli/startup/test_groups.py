@@ -38,18 +38,18 @@ def helped(command: click.Command, *words: str, name: str = "top") -> str:
 
 
 def test_a_group_lists_its_table_and_its_own() -> None:
-    """In their order; summaries are out of the table, without any import."""
+    """In their order; summaries of the table are read without any import, its own commands say theirs."""
     made = group()
     ctx = made.context_class(made, info_name="top")
     assert made.list_commands(ctx) == ["version", "adm", "own"]
-    assert [made.summary(ctx, name) for name in made.list_commands(ctx)] == ["Say which.", None, None]
+    assert [made.summary(ctx, name) for name in made.list_commands(ctx)] == ["Say which.", None, "Do it."]
     version = made.get_command(ctx, "version")
     assert version is not None
     assert version.name == "version"
     own = made.get_command(ctx, "own")
     assert isinstance(own, Command)
     assert made.get_command(ctx, "nothing") is None
-    assert "Commands:\n  version  Say which.\n  adm\n  own\n" in helped(made)
+    assert "Commands:\n  version  Say which.\n  adm\n  own      Do it.\n" in helped(made)
     assert LazyGroup("bare").list_commands(ctx) == []
 
 

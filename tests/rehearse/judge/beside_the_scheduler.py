@@ -200,7 +200,7 @@ class Beside:
             each.node.name: frozenset(f"{pod.shape.namespace}/{pod.name}" for pod in each.victims)
             for each in preemption.candidates(shape, filters)
         }
-        # A pod that waits for a volume which nobody makes holds its place in the scheduler for a while after it is gone.
+        # A pod that waits for a volume which nobody makes holds its place in the scheduler even after it is gone.
         binds = self._gets_volumes(template)
         self._told.choose = lambda _key, nodes: min(nodes & feasible or nodes) if binds else None
         spec = {name: value for name, value in template["spec"].items() if name != "nodeName"}

@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 @dataclass
 class Told:
-    """What the scheduler told the extender, by namespace and name of the pod; `choose` takes one of the nodes or none."""
+    """What the scheduler told the extender, by namespace and name of the pod; `choose` takes a node or none."""
 
     feasible: dict[Key, frozenset[str]] = field(default_factory=dict)
     victims: dict[Key, dict[str, frozenset[str]]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ import click
 
 from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
-from runup.cli.lazy import Group
+from runup.cli.lazy import LazyGroup
 from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
 from runup.release.cli.shared import access, registry_options, run_guarded
 
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
     from runup.fleet.cli.fleet_members import Named
 
+# A rehearsal stands above all other commands, since it makes a cluster of its own.
+PLACES = {"rehearse": "runup.rehearse.cli.fleet_command:rehearse"}
+SUMMARIES = {"rehearse": "Rehearse one release on a copy of each of many clusters."}
 F = TypeVar("F", bound=Callable[..., Any])
-_SECTIONS = (("Clusters", ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout")),)
+SECTIONS = (("Clusters", ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout")),)
 
 
 def _complete_context_names(ctx: click.Context) -> Iterable[str]:
@@ -76,13 +79,15 @@ _MEMBERS = (
 )
 
 
-def _member_options(function: F) -> F:
+def member_options(function: F) -> F:
+    """Adds the options that name the clusters of a fleet; `named_by` reads them."""
     for option in reversed(_MEMBERS):
         function = option(function)
     return function
 
 
-def _members_from_options(members: dict[str, Any]) -> Named:
+def named_by(members: dict[str, Any]) -> Named:
+    """Returns the clusters as they were named by the options of `member_options`."""
     from runup.fleet.cli.fleet_members import Named
 
     contexts = tuple(name for part in members["contexts"] for name in part.split(",") if name)
@@ -97,7 +102,7 @@ def _members_from_options(members: dict[str, Any]) -> Named:
     )
 
 
-@click.group("fleet", cls=Group)
+@click.group("fleet", cls=LazyGroup, places=PLACES, summaries=SUMMARIES)
 @connection_options
 def fleet() -> None:
     """Many clusters at once: live ones, dumps, or both.
@@ -110,8 +115,8 @@ def fleet() -> None:
     """
 
 
-@fleet.command("preflight", sections=_SECTIONS)
-@_member_options
+@fleet.command("preflight", sections=SECTIONS)
+@member_options
 @click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
 @click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not each cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
@@ -187,7 +192,7 @@ def preflight(
         store=store,
         baseline=baseline,
     )
-    named = _members_from_options(members)
+    named = named_by(members)
     return run_guarded(
         lambda: runs.run(
             connection_of(ctx),
@@ -201,8 +206,8 @@ def preflight(
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
 
 
-@fleet.command("status", sections=_SECTIONS)
-@_member_options
+@fleet.command("status", sections=SECTIONS)
+@member_options
 @_output
 @connection_options
 @click.pass_context
@@ -215,12 +220,12 @@ def status(ctx: click.Context, /, output: str | None, **members: Any) -> int:
     """
     from runup.fleet.cli import status_command as runs
 
-    named = _members_from_options(members)
+    named = named_by(members)
     return run_guarded(lambda: runs.run(connection_of(ctx), named, output))
 
 
-@fleet.command("recommend", sections=_SECTIONS)
-@_member_options
+@fleet.command("recommend", sections=SECTIONS)
+@member_options
 @click.option("--version", "target", default="", metavar="VERSION", help="Whether each cluster may go to this version.")
 @click.option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
 @_output
@@ -239,7 +244,7 @@ def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], outpu
     from runup.fleet.cli import recommend_command as runs
 
     names = frozenset(name for part in accept for name in part.split(","))
-    named = _members_from_options(members)
+    named = named_by(members)
     return run_guarded(lambda: runs.run(connection_of(ctx), named, RecommendFlags(target, accept=names), output))
 
 

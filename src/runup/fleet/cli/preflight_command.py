@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from runup.preflight.decide.findings import Findings
     from runup.preflight.decide.report import Report
 
+    WorkOf = Callable[["Connection", "Flags", Callable[[], "Access"], datetime], Callable[["Member"], "Judged"]]
+
 
 class Judged(msgspec.Struct, frozen=True):
     """What came of one cluster, small enough to be sent from the process that read it.
@@ -55,17 +57,20 @@ class Judged(msgspec.Struct, frozen=True):
     cluster_id: str = ""
 
 
-def run(connection: Connection, named: Named, flags: Flags, access: Callable[[], Access]) -> int:
-    """Judges and prints the fleet, and returns the exit code of its worst cluster."""
+def run(
+    connection: Connection, named: Named, flags: Flags, access: Callable[[], Access], work_of: WorkOf | None = None
+) -> int:
+    """Judges and prints the fleet, and returns the exit code of its worst cluster.
+
+    `work_of` makes the function that judges one cluster; by default it is a preflight.
+    """
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     rules, known = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store)
     now = SystemClock().now()
     with members_of(named, connection) as (members, notes):
-        wanted = _requested_update(flags, access())
-        with_places = any(form == "sarif" for form, _ in flags.outputs)
-        work = partial(judge, connection=connection, wanted=wanted, now=now, with_places=with_places)
+        work = (work_of or _preflights)(connection, flags, access, now)
         judged = read_all(members, work, lost, named)
     problems = []
     if store is not None:
@@ -78,6 +83,14 @@ def run(connection: Connection, named: Named, flags: Flags, access: Callable[[],
     code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
     _print_results(marked, members, notes, flags, code, problems, known)
     return code
+
+
+def _preflights(
+    connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime
+) -> Callable[[Member], Judged]:
+    wanted = _requested_update(flags, access())
+    with_places = any(form == "sarif" for form, _ in flags.outputs)
+    return partial(judge, connection=connection, wanted=wanted, now=now, with_places=with_places)
 
 
 def _requested_update(flags: Flags, access: Access) -> evaluate.RequestedUpdate:

@@ -17,36 +17,30 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec import structs
 
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.version import Version, VersionError, parse
+from kubekit.lang.version import Version, VersionError
 from runup import __version__
-from runup.api.config_v1 import ClusterVersion
-from runup.applying.control.payloads import read_folder
 from runup.cli.errors import CommandError
-from runup.cli.operator_namespace import operator_namespace
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.dump.dump_files import BadDump
 from runup.dump.large_lists import unpacked
 from runup.preflight.cli import run_command as preflights
-from runup.preflight.cli.evaluate import EvaluatedCluster, release_in
+from runup.preflight.cli.evaluate import EvaluatedCluster
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render import preflight_page
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide.findings import Findings
+from runup.rehearse.cli import releases
 from runup.rehearse.cli.render import plan_text
 from runup.rehearse.cli.render.plan_page import plan_section
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.control.rehearsal import Wanted, account_of, cluster_version_of, rehearse
-from runup.rehearse.control.stand_ins import stuck_operators
+from runup.rehearse.control.rehearsal import account_of, rehearse
 from runup.rehearse.decide import served_versions
 from runup.rehearse.decide.findings import report_of
 from runup.rehearse.decide.outcome import LeftOut, Rehearsal
-from runup.release.decide.payload import FOLDERS, Payload, load_payload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
 
@@ -74,12 +68,7 @@ class Flags:
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
     """Rehearses and prints, and returns the exit code. Raises CommandError."""
-    try:
-        stuck = stuck_operators(flags.declared)
-    except ValueError as error:
-        raise CommandError(
-            f"--operators {error}: only stuck:NAME is known, with the name of a ClusterOperator"
-        ) from None
+    stuck = releases.stuck(flags.declared)
     rules = preflights.suppressions_in(flags.suppressions)
     clock = SystemClock()
     now = clock.now()
@@ -95,7 +84,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     judged = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
     (result,), notes = preflights.results_of([judged], rules, None, now)
-    one = replace(result, found=_not_on_the_cluster(result.found))
+    one = replace(result, found=not_on_the_cluster(result.found))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     _print_results(rehearsed, one, flags)
     return forms.exit_code(one.found, flags.fail_on)
@@ -113,66 +102,13 @@ def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
 def _rehearse_release(
     source: ClusterSource, flags: Flags, access: Callable[[], Access], stuck: tuple[str, ...], clock: SystemClock
 ) -> Rehearsal:
-    version = cluster_version_of(source)
-    if version is None:
-        raise CommandError(
-            "the cluster has no ClusterVersion, so no release updates it: give --to-kubernetes with a version of "
-            "Kubernetes"
-        )
-    if not parse(version.status.desired.version):
-        raise CommandError("the ClusterVersion does not say in status.desired which version the cluster runs")
-    image = flags.to_image or ("" if flags.release_dir else _offered_image(version, flags.to))
-    files = _release_files(flags.release_dir, image, access)
-    payload = load_payload(files, source=image or flags.release_dir, release_image=image)
-    target = _target_version(flags.to, payload)
-    missing = sorted(set(stuck) - _operator_names(payload))
-    if missing:
-        raise CommandError(f"--operators stuck:{missing[0]}: the release {target} has no ClusterOperator {missing[0]}")
-    wanted = Wanted(
-        payload,
-        target,
-        image,
-        release_in(files).kubernetes,
-        stuck,
-        account=(operator_namespace(), "default"),
-        limit_s=flags.timeout_s,
-    )
+    version = releases.version_of(source)
+    image = flags.to_image or ("" if flags.release_dir else releases.offered(version, flags.to))
+    wanted = releases.wanted(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
     try:
         return _run_until_signal(rehearse(source, wanted, clock))
     except OSError as error:
         raise CommandError(f"the copy of the cluster could not be made: {error}") from error
-
-
-def _offered_image(version: ClusterVersion, to: str) -> str:
-    """Returns the image of an update that the cluster is offered. Raises CommandError if it is not."""
-    offered = [
-        *(version.status.available_updates or ()),
-        *(each.release for each in version.status.conditional_updates),
-    ]
-    image = next((each.image for each in offered if each.version == to), "")
-    if not image:
-        raise CommandError(f"the cluster is not offered {to}: name its release image with --to-image")
-    return image
-
-
-def _release_files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
-    if release_dir:
-        if not Path(release_dir).is_dir():
-            raise CommandError(f"--release-dir {release_dir}: there is no such folder")
-        return read_folder(Path(release_dir))
-    from kubekit.oci.image_locations import files_of, place_of
-
-    return files_of(place_of(image), FOLDERS, access().of_administrators())[0]
-
-
-def _target_version(to: str, payload: Payload) -> str:
-    if to and to != payload.version:
-        raise CommandError(f"--to {to}: the release is {payload.version}; leave out --to, or name another release")
-    return payload.version
-
-
-def _operator_names(payload: Payload) -> set[str]:
-    return {each.identity.name for each in payload.manifests if each.identity.kind == "ClusterOperator"}
 
 
 def _rehearse_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
@@ -216,7 +152,7 @@ def _parse_version(text: str, whose: str) -> Version:
         raise CommandError(f"{whose} {text!r} is not a version of Kubernetes such as 1.36") from error
 
 
-def _not_on_the_cluster(found: Findings) -> Findings:
+def not_on_the_cluster(found: Findings) -> Findings:
     """Returns the findings as risks that no ClusterVersion carries: they are not accepted there by their names."""
     return structs.replace(found, risks=tuple(structs.replace(risk, suppressed_only=True) for risk in found.risks))
 

@@ -225,12 +225,14 @@ class ClusterCopy:
 
 
 @asynccontextmanager
-async def copied(source: ClusterSource, clock: Clock, *, account: tuple[str, str]) -> AsyncIterator[ClusterCopy]:
+async def copied(
+    source: ClusterSource, clock: Clock, *, account: tuple[str, str], scratch: Path | None = None
+) -> AsyncIterator[ClusterCopy]:
     """Yields the copy of a cluster; its folder is removed when the block ends. Raises OSError.
 
-    `account` is namespace and name of the ServiceAccount that applies the release.
+    `account` is namespace and name of the ServiceAccount that applies the release, `scratch` where the folder is made.
     """
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
     try:
         async with ApiServer(data=folder / "server", clock=clock) as server:
             server.schemas.conversions.ask = _refuse_conversion

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from kubekit.api import codec
@@ -80,6 +81,8 @@ class Wanted:
     stuck: tuple[str, ...] = ()
     account: tuple[str, str] = ("openshift-cluster-version", "default")
     limit_s: float = TIME_LIMIT_S
+    # The folder in which the copy is made, None for the usual one of temporary folders.
+    scratch: Path | None = None
 
 
 @dataclass
@@ -108,7 +111,7 @@ async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock)
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
     tasks = tasks_of(_manifests_for_cluster(source, wanted, version))
-    async with copied(source, clock, account=wanted.account) as copy_:
+    async with copied(source, clock, account=wanted.account, scratch=wanted.scratch) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         source = replace(source, damaged=frozenset(copy_.damaged))
         found = _read_objects_before(copy_, tasks)
@@ -294,10 +297,10 @@ def _is_invented(copy_: ClusterCopy, task: Task) -> bool:
 def _is_stand_in(copy_: ClusterCopy, task: Task) -> bool:
     """Returns whether the copy has only a stand-in for the definition that the task applies."""
     spec = task.manifest.object.get("spec")
-    names = spec.get("names") if isinstance(spec, dict) else None
-    if task.kind != DEFINITION or not isinstance(names, dict):
+    if task.kind != DEFINITION or not isinstance(spec, dict):
         return False
-    return (spec.get("group"), names.get("kind")) in copy_.invented
+    names = spec.get("names")
+    return isinstance(names, dict) and (str(spec.get("group")), str(names.get("kind"))) in copy_.invented
 
 
 def _would_be_known(source: ClusterSource, group: str) -> bool:

@@ -1,0 +1,198 @@
+"""The command `runup fleet rehearse`: one release, rehearsed on a copy of each of many clusters.
+
+Each cluster is read and rehearsed in a process of its own, as `runup fleet preflight` judges them; the release is read
+once. The copies lie in one folder of this process, so that a process which is killed leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.lazy import Command
+from runup.fleet.cli.command import SECTIONS, member_options, named_by
+from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
+from runup.release.cli.shared import access, registry_options, run_guarded
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.cli.connection import Connection
+    from runup.fleet.cli.preflight_command import Judged
+    from runup.fleet.decide.members import Member
+    from runup.preflight.cli.run_flags import Flags
+    from runup.rehearse.control.cluster_source import ClusterSource
+    from runup.rehearse.control.rehearsal import Wanted
+
+
+@click.command("rehearse", cls=Command, sections=SECTIONS)
+@member_options
+@click.option("--to-image", default="", metavar="IMAGE", help="The release's image, oci:DIR or in a registry.")
+@click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
+@click.option("--to", default="", metavar="VERSION", help="What the release's version must be.")
+@click.option(
+    "--operators",
+    "declared",
+    multiple=True,
+    metavar="stuck:NAME",
+    help="Let this ClusterOperator report nothing new, to see what waits for it; may be repeated.",
+)
+@outputs_option(FORMS)
+@click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
+    default="unknown",
+    show_default=True,
+    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
+)
+@click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
+@click.option(
+    "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
+)
+@click.option(
+    "--max-objects",
+    default=100_000,
+    show_default=True,
+    type=click.IntRange(1, 1_000_000),
+    help="Objects that are copied of one cluster at most; some 150 MiB of memory for each 10,000.",
+)
+@registry_options
+@connection_options
+@click.pass_context
+def rehearse(
+    ctx: click.Context,
+    /,
+    to_image: str,
+    release_dir: str,
+    to: str,
+    declared: tuple[str, ...],
+    outputs: tuple[tuple[Target, ...], ...],
+    verbose: bool,
+    fail_on: str,
+    suppressions: str,
+    baseline: str,
+    max_objects: int,
+    registry_config: str,
+    idms_file: str,
+    certificate_authority: str,
+    plain_http: tuple[str, ...],
+    **members: Any,
+) -> int:
+    """Rehearse one release on a copy of each of many clusters, changing nothing: which of them does it break, and how.
+
+    Exit codes as for `runup rehearse`, of the worst cluster: 0 nothing in the way, 2 risks apply, 3 something could not
+    be told, 1 a cluster could not be rehearsed.
+
+    \b
+      runup fleet rehearse --dumps DIR --to-image registry.example/release:5.2.0
+      runup fleet rehearse --inventory clusters.yaml -l env=production --release-dir ./release -o junit=fleet.xml
+    """
+    from runup.fleet.cli import preflight_command
+    from runup.preflight.cli.run_flags import Flags
+    from runup.rehearse.control.cluster_copy import PREFIX
+
+    if bool(to_image) == bool(release_dir):
+        raise click.UsageError("name the release that every cluster is to go to: --to-image or --release-dir", ctx)
+    flags = Flags(
+        to=to,
+        from_="",
+        to_image=to_image,
+        release_dir=release_dir,
+        dumps=(),
+        outputs=targets_of(outputs),
+        fail_on=fail_on,
+        suppressions=suppressions,
+        check_timeout_s=0,
+        verbose=verbose,
+        baseline=baseline,
+    )
+    named = named_by(members)
+
+    def run() -> int:
+        with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as scratch:
+            limits = Limits(declared, max_objects, named.timeout_s / 2, Path(scratch))
+            return preflight_command.run(
+                connection_of(ctx),
+                named,
+                flags,
+                lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
+                partial(_rehearsals, limits=limits),
+            )
+
+    return run_guarded(run)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What every rehearsal of the fleet has in common: operators declared stuck, limits, and where copies are made.
+
+    Applying ends after half of what a cluster may take, so that what was found until then is told.
+    """
+
+    declared: tuple[str, ...]
+    max_objects: int
+    apply_s: float
+    scratch: Path
+
+
+def _rehearsals(
+    connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime, limits: Limits
+) -> Callable[[Member], Judged]:
+    """Returns the function that rehearses the release on one cluster. Raises CommandError for a bad release."""
+    from runup.rehearse.cli import releases
+
+    stuck = releases.stuck(limits.declared)
+    wanted = releases.wanted(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
+    wanted = replace(wanted, scratch=limits.scratch)
+    return partial(_judge, connection=connection, wanted=wanted, now=now, max_objects=limits.max_objects)
+
+
+def _judge(member: Member, *, connection: Connection, wanted: Wanted, now: datetime, max_objects: int) -> Judged:
+    """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
+    from runup.fleet.cli.fleet_members import problem_of
+    from runup.fleet.cli.preflight_command import lost
+
+    try:
+        return asyncio.run(_judged(member, connection, wanted, now, max_objects))
+    except Exception as error:
+        problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(error)
+        if problem is None:
+            raise
+        return lost(member, problem)
+
+
+async def _judged(member: Member, connection: Connection, wanted: Wanted, now: datetime, max_objects: int) -> Judged:
+    from kubekit.kube.clock import SystemClock
+    from runup import __version__
+    from runup.fleet.cli.preflight_command import Judged
+    from runup.preflight.cli.evaluate import EvaluatedCluster
+    from runup.preflight.cli.run_command import findings_of
+    from runup.rehearse.cli import releases
+    from runup.rehearse.cli.run_command import not_on_the_cluster
+    from runup.rehearse.control.rehearsal import rehearse as rehearsed_on
+    from runup.rehearse.decide.findings import report_of
+
+    source = await _source(member, connection, max_objects)
+    version = releases.version_of(source)
+    rehearsed = await rehearsed_on(source, wanted, SystemClock())
+    report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
+    found = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
+    return Judged(not_on_the_cluster(found), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id)
+
+
+async def _source(member: Member, connection: Connection, max_objects: int) -> ClusterSource:
+    from runup.fleet.cli.fleet_members import connection_to
+    from runup.rehearse.control import cluster_source
+
+    if member.dump:
+        return cluster_source.of_dump(Path(member.dump), max_objects=max_objects)
+    return await cluster_source.of_cluster(connection_to(member, connection).config(), max_objects=max_objects)

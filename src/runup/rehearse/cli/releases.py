@@ -1,0 +1,96 @@
+"""Finds the release that a rehearsal applies, by the options that name it, and what of a cluster it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubekit.lang.version import parse
+from runup.applying.control.payloads import read_folder
+from runup.cli.errors import CommandError
+from runup.cli.operator_namespace import operator_namespace
+from runup.preflight.cli.evaluate import release_in
+from runup.rehearse.control.rehearsal import Wanted, cluster_version_of
+from runup.rehearse.control.stand_ins import stuck_operators
+from runup.release.decide.payload import FOLDERS, Payload, load_payload
+
+if TYPE_CHECKING:
+    from kubekit.oci.access import Access
+    from runup.api.config_v1 import ClusterVersion
+    from runup.rehearse.control.cluster_source import ClusterSource
+
+
+def stuck(declared: Sequence[str]) -> tuple[str, ...]:
+    """Returns the ClusterOperators that `--operators` declares stuck. Raises CommandError."""
+    try:
+        return stuck_operators(declared)
+    except ValueError as error:
+        raise CommandError(
+            f"--operators {error}: only stuck:NAME is known, with the name of a ClusterOperator"
+        ) from None
+
+
+def version_of(source: ClusterSource) -> ClusterVersion:
+    """Returns the ClusterVersion of a cluster that releases update. Raises CommandError for another cluster."""
+    version = cluster_version_of(source)
+    if version is None:
+        raise CommandError(
+            "the cluster has no ClusterVersion, so no release updates it: give --to-kubernetes with a version of "
+            "Kubernetes to `runup rehearse`"
+        )
+    if not parse(version.status.desired.version):
+        raise CommandError("the ClusterVersion does not say in status.desired which version the cluster runs")
+    return version
+
+
+def offered(version: ClusterVersion, to: str) -> str:
+    """Returns the image of an update that the cluster is offered. Raises CommandError if it is not."""
+    updates = [
+        *(version.status.available_updates or ()),
+        *(each.release for each in version.status.conditional_updates),
+    ]
+    image = next((each.image for each in updates if each.version == to), "")
+    if not image:
+        raise CommandError(f"the cluster is not offered {to}: name its release image with --to-image")
+    return image
+
+
+def wanted(
+    release_dir: str, image: str, to: str, declared: tuple[str, ...], access: Callable[[], Access], *, limit_s: float
+) -> Wanted:
+    """Returns the update to the release in a folder or an image; `to` is what its version must be, if anything.
+
+    Raises CommandError.
+    """
+    files = _files(release_dir, image, access)
+    payload = load_payload(files, source=image or release_dir, release_image=image)
+    if to and to != payload.version:
+        raise CommandError(f"--to {to}: the release is {payload.version}; leave out --to, or name another release")
+    missing = sorted(set(declared) - _operators(payload))
+    if missing:
+        text = f"--operators stuck:{missing[0]}: the release {payload.version} has no ClusterOperator {missing[0]}"
+        raise CommandError(text)
+    return Wanted(
+        payload,
+        payload.version,
+        image,
+        release_in(files).kubernetes,
+        declared,
+        account=(operator_namespace(), "default"),
+        limit_s=limit_s,
+    )
+
+
+def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
+    if release_dir:
+        if not Path(release_dir).is_dir():
+            raise CommandError(f"--release-dir {release_dir}: there is no such folder")
+        return read_folder(Path(release_dir))
+    from kubekit.oci.image_locations import files_of, place_of
+
+    return files_of(place_of(image), FOLDERS, access().of_administrators())[0]
+
+
+def _operators(payload: Payload) -> set[str]:
+    return {each.identity.name for each in payload.manifests if each.identity.kind == "ClusterOperator"}
