@@ -66,6 +66,16 @@ def test_a_report_on_stdout(operator: Operator, server: Server, release: Path) -
     assert all(json.loads(line)["event"] for line in ran.err.splitlines())
 
 
+def test_a_rehearsal_that_cannot_be(operator: Operator, server: Server, release: Path) -> None:
+    """The report waits for it, and says that what it would have told is not known."""
+    words = ("preflight", "--once", "--catalogs=skip", "--release-dir", release, "--kubeconfig", server.kubeconfig)
+    ran = operator(*words, "--from=5.0.0", "--to=5.2.0", "--rehearse", "--rehearse-seconds=240")
+    report = json.loads(ran.out)
+    (risk,) = [each for each in report["risks"] if each["name"] == "RehearsalNotRun"]
+    assert (risk["applies"], "no release payload in" in risk["message"]) == ("Unknown", True)
+    assert report["executionStatus"] == "completed"
+
+
 def test_a_report_in_a_file(operator: Operator, server: Server, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whose environment says where, which preflight it is, and whose image."""
     monkeypatch.setenv("PREFLIGHT_REPORT", str(release / "out" / "report.json"))

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kubekit.kube.client import Client
     from kubekit.kube.config import ClusterConfig
+    from runup.preflight.control.rehearsal_process import RehearsalOrder
     from runup.preflight.control.report_sinks import Sink
     from runup.preflight.control.target_process import Request
 
@@ -93,6 +94,27 @@ OPTIONS = (
         metavar="HOST[:PORT]",
         help="A registry on this machine, link-local, or behind a Service that the cluster's objects may name.",
     ),
+    click.option(
+        "--rehearse",
+        envvar="PREFLIGHT_REHEARSE",
+        is_flag=True,
+        help="Rehearse the update on a copy of the cluster, too, in a process beside this one.",
+    ),
+    click.option(
+        "--rehearse-seconds",
+        envvar="PREFLIGHT_REHEARSE_SECONDS",
+        default=300,
+        show_default=True,
+        type=click.IntRange(1, 86400),
+        help="Seconds that the rehearsal may take; what is not tried then is Unknown.",
+    ),
+    click.option(
+        "--rehearse-memory-mib",
+        envvar="PREFLIGHT_REHEARSE_MEMORY_MIB",
+        default=0,
+        type=click.IntRange(0),
+        help="Memory that the rehearsal may have; 0 for any amount.",
+    ),
     click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take."),
 )
 
@@ -160,11 +182,32 @@ async def _run_checks(flags: Mapping[str, Any]) -> int:
             _logger(),
             extra=python_checks(),
             timing=Timing(check_limit_s=flags["check_timeout"]),
+            rehearsal=_rehearsal_of(flags, request, release.documentation_base),
+            rehearsal_limit_s=float(flags["rehearse_seconds"]),
         )
         running = asyncio.ensure_future(target.run(once=flags["once"]))
         # A check that hangs in a thread must not hold up the end of its pod.
         await run_until_told(_until_cancelled(running), running.cancel)
     return _code(sink)
+
+
+def _rehearsal_of(flags: Mapping[str, Any], request: Request, documentation_base: str) -> RehearsalOrder | None:
+    """Returns what is to be rehearsed, or None."""
+    if not flags["rehearse"]:
+        return None
+    from runup.preflight.control.rehearsal_process import RehearsalOrder
+
+    return RehearsalOrder(
+        str(flags["release_dir"]),
+        request.target_image,
+        flags["kubeconfig"],
+        flags["context"],
+        request.namespace,
+        documentation_base,
+        # So that what was found until then is told, and not only that the time is over.
+        apply_s=flags["rehearse_seconds"] / 2,
+        memory_mib=flags["rehearse_memory_mib"],
+    )
 
 
 async def _with_newest(client: Client, request: Request, channel: str) -> Request:

@@ -77,6 +77,8 @@ TAKEN: list[Any] = [
     pytest.param({"priorityClassName": ""}, "priority_class", "", id="no priority class"),
     pytest.param({"priorityClassName": "a" * 253}, "priority_class", "a" * 253, id="the longest priority class"),
     pytest.param({"catalogs": "skip"}, "catalogs", "skip", id="no catalogs of operators"),
+    pytest.param({"rehearse": "true"}, "rehearses", True, id="a rehearsal"),
+    pytest.param({"rehearse": "false"}, "rehearses", False, id="no rehearsal"),
     pytest.param({"timeout": "1m1s"}, "timeout_s", 61.0, id="a minute and a second"),
     pytest.param({"serviceAccount": "dedicated"}, "service_account", "dedicated", id="an account of its own"),
     pytest.param({"reportSink": "configmap"}, "report_sink", "configmap", id="no folder of the node"),
@@ -204,6 +206,7 @@ UNUSABLE: list[Any] = [
     pytest.param(
         {"priorityClassName": "a" * 254}, "is not a valid name of a PriorityClass", id="too long a class's name"
     ),
+    pytest.param({"rehearse": "yes"}, "is neither true nor false", id="a rehearsal in other words"),
     pytest.param({"catalogs": "some"}, "is neither read nor skip", id="some of the catalogs"),
     pytest.param(
         {"affinity": needs(key="x", operator="Gt", values=["1" * 19])},

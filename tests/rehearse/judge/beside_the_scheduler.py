@@ -254,10 +254,11 @@ class Beside:
         """Returns the nodes that the scheduler found for the pod, or its message if it found none."""
         deadline = time.monotonic() + GUARD_S
         while True:
+            # Read first: of a pod that is given none of its nodes the scheduler says that it is unschedulable, too.
+            status = self._client.send(calls.get_raw(PODS, key[1], key[0])).get("status") or {}
             with self._told.changed:
                 if key in self._told.feasible:
                     return self._told.feasible[key], ""
-            status = self._client.send(calls.get_raw(PODS, key[1], key[0])).get("status") or {}
             for condition in status.get("conditions") or ():
                 if condition["type"] == "PodScheduled" and condition["status"] == "False":
                     message: str = condition.get("message") or ""

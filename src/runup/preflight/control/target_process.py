@@ -36,6 +36,7 @@ from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_path import is_kubernetes, on_the_way, steps, update_of_kubernetes, version_of
 from runup.checks.decide.model import Check, Context, Snapshot
+from runup.checks.decide.rehearsed_outcomes import CHECK as REHEARSAL
 from runup.checks.decide.results import Header, completed_report, failed, running_report
 from runup.kernelmodules.control.registries import ClusterRegistries, Registries, listing
 from runup.kernelmodules.decide.toolkit import TOOLKIT
@@ -43,6 +44,7 @@ from runup.preflight.control.catalog_images import CatalogImages
 from runup.preflight.control.check_runner import LIMIT_S, Runner
 from runup.preflight.control.container_checks import Containers, names_waiting
 from runup.preflight.control.module_images import ModuleImages
+from runup.preflight.control.rehearsal_process import RehearsalOrder, RehearsalProcess
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import Sink
 from runup.preflight.control.server_version import server_version
@@ -117,6 +119,9 @@ class PreflightTarget:
     builtin: Sequence[Check] = CHECKS
     timing: Timing = field(default_factory=Timing)
     registries: Registries | None = None
+    # What is rehearsed beside the checks, None for nothing, and the seconds that it may take.
+    rehearsal: RehearsalOrder | None = None
+    rehearsal_limit_s: float = 300.0
 
     def __post_init__(self) -> None:
         self.changed = asyncio.Event()
@@ -133,6 +138,7 @@ class PreflightTarget:
         self.manifests: tuple[Mapping[str, Any], ...] | None = None
         self._writing = asyncio.Lock()
         self._written_at = float("-inf")
+        self._rehearsal: RehearsalProcess | None = None
         registries = self.registries or ClusterRegistries(self.client, listed_registries(self.request))
         toolkit = self.release.images.get(TOOLKIT, "")
         self._images = ModuleImages(registries, toolkit, self.clock, self.changed.set)
@@ -192,6 +198,7 @@ class PreflightTarget:
             alerts=False,
         )
         following = asyncio.create_task(_all_of(reads.run(), containers.run()))
+        rehearsing = self._begin_rehearsal()
         # The task ends only by a bug, which must not look like a cluster in which nothing changes.
         following.add_done_callback(lambda _: self.changed.set())
         try:
@@ -207,9 +214,20 @@ class PreflightTarget:
             await self._images.close()
             await self._catalogs.close()
             following.cancel()
+            if rehearsing is not None:
+                rehearsing.cancel()
+                # Its process ends first, and what it has written goes.
+                await asyncio.wait([rehearsing])
             await prometheus.close()
             with suppress(asyncio.CancelledError):
                 await following
+
+    def _begin_rehearsal(self) -> asyncio.Task[None] | None:
+        """Begins the rehearsal, if one is asked for and releases update the cluster."""
+        if self.rehearsal is None or self.kind is ClusterKind.KUBERNETES:
+            return None
+        self._rehearsal = RehearsalProcess(self.rehearsal, self.rehearsal_limit_s, self.changed.set)
+        return asyncio.create_task(self._rehearsal.run())
 
     async def prepare(self) -> tuple[Version, tuple[Check, ...]]:
         """Returns the source version and the checks for this cluster; waits while the API server cannot be reached."""
@@ -334,6 +352,9 @@ class PreflightTarget:
                 outcomes.append(await self._runner.current(check, snapshot, context, news))
             elif check.name in of_containers:
                 outcomes.append(of_containers[check.name])
+        if self._rehearsal is not None:
+            outcomes += self._rehearsal.outcomes or ()
+            awaited = awaited if self._rehearsal.outcomes is not None else (*awaited, REHEARSAL)
         self.evaluated, self.evaluated_at = True, self.clock.monotonic()
         if self.kind is ClusterKind.KUBERNETES:
             header = replaced(header, steps=await self._judge_steps(checks, snapshot, context, outcomes))

@@ -16,6 +16,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.workloads_v1 import Deployment
+from kubekit.lang.quantity import QuantityError, parse_quantity
 from runup.preflight.decide import report
 from runup.preflight.decide.attempt import Attempt
 from runup.process.names import NOBODY
@@ -40,6 +41,9 @@ OPENSHIFT_REGISTRY = "image-registry.openshift-image-registry.svc:5000"
 """OpenShift's own registry, where builds push to by default."""
 
 JSON = dict[str, Any]
+_MIB = 1024 * 1024
+# What the process of the checks takes beside a rehearsal, and what a rehearsal of nothing would.
+_MEMORY_OF_CHECKS_MIB, _LEAST_MEMORY_MIB = 160, 64
 
 
 class Quantities(msgspec.Struct, frozen=True):
@@ -84,6 +88,9 @@ class Workplace(msgspec.Struct, frozen=True):
     catalogs: Literal["read", "skip"] = "read"
     # Registries at addresses of Services, of the node or link-local that objects of the cluster may name.
     inner_registries: tuple[str, ...] = (OPENSHIFT_REGISTRY,)
+
+    # Whether the target rehearses the update on a copy of the cluster, too.
+    rehearses: bool = False
 
     @property
     def account(self) -> str:
@@ -252,8 +259,22 @@ def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
     env |= {"PREFLIGHT_PROMETHEUS_CA": place.prometheus_ca} if place.prometheus_ca else {}
     env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if place.prometheus_url and place.prometheus_hosted else {}
     env |= {"PREFLIGHT_CATALOGS": place.catalogs} if place.catalogs != "read" else {}
+    env |= _rehearsal(place) if place.rehearses else {}
     env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(place.inner_registries)} if place.inner_registries else {}
     return env if place.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
+
+
+def _rehearsal(place: Workplace) -> dict[str, str]:
+    """Returns the limits of a rehearsal: half of the preflight's time, and what the checks leave of its memory."""
+    try:
+        memory = int(parse_quantity(place.quantities.memory_limit)) // _MIB - _MEMORY_OF_CHECKS_MIB
+    except QuantityError:
+        memory = 0
+    return {
+        "PREFLIGHT_REHEARSE": "true",
+        "PREFLIGHT_REHEARSE_SECONDS": str(int(place.timeout_s / 2)),
+        "PREFLIGHT_REHEARSE_MEMORY_MIB": str(max(memory, _LEAST_MEMORY_MIB)),
+    }
 
 
 def _pod_annotations(attempt: Attempt, place: Workplace) -> dict[str, str]:

@@ -232,6 +232,11 @@ def _set_catalogs(place: Workplace, text: str) -> Workplace:
     return replace(place, catalogs=cast("Any", _checked_choice(text, ("read", "skip"))))
 
 
+def _set_rehearse(place: Workplace, text: str) -> Workplace:
+    """Returns the workplace with or without a rehearsal. Raises Unusable."""
+    return replace(place, rehearses=_one_of(text, ("true", "false")) == "true")
+
+
 def _set_inner_registries(place: Workplace, text: str) -> Workplace:
     """Returns the workplace with these registries inside the cluster, in order. Raises Unusable."""
     hosts = tuple(text.replace(",", " ").split())
@@ -268,6 +273,7 @@ KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
     "reportSink": _set_report_sink,
     "documentationBase": _set_documentation_base,
     "catalogs": _set_catalogs,
+    "rehearse": _set_rehearse,
     "innerRegistries": _set_inner_registries,
 }
 

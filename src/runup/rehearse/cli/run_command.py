@@ -5,14 +5,12 @@ Every way out removes the copy: the signals that end a command are turned into a
 
 from __future__ import annotations
 
-import asyncio
 import resource
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
@@ -33,6 +31,7 @@ from runup.preflight.decide.findings import Findings
 from runup.rehearse.cli import releases
 from runup.rehearse.cli.render import plan_text
 from runup.rehearse.cli.render.plan_page import plan_section
+from runup.rehearse.cli.signals import ended_by_signals
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import account_of, rehearse
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
 
-T = TypeVar("T")
 _KIB_PER_MIB = 1024
 
 
@@ -92,7 +90,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
 
 def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
     if not flags.dump:
-        return _run_until_signal(cluster_source.of_cluster(connection.config(), max_objects=flags.max_objects))
+        return ended_by_signals(cluster_source.of_cluster(connection.config(), max_objects=flags.max_objects))
     try:
         return cluster_source.of_dump(Path(flags.dump), max_objects=flags.max_objects)
     except BadDump as error:
@@ -106,7 +104,7 @@ def _rehearse_release(
     image = flags.to_image or ("" if flags.release_dir else releases.offered(version, flags.to))
     wanted = releases.wanted(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
     try:
-        return _run_until_signal(rehearse(source, wanted, clock))
+        return ended_by_signals(rehearse(source, wanted, clock))
     except OSError as error:
         raise CommandError(f"the copy of the cluster could not be made: {error}") from error
 
@@ -174,30 +172,3 @@ def _print_results(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> No
     write([out(plan_text.plan(rehearsed, whole=flags.verbose)), out(forms.text(one, screen, whole=flags.verbose))])
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KIB_PER_MIB
     write([err(f"{plan_text.effort(rehearsed)} Memory: {peak_mib} MiB at most.\n")])
-
-
-def _run_until_signal(work: Coroutine[Any, Any, T]) -> T:
-    """Returns what `work` returns; SIGTERM and SIGINT cancel it first, so that it can clean up.
-
-    Raises SystemExit(143) after SIGTERM, KeyboardInterrupt after SIGINT.
-    """
-    ended: list[int] = []
-
-    async def run_guarded() -> T:
-        loop = asyncio.get_running_loop()
-        task = asyncio.ensure_future(work)
-
-        def cancel_task(number: int) -> None:
-            ended.append(number)
-            task.cancel()
-
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, cancel_task, number)
-        return await task
-
-    try:
-        return asyncio.run(run_guarded())
-    except asyncio.CancelledError:
-        if signal.SIGINT in ended:
-            raise KeyboardInterrupt from None
-        raise SystemExit(128 + signal.SIGTERM) from None

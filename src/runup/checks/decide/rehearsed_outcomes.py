@@ -1,0 +1,63 @@
+"""The outcomes of a rehearsal as they come from the process that ran it, and the Unknown that stands for them.
+
+A rehearsal needs an API server, which the process of the checks does not load; what crosses the border are outcomes as
+JSON (docs/decisions/0096).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
+from runup.preflight.decide.report import CheckResult
+from runup.release.decide import documentation
+
+CHECK = "Rehearsal"
+NOT_RUN = "RehearsalNotRun"
+COMPONENT = "rehearsal"
+PAGE = "rehearsal"
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One check of a rehearsal."""
+
+    name: str
+    result: CheckResult
+    message: str = ""
+    findings: tuple[Finding, ...] = ()
+
+
+def encoded(outcomes: Iterable[CheckOutcome]) -> bytes:
+    """Returns the outcomes as JSON."""
+    return msgspec.json.encode([Part(each.check.name, each.result, each.message, each.findings) for each in outcomes])
+
+
+def decoded(data: bytes) -> tuple[CheckOutcome, ...]:
+    """Returns the outcomes in JSON. Raises ValueError for what is none."""
+    parts = msgspec.json.decode(data, type=tuple[Part, ...])
+    return tuple(CheckOutcome(_check(each.name), each.result, each.findings, each.message) for each in parts)
+
+
+def not_run(why: str, base: str = "") -> CheckOutcome:
+    """Returns the Unknown of a rehearsal that came to nothing; `base` is the URL of the documentation."""
+    message = f"What the release would do to this cluster was not rehearsed: {why}"
+    finding = Finding(
+        NOT_RUN,
+        message,
+        Applies.UNKNOWN,
+        url=f"{base or documentation.BUILT_IN}/{PAGE}",
+        remediation='Run `runup rehearse` on a machine beside the cluster, or set `rehearse: "false"`.',
+    )
+    return CheckOutcome(_check(CHECK), "Unknown", (finding,), message)
+
+
+def _check(name: str) -> Check:
+    return Check(name, COMPONENT, (), _ran_elsewhere)
+
+
+def _ran_elsewhere(_snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields nothing: the findings come from another process."""
+    return iter(())

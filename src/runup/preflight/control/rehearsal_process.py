@@ -1,0 +1,128 @@
+"""Runs the rehearsal of an update beside the checks: in a process of its own, within limits of time and memory.
+
+In: the order of a rehearsal. Out: its outcomes, or one Unknown that says why there are none. Whatever happens to the
+process, nothing of it is left: it is ended, and the folder in which it makes its copy is removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubekit.lang.printable import one_line
+from kubekit.lang.removal import remove_tree
+from runup.checks.decide.engine import CheckOutcome
+from runup.checks.decide.rehearsed_outcomes import decoded, not_run
+
+MODULE = "runup.rehearse.cli.ordered_rehearsal"
+# The exit code of a process that needs more memory than it may have.
+TOO_LARGE = 12
+_END_S = 10.0
+_LONGEST_MESSAGE = 300
+
+
+class RehearsalOrder(msgspec.Struct, frozen=True):
+    """What a process is to rehearse: on which cluster, which release, within which limits.
+
+    `apply_s` are the seconds that applying may take, `memory_mib` what the process may have, 0 for any amount.
+    """
+
+    release_dir: str
+    image: str = ""
+    kubeconfig: str | None = None
+    context: str | None = None
+    namespace: str = ""
+    documentation_base: str = ""
+    apply_s: float = 240.0
+    memory_mib: int = 0
+    max_objects: int = 100_000
+
+
+class RehearsalProcess:
+    """One rehearsal of a preflight. `outcomes` is None until it has ended, `changed` is called then."""
+
+    def __init__(self, order: RehearsalOrder, limit_s: float, changed: Callable[[], None], *, module: str = MODULE):
+        self._order, self._limit_s, self._changed, self._module = order, limit_s, changed, module
+        self.outcomes: tuple[CheckOutcome, ...] | None = None
+
+    async def run(self) -> None:
+        """Runs the process to its end, or to its limit."""
+        try:
+            self.outcomes = await self._run()
+        except (OSError, ValueError) as error:
+            self.outcomes = (self._not_run(str(error)),)
+        self._changed()
+
+    async def _run(self) -> tuple[CheckOutcome, ...]:
+        if not _is_there(self._module):
+            return (self._not_run("the image of the release does not carry it"),)
+        folder = Path(tempfile.mkdtemp(prefix="runup-rehearse-"))
+        try:
+            return await self._in(folder)
+        finally:
+            remove_tree(folder)
+
+    async def _in(self, folder: Path) -> tuple[CheckOutcome, ...]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            self._module,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(folder)},
+        )
+        try:
+            async with asyncio.timeout(self._limit_s):
+                out, err = await process.communicate(msgspec.json.encode(self._order))
+        except TimeoutError:
+            return (self._not_run(f"it took more than {self._limit_s:g} s; raise `timeout` of the settings"),)
+        finally:
+            await _end(process)
+        if process.returncode == 0:
+            return decoded(out)
+        return (self._not_run(self._why(process.returncode or 0, err)),)
+
+    def _why(self, code: int, err: bytes) -> str:
+        if code == TOO_LARGE:
+            limit = f"the {self._order.memory_mib} MiB that it may have"
+            return f"the copy of the cluster needs more than {limit}; raise `memoryLimit` of the settings"
+        if code < 0:
+            return f"its process was ended by signal {-code}"
+        lines = err.decode(errors="replace").strip().splitlines()
+        said = one_line(lines[-1])[:_LONGEST_MESSAGE] if lines else "it said nothing"
+        return f"its process ended with code {code}: {said}"
+
+    def _not_run(self, why: str) -> CheckOutcome:
+        return not_run(why, self._order.documentation_base)
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+async def _end(process: Any) -> None:
+    """Ends the process if it runs: politely at first."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        async with asyncio.timeout(_END_S):
+            await process.wait()
+    except TimeoutError:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()

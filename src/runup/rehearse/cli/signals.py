@@ -1,0 +1,37 @@
+"""Lets the signals that end a command cancel what it does, so that every way out cleans up."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def ended_by_signals(work: Coroutine[Any, Any, T]) -> T:
+    """Returns what `work` returns; SIGTERM and SIGINT cancel it first, so that it can clean up.
+
+    Raises SystemExit(143) after SIGTERM, KeyboardInterrupt after SIGINT.
+    """
+    ended: list[int] = []
+
+    async def guarded() -> T:
+        loop = asyncio.get_running_loop()
+        task = asyncio.ensure_future(work)
+
+        def end(number: int) -> None:
+            ended.append(number)
+            task.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, end, number)
+        return await task
+
+    try:
+        return asyncio.run(guarded())
+    except asyncio.CancelledError:
+        if signal.SIGINT in ended:
+            raise KeyboardInterrupt from None
+        raise SystemExit(128 + signal.SIGTERM) from None
