@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from packaging.version import Version
@@ -51,11 +50,6 @@ def install(built: Path, where: str, folder: Path, *, alone: bool = False, platf
     chosen = ("--python-platform", platform, "--python-version", "3.11", "--only-binary", ":all:") if platform else ()
     for what in (*libraries, ("--no-deps", str(built))):
         _run("pip", "install", "-q", where, str(folder), *chosen, *what)
-
-
-def uninstall(folder: Path, names: Sequence[str], where: str = "--python") -> None:
-    """Take `names` out of an environment or, with `where` `--target`, a folder again."""
-    _run("pip", "uninstall", "-q", where, str(folder), *names)
 
 
 def environment(folder: Path) -> None:

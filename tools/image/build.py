@@ -87,7 +87,7 @@ def _image(
     with tempfile.TemporaryDirectory(prefix="runup-site-") as temporary:
         site = Path(temporary, "site")
         base = debian.base(architecture)
-        libraries, own = _installed(site, wheel, steps, architecture)
+        libraries, own = _installed(site, wheel, architecture)
     libraries |= _environment()
     own |= _programs(own, steps) | _payload(own)
     trees = {"base": base, "libraries": libraries, "runup": own}
@@ -132,15 +132,12 @@ def _index(layout: Layout, built: Sequence[Image], tag: str) -> str:
     return digest
 
 
-def _installed(folder: Path, wheel: Path, steps: Recipe, architecture: str) -> tuple[Tree, Tree]:
-    """Returns the libraries, and runup's own packages, without what is the sandbox's alone."""
+def _installed(folder: Path, wheel: Path, architecture: str) -> tuple[Tree, Tree]:
+    """Returns the libraries, and runup's own packages."""
     packages.install(wheel, "--target", folder, platform=_PLATFORM[architecture])
     foreign = [path for path, its in compiled.files(folder).items() if f"linux-{architecture}" not in its]
     if foreign:
         raise SystemExit(f"error: not compiled for {architecture}: {', '.join(map(str, foreign))}")
-    packages.uninstall(folder, steps.uninstalled, where="--target")
-    for name in steps.removed:
-        shutil.rmtree(folder / name)
     shutil.rmtree(folder / "bin")
     libraries: Tree = {}
     own: Tree = {}

@@ -14,10 +14,6 @@ CONTAINERFILE = ROOT / "deploy" / "Containerfile"
 class Recipe(NamedTuple):
     """The Containerfile's words."""
 
-    uninstalled: tuple[str, ...]
-    """Libraries that only the sandbox needs."""
-    removed: tuple[str, ...]
-    """Folders of site-packages that are left out."""
     linked: tuple[str, ...]
     """Programs that are in /usr/bin, too."""
     labels: dict[str, str]
@@ -33,10 +29,7 @@ def recipe(arguments: dict[str, str]) -> Recipe:
     labels = (word.split("=", 1) for line in _lines(text, "LABEL") for word in shlex.split(line))
     (entrypoint,) = _lines(text, "ENTRYPOINT")
     (links,) = re.findall(r"ln -s (.+?) /usr/bin\b", text)
-    (uninstalled,) = re.findall(r"pip uninstall -y (.+?) *&&", text)
     return Recipe(
-        uninstalled=tuple(uninstalled.split()),
-        removed=tuple(re.findall(r"rm -r \S+/site-packages/(\S+)", text)),
         linked=tuple(links.split()),
         labels=dict(labels),
         env=tuple(word for line in _lines(text, "ENV") for word in shlex.split(line)),
