@@ -19,7 +19,7 @@ from kubekit.api.whole_v1 import WholeNode, WholePod
 from kubesandbox.controllers.scheduler import why_not
 from runup.clusterversion.decide.work import ReadRights, VerifyRelease
 from runup.preflight.decide import preflight_deployment, preflight_settings, service_account
-from runup.preflight.decide.preflight_deployment import NAME, SETTINGS_MAP
+from runup.preflight.decide.preflight_deployment import NAME, SETTINGS_MAP, Quantities
 from runup.process.plan import Apply
 from runup.release.decide import documentation
 
@@ -377,6 +377,27 @@ def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
         "PREFLIGHT_PROMETHEUS_URL": "https://thanos.example",
         "PREFLIGHT_PROMETHEUS_HOSTED": "true",
     }
+
+
+REHEARSALS = {
+    "half a gigabyte": ("512Mi", "352"),
+    "a gigabyte": ("1Gi", "864"),
+    "less than the checks take": ("100Mi", "64"),
+    "no quantity": ("much", "64"),
+}
+
+
+@pytest.mark.parametrize(("memory", "expected"), REHEARSALS.values(), ids=REHEARSALS)
+def test_the_target_is_told_what_a_rehearsal_may_take(memory: str, expected: str) -> None:
+    """Half of the time, and the memory that the checks leave; nothing where none is asked for."""
+    quantities = Quantities(memory_limit=memory)
+    env = {item["name"]: item["value"] for item in container(started(rehearses=True, quantities=quantities))["env"]}
+    assert {name: value for name, value in env.items() if "REHEARSE" in name} == {
+        "PREFLIGHT_REHEARSE": "true",
+        "PREFLIGHT_REHEARSE_SECONDS": "300",
+        "PREFLIGHT_REHEARSE_MEMORY_MIB": expected,
+    }
+    assert not any("REHEARSE" in item["name"] for item in container(started())["env"])
 
 
 def test_one_pod_alone_writes_the_report() -> None:
