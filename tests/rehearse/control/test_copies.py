@@ -270,6 +270,49 @@ def test_the_folder_goes_by_a_signal(number: signal.Signals, code: int, tmp_path
     assert (len(held), list(tmp_path.iterdir())) == (1, [])
 
 
+_LIMITED = """
+import resource, sys
+from runup.cli.main import main
+limit = int(sys.argv[1]) * 1024
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kib", "codes"),
+    [(20, {1}), (180, {1, 2}), (300, {1, 2}), (380, {1, 2}), (420, {1, 2}), (100_000, {2})],
+)
+def test_a_disk_that_is_full(kib: int, codes: set[int], tmp_path: Path) -> None:
+    """Wherever the copy has no room for the next object: an error of the copy, and no finding about the release."""
+    words = (
+        "rehearse",
+        "--dump",
+        "examples/rehearsal/cluster",
+        "--release-dir",
+        "examples/rehearsal/release",
+        "-o",
+        "json",
+    )
+    ran = subprocess.run(
+        [sys.executable, "-B", "-c", _LIMITED, str(kib), *words],
+        cwd=ROOT,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    if ran.returncode == 1:
+        assert "error: the copy of the cluster " in ran.stderr
+        assert "Traceback" not in ran.stderr
+    else:
+        assert len(json.loads(ran.stdout)["risks"]) == 8
+    assert ran.returncode in codes
+    assert list(tmp_path.iterdir()) == []
+
+
 async def test_an_operator_whose_definition_the_dump_lacks(tmp_path: Path) -> None:
     """A dump of ClusterOperators without their definition refuses nothing: what is invented takes a status."""
     async with world(tmp_path, VALUES) as cluster:

@@ -98,6 +98,7 @@ def rehearse(
     """
     from runup.fleet.cli import preflight_command
     from runup.preflight.cli.run_flags import Flags
+    from runup.rehearse.cli.signals import exits_by_sigterm
     from runup.rehearse.control.cluster_copy import PREFIX
 
     if bool(to_image) == bool(release_dir):
@@ -118,7 +119,10 @@ def rehearse(
     named = named_by(members)
 
     def run() -> int:
-        with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as scratch:
+        with (
+            exits_by_sigterm(),
+            tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as scratch,
+        ):
             limits = Limits(declared, max_objects, named.timeout_s / 2, Path(scratch))
             return preflight_command.run(
                 connection_of(ctx),

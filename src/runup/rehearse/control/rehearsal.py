@@ -17,10 +17,12 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import Object
 from kubekit.errors import Terminal
 from kubekit.kube.clock import Clock
+from kubekit.kube.errors import KubeError
 from kubekit.lang.version import Version
-from kubesandbox.apiserver.store import Entry
+from kubesandbox.apiserver.errors import ApiError as ServerError
+from kubesandbox.apiserver.store import Entry, StoreError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.applying.control.task_errors import KindMissing
+from runup.applying.control.task_errors import KindMissing, words_of
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
 from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task, tasks_of
@@ -96,7 +98,8 @@ class _Found:
 async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
     """Returns what the update comes to on a copy of `source`.
 
-    Raises OSError if the copy cannot be made, and Terminal if it takes too long to be made or looked through.
+    Raises OSError if the copy cannot be made, and Terminal if it takes too long to be made or looked through, or has no
+    room.
     """
     try:
         async with asyncio.timeout(wanted.limit_s + REST_LIMIT_S):
@@ -104,6 +107,10 @@ async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehea
     except TimeoutError:
         text = f"copying the cluster and looking through it took more than {REST_LIMIT_S:g} s"
         raise Terminal(f"{text}; rehearse on a dump of fewer namespaces", reason="RehearsalTooLong") from None
+    except (StoreError, ServerError, KubeError) as error:
+        # The cluster was read before: whoever fails here is the copy.
+        text = f"the copy of the cluster failed: {words_of(error) if isinstance(error, KubeError) else error}"
+        raise Terminal(f"{text}; give the folder of temporary files (TMPDIR) more room", reason="CopyFailed") from error
 
 
 async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:

@@ -137,6 +137,8 @@ class ReleaseRun:
         try:
             await applier.put(task, updating=True)
         except FAILURES as error:
+            if is_of_the_copy(error):
+                raise
             result.failures[task.index] = Failure(task, error)
             return
         result.failures.pop(task.index, None)
@@ -167,6 +169,11 @@ class ReleaseRun:
             problem = problem or workload_health.unfinished_rollout(task, workload)
         if problem is not None:
             result.waits.append(Wait(task.identity, task.index, problem.message, count_behind(self._graph, task)))
+
+
+def is_of_the_copy(error: Exception) -> bool:
+    """Returns whether the copy itself could not store what it was sent, which says nothing of the release."""
+    return "Internal error occurred: storage: " in words_of(error)
 
 
 def _lacks_something(error: Exception) -> bool:
