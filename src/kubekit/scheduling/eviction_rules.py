@@ -28,7 +28,7 @@ def scale_share(value: int | str, total: int) -> int:
 
 
 def desired_healthy(min_available: int | str | None, max_unavailable: int | str | None, expected: int) -> int:
-    """Returns how many of the `expected` pods of a budget have to be healthy. Raises ValueError as `scale_share` does."""
+    """Returns how many of the `expected` pods of a budget must be healthy. Raises ValueError as `scale_share` does."""
     if max_unavailable is not None:
         return max(0, expected - scale_share(max_unavailable, expected))
     return scale_share(min_available, expected) if min_available is not None else 0

@@ -234,7 +234,7 @@ def _set_catalogs(place: Workplace, text: str) -> Workplace:
 
 def _set_rehearse(place: Workplace, text: str) -> Workplace:
     """Returns the workplace with or without a rehearsal. Raises Unusable."""
-    return replace(place, rehearses=_one_of(text, ("true", "false")) == "true")
+    return replace(place, rehearses=_checked_choice(text, ("true", "false")) == "true")
 
 
 def _set_inner_registries(place: Workplace, text: str) -> Workplace:

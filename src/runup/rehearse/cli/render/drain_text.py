@@ -97,7 +97,7 @@ def _headline(result: DrainResult) -> str:
     end = result.started + timedelta(seconds=result.duration_s)
     return _wrapped_text(
         f"The drains of {nodes} take {span(result.duration_s)}, from {timestamp(result.started)} to {timestamp(end)}; "
-        f"{_pods(result.evicted)} {'is' if result.evicted == 1 else 'are'} evicted.",
+        f"{_pod_count(result.evicted)} {'is' if result.evicted == 1 else 'are'} evicted.",
         "",
     )
 
