@@ -320,6 +320,11 @@ def deployment(namespace: str, name: str = "web") -> JSON:
             "waiting on Deployment.apps {ns}/web, which is not available",
             id="nobody says whether it is available",
         ),
+        pytest.param(
+            {**READY, "conditions": [{**AVAILABLE, "status": "False"}]},
+            "waiting on Deployment.apps {ns}/web, which is not available",
+            id="it rolls out, and is not available",
+        ),
         pytest.param({**READY, "replicas": 0, "conditions": [AVAILABLE]}, "no pod yet", id="no pod"),
         pytest.param({}, "observed generation 0 of 1", id="nobody has looked at it"),
     ],
