@@ -27,9 +27,9 @@ from bench.measure import spread
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import KubeError
 from kubekit.kube.tls import context_for
 from kubesandbox.apiserver.store import key_of
 

@@ -21,8 +21,8 @@ from bench.release_payload import FIRST, SECOND
 from bench.releases_world import NAMESPACES, SERVERS, Operator, World, world
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import AlreadyExists
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import AlreadyExists
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

@@ -16,8 +16,8 @@ from bench.release_payload import FIRST
 from bench.releases_world import World
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound
 
 JSON = dict[str, Any]
 MANAGER = "somebody"

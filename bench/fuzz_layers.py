@@ -19,12 +19,12 @@ from bench.fuzz_outcomes import ACCEPTED, FOLDER, Wrong, check_text
 from bench.hostile_images import FILE, header, image_of
 from kubekit.lang.removal import remove_tree
 from kubekit.oci import images
-from kubekit.oci.errors import OciError
 from kubekit.oci.file_search import FileQuery, Search
 from kubekit.oci.images import Descriptor
 from kubekit.oci.layers import open_image, read_folders, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
+from kubekit.oci.registry_errors import OciError
 from kubekit.oci.tarstream import Budget, Pieces, checked_entries, find_in_layer, open_layer
 
 _MIB = 1 << 20

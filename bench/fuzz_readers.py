@@ -27,7 +27,7 @@ from kubekit.lang.cel import CelError, compile_cel
 from kubekit.lang.version import Version
 from kubekit.oci import challenges, reference
 from kubekit.oci.access import Access
-from kubekit.oci.errors import OciError, Unverified
+from kubekit.oci.registry_errors import OciError, Unverified
 from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
 from kubekit.oci.transport import Question, Transport, pause_s
 from runup.advice.decide.graph import derive_advice, parse_graph

@@ -19,10 +19,10 @@ from pathlib import Path
 import msgspec
 
 from kubekit.oci import images
-from kubekit.oci.errors import ImageNotFound, OciError
 from kubekit.oci.images import Config, Descriptor, Manifest, RootFS
 from kubekit.oci.layers import open_image, read_folders, unpack_image
 from kubekit.oci.layout import Layout
+from kubekit.oci.registry_errors import ImageNotFound, OciError
 from kubekit.oci.tarstream import Budget, find_in_layer
 
 GIB, MIB = 1 << 30, 1 << 20

@@ -36,7 +36,7 @@ from kubekit.api.conditions import find
 from kubekit.api.whole_v1 import WholeDeployment
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.list_pages import WatchEvent
 from runup.api.config_v1 import ClusterVersion
 

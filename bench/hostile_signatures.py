@@ -15,7 +15,7 @@ from typing import Any
 from bench.hostile_images import peak_kib
 from bench.openpgp import BINARY, COMPROMISED, RETIRED, Certificate, Key, packet
 from bench.survey import Survey
-from kubekit.oci.errors import Unverified
+from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
 
 NAME = "registry.example/ocp/release"

@@ -27,8 +27,8 @@ from bench.measure import process, spread
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import KubeError
 from kubesandbox.apiserver.store import key_of
 
 NODES, CHANGES = 10_000, 5

@@ -22,8 +22,8 @@ from bench import release_payload
 from bench.api import api_server_in
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ClusterVersion
 from runup.process.names import OPERATOR_NAMESPACE

@@ -19,10 +19,10 @@ from kubekit.api.meta_v1 import NamespacedName, Object, key_of
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.whole_v1 import WholeDeployment, WholeJob
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import Conflict, KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import Conflict, KubeError, NotFound
 from kubekit.kube.watch import Reflector
 from runup.api.config_v1 import ClusterOperator
 

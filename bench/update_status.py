@@ -27,9 +27,9 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Wire
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ApiError, NotFound
 from kubekit.kube.request import Call, Request
 from runup.sandbox import crds
 

@@ -16,8 +16,8 @@ from tests.documents import document
 import runup
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterVersion
 
 CRDS = Path(runup.__file__).parent / "sandbox" / "crds"

@@ -39,8 +39,8 @@ def main() -> None:
     import structlog
     import uvloop
 
-    from kubekit.errors import RunupError
-    from kubekit.kube.errors import KubeError
+    from kubekit.error_types import RunupError
+    from kubekit.kube.api_errors import KubeError
     from kubesandbox.apiserver.store import StoreError
 
     logger = structlog.PrintLoggerFactory(sys.stderr)
@@ -95,7 +95,7 @@ async def _serve_until_signal(arguments: argparse.Namespace) -> None:
     if arguments.stop_with_stdin:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end, loop, stop)
     if arguments.node and not arguments.controllers:
-        from kubesandbox.errors import SandboxError
+        from kubesandbox.sandbox_error import SandboxError
 
         raise SandboxError("--node needs the controllers; leave out --no-controllers", reason="NodeWithoutControllers")
     definitions = _read_definitions(arguments.crds)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
-from kubekit.kube.errors import AlreadyExists
 from kubesandbox.controllers import assembly
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 
 JSON = dict[str, Any]
 NODE = "node-1"

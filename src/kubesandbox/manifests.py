@@ -13,11 +13,11 @@ from typing import Any
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, discovery
+from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock, SystemClock
-from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
 from kubekit.lang import files, yaml
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 
 JSON = dict[str, Any]
 DEFINITION = "CustomResourceDefinition"

@@ -62,7 +62,7 @@ class KubeApi:
         """
         from kubekit.api.scheme import Resource
         from kubekit.kube import calls
-        from kubekit.kube.errors import AlreadyExists
+        from kubekit.kube.api_errors import AlreadyExists
 
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": f"{prefix}-"}}
         (created,) = self.load(namespace)

@@ -11,7 +11,7 @@ from tests.cli.commands import Run, Server
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import Status, StatusCause, StatusDetails
-from kubekit.kube.errors import KubeError, Unreachable, error_of_status
+from kubekit.kube.api_errors import KubeError, Unreachable, error_of_status
 from kubekit.kube.request import Request
 from runup.cli.errors import CommandError, Failure, describe, message_of, with_prefix
 

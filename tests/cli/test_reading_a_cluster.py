@@ -15,8 +15,8 @@ import runup
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import Conflict, KubeError
 from runup.api.config_v1 import ClusterVersion, Infrastructure
 from runup.cli import clusterversion_client as clusters
 from runup.cli.connection import Connection

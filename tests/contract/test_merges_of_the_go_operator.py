@@ -24,8 +24,8 @@ from tests.contract.api import Api
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import Conflict
 from kubekit.kube.client import Client
-from kubekit.kube.errors import Conflict
 from runup.applying.control import object_requests
 from runup.applying.decide.rendering import LABEL, ClusterValues, render
 

@@ -20,9 +20,9 @@ from tests.controlplane import build
 from tests.controlplane.kubelet import Kubelet
 
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import KubeError
 from kubesandbox.apiserver.access import certs
 from runup.sandbox.setup import settings
 

@@ -9,8 +9,8 @@ from tests.servers import CRD, CRDS, eventually
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, discovery
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound
 
 NAMESPACE = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 NODE = Resource("", "v1", "Node", "nodes", namespaced=False)

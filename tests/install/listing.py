@@ -8,8 +8,8 @@ from tests.servers import eventually
 
 from kubekit.api import codec
 from kubekit.kube import calls, discovery
+from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import ApiError
 
 # Written by controllers at times of their own.
 PASSING = {("", "Event"), ("events.k8s.io", "Event"), ("coordination.k8s.io", "Lease")}

@@ -23,8 +23,8 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound, Transient
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound, Transient
 from runup.api.config_v1 import ClusterVersion
 
 RUNUP = (sys.executable, "-m", "runup")

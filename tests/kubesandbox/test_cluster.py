@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kubesandbox.cluster import until_over
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 
 
 async def _for_ever() -> None:

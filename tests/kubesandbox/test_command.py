@@ -19,9 +19,9 @@ from tests.servers import eventually
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import load
-from kubekit.kube.errors import NotFound
 
 COMMAND = (sys.executable, "-m", "kubesandbox")
 SHIPS = Resource("example.com", "v1", "Ship", "ships", namespaced=True)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.kubesandbox.test_command import DEPLOYMENT, SHIP
 
-from kubesandbox.errors import SandboxError
 from kubesandbox.pytest_plugin import KubeApiFactory
+from kubesandbox.sandbox_error import SandboxError
 from kubesandbox.testing import KubeApi
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("kube_api")]

@@ -13,10 +13,10 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeDeployment
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import NotFound
 from kubekit.kube.watch import Reflector
 from runup.preflight.decide import preflight_deployment
 from runup.process.leader_election import cancel

@@ -26,10 +26,10 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import NotFound
 from kubekit.oci.signatures import generate_key
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.config_v1 import ClusterVersion

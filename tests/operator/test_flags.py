@@ -13,9 +13,9 @@ import click
 import pytest
 
 from kubekit.api.codec import DecodeError
-from kubekit.errors import Terminal
-from kubekit.kube.errors import KubeError
-from kubekit.oci.errors import OciError
+from kubekit.error_types import Terminal
+from kubekit.kube.api_errors import KubeError
+from kubekit.oci.registry_errors import OciError
 from runup.operator.command_process import common, run_process
 from runup.operator.kernel_modules_command import kernel_module_preflight
 from runup.operator.kernel_modules_command import options_of as options_of_kernel_modules

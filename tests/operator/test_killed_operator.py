@@ -19,7 +19,7 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from kubekit.lang import yaml as kyaml
 
 pytestmark = pytest.mark.slow

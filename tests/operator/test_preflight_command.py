@@ -15,7 +15,7 @@ from tests.cli.commands import Ran, Server
 from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup import __version__
 from runup.operator import entry
 from runup.operator.main import main

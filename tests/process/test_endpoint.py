@@ -19,7 +19,7 @@ from tests.process.tls_world import answered, create_api_server, define_api_serv
 
 from kubekit.api.core_v1 import Node, ServiceAccount
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client

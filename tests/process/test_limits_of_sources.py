@@ -22,8 +22,8 @@ from tests.release.control.test_release_verification import DIGEST, GOOD, checke
 
 from kubekit.kube.auth import Static, bearer_credential
 from kubekit.kube.clock import ManualClock, SystemClock
-from kubekit.oci.errors import OciError
 from kubekit.oci.layers import Pick
+from kubekit.oci.registry_errors import OciError
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES
 from runup.advice.control import prometheus, update_service
 from runup.advice.control.prometheus import Prometheus

@@ -14,10 +14,10 @@ from tests.kubekit.kube.apiscript import ScriptedApi, failure, reply, scripted_a
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import resource_of
+from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import Conflict, KubeError
 from kubekit.lang.truncate import stored_bytes
 from runup.api.config_v1 import ClusterVersion
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan

@@ -17,7 +17,7 @@ from tests.factories import cluster_version
 from tests.kubekit.kube.apiscript import eventually, failure, scripted_api
 from tests.operator.operator_world import OWN, payload
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig

@@ -17,7 +17,7 @@ from tests.kubekit.kube.apiscript import ScriptedApi, eventually, failure, reply
 from tests.process.tls_world import answered, pair
 
 from kubekit.api.core_v1 import Node
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock

@@ -12,8 +12,8 @@ from tests.servers import eventually
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import KubeError, NotFound
 
 JSON = dict[str, Any]
 MANAGER = "realcluster"

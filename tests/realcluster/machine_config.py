@@ -13,7 +13,7 @@ from tests.realcluster.cluster import RealCluster, ready
 from tests.realcluster.kube import PODS, Kube, metadata
 
 from kubekit.kube import calls
-from kubekit.kube.errors import ApiError, NotFound
+from kubekit.kube.api_errors import ApiError, NotFound
 
 JSON = dict[str, Any]
 GROUP = "machineconfiguration.openshift.io"

@@ -19,8 +19,8 @@ from tests.realcluster.releases import CHANNEL, ReleaseWorld
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import Forbidden
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import Forbidden
 from runup.process.names import NOBODY, OPERATOR_NAMESPACE
 
 JSON = dict[str, Any]

@@ -16,10 +16,10 @@ from tests.operator.operator_world import DEADLINE_S, any_crd
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, discovery
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load as load_kubeconfig
-from kubekit.kube.errors import NotFound
 from kubesandbox.apiserver.server import ApiServer
 from runup.applying.control.payloads import read_folder
 from runup.applying.decide.rendering import ClusterValues, render

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pysequoia
 
-from kubekit.oci.errors import BadImage
+from kubekit.oci.registry_errors import BadImage
 from kubekit.oci.signatures import SigningKey
 
 

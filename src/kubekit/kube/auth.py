@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from kubekit.kube.errors import ConfigError
+from kubekit.kube.api_errors import ConfigError
 from kubekit.lang.files import contents
 
 # client-go's interval for re-reading a service account's token; the kubelet renews it long before it expires.

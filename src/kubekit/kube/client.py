@@ -19,10 +19,10 @@ from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Fenced, Gone, Unreachable
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import Fenced, Gone, Unreachable
 from kubekit.kube.line_splitter import Lines
 from kubekit.kube.list_pages import Listing, Page, early_token
 from kubekit.kube.request import Call, Request

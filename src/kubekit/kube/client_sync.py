@@ -1,7 +1,7 @@
 """The blocking transport for the command line: sockets and ssl, no modules that are slow to import.
 
 It uses one kept-alive connection, for one thread. `send` returns what the call decodes, or raises one of
-`kubekit.kube.errors`; no exception of ssl or socket gets out.
+`kubekit.kube.api_errors`; no exception of ssl or socket gets out.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from kubekit.api.scheme import Resource, resource_of
 from kubekit.http import http_date
 from kubekit.http.http_connection import Answer, Connection
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ConfigError, Gone
 from kubekit.kube.auth import Credential
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ConfigError, Gone
 from kubekit.kube.request import Call, Request
 from kubekit.kube.retry_policy import DEFAULT_TIMEOUTS, Attempts, Timeouts, headers_of, unreachable_error
 from kubekit.kube.tls import context_for

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Auth, Static, TokenFile, basic_credential, bearer_credential, in_header
-from kubekit.kube.errors import ConfigError
 from kubekit.kube.kubeconfig import Cluster, From, Kubeconfig, Place, User, load_files
 from kubekit.kube.request import ServerURL, server_url
 from kubekit.lang.files import contents

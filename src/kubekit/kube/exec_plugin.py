@@ -16,8 +16,8 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
+from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Credential, in_header
-from kubekit.kube.errors import ConfigError
 from kubekit.kube.kubeconfig import ExecStanza
 
 V1 = "client.authentication.k8s.io/v1"

@@ -13,7 +13,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.kube.errors import ConfigError
+from kubekit.kube.api_errors import ConfigError
 from kubekit.lang.files import contents
 
 Place = str | os.PathLike[str]

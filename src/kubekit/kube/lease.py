@@ -23,9 +23,9 @@ from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Lease, LeaseSpec
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, run_within
-from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.list_pages import WatchEvent
 from kubekit.kube.request import Request
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubekit.kube.errors import Transient
+from kubekit.kube.api_errors import Transient
 
 # An object in etcd has at most 1.5 MiB, its JSON event not much more than twice that: a longer line is not an event.
 LONGEST_LINE = 64 * 1024 * 1024

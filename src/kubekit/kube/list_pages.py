@@ -16,7 +16,7 @@ from kubekit.api import codec
 from kubekit.api.codec import Undecodable
 from kubekit.api.meta_v1 import Object, Status, Wire
 from kubekit.api.scheme import Resource
-from kubekit.kube.errors import error_of_status
+from kubekit.kube.api_errors import error_of_status
 from kubekit.kube.request import Request
 
 JSON = dict[str, Any]

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from kubekit.kube.api_errors import ApiError, ServerError, TooManyRequests, Unauthorized, Unreachable, error_of
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ApiError, ServerError, TooManyRequests, Unauthorized, Unreachable, error_of
 from kubekit.kube.request import Request
 
 # The transport waits as the server asks up to this long (seconds) and this often; beyond that the caller decides.

@@ -7,9 +7,9 @@ import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ConfigError
 
 _OPEN_FILES = "/proc/self/fd"
 

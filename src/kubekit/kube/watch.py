@@ -21,10 +21,10 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
 from kubekit.kube.allowance import Allowance
+from kubekit.kube.api_errors import ApiError, ConfigError, Forbidden, Gone, KubeError, NotFound, Transient, Unauthorized
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import ApiError, ConfigError, Forbidden, Gone, KubeError, NotFound, Transient, Unauthorized
 from kubekit.kube.list_pages import UndecodedEvent, WatchEvent
 from kubekit.kube.warnings import reasons_incomplete
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang.files import contents
-from kubekit.oci.errors import BadCredentials
 from kubekit.oci.reference import DOCKER_HUB, Reference
+from kubekit.oci.registry_errors import BadCredentials
 
 HELPER_TIMEOUT_S = 30.0
 

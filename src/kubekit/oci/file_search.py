@@ -12,7 +12,7 @@ import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from kubekit.oci.errors import BeyondLimits
+from kubekit.oci.registry_errors import BeyondLimits
 from kubekit.oci.tar import Entry
 from kubekit.oci.tarstream import hidden_by
 

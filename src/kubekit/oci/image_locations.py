@@ -13,12 +13,12 @@ from pathlib import Path
 from kubekit.lang.removal import remove_tree
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse
 from kubekit.oci.images import Manifest
 from kubekit.oci.layers import MAX_PAYLOAD_BYTES, Image, open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import Reference, is_digest, parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse
 
 LAYOUT = "oci:"
 REGISTRY = "docker://"

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kubekit.oci.errors import BadImage
+from kubekit.oci.registry_errors import BadImage
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

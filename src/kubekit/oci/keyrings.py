@@ -13,7 +13,7 @@ from datetime import datetime
 import pysequoia
 from pysequoia.packet import Packet, PacketPile, SignatureType, Tag
 
-from kubekit.oci.errors import Unverified
+from kubekit.oci.registry_errors import Unverified
 
 # A release's keyring has a few kilobytes. One of small packets costs the OpenPGP library 12 ms and 0.9 MiB a kilobyte.
 MAX_KEYRING_BYTES = 128 * 1024

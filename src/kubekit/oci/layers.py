@@ -19,9 +19,9 @@ from typing import Protocol
 
 from kubekit.lang.removal import remove_tree
 from kubekit.oci import images
-from kubekit.oci.errors import BadImage, BeyondLimits, CannotWrite
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layout import Layout
+from kubekit.oci.registry_errors import BadImage, BeyondLimits, CannotWrite
 from kubekit.oci.tar import Archive, Entry
 from kubekit.oci.tarstream import (
     MAX_IMAGE_BYTES,

@@ -18,9 +18,9 @@ from typing import BinaryIO
 import msgspec
 
 from kubekit.oci import images
-from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound
 from kubekit.oci.images import Descriptor, Index
 from kubekit.oci.reference import is_digest, sha256
+from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound
 
 _CHUNK = 1024 * 1024
 _MARKER = b'{"imageLayoutVersion":"1.0.0"}'

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
-from kubekit.oci.errors import BadMirrors, OciError
 from kubekit.oci.reference import Reference, parse
+from kubekit.oci.registry_errors import BadMirrors, OciError
 
 # Kind -> the field of its spec with the entries.
 KINDS = {

@@ -10,7 +10,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
-from kubekit.oci.errors import InvalidReference
+from kubekit.oci.registry_errors import InvalidReference
 
 DOCKER_HUB = "docker.io"
 

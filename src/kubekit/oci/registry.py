@@ -17,12 +17,20 @@ from urllib.parse import urlencode, urljoin
 from kubekit.http.http_connection import Answer, Incomplete
 from kubekit.oci import images, mirrors
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage, BeyondLimits, FileNotFound, ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.file_search import FileQuery, Search, SearchResult
 from kubekit.oci.images import Config, Descriptor, Manifest
 from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, for_architecture, read_folders
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, is_digest, sha256
+from kubekit.oci.registry_errors import (
+    BadImage,
+    BeyondLimits,
+    FileNotFound,
+    ImageNotFound,
+    OciError,
+    Unauthorized,
+    Unreachable,
+)
 from kubekit.oci.tarstream import (
     MAX_IMAGE_BYTES,
     BrokenLayer,

@@ -19,10 +19,10 @@ import msgspec
 import pysequoia
 
 import kubekit
-from kubekit.oci.errors import BadImage, Unverified
 from kubekit.oci.keyrings import Keyring, UsableKeys, openpgp_error_text, usable_keys
 from kubekit.oci.openpgp_packets import decompress_message
 from kubekit.oci.reference import digest_of, is_digest
+from kubekit.oci.registry_errors import BadImage, Unverified
 
 KEY_PREFIX = "verifier-public-key-"
 STORE_PREFIX = "store-"

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from kubekit.oci.errors import CannotWrite
+from kubekit.oci.registry_errors import CannotWrite
 
 MAX_SIGNATURES = 9
 """Maximum number of signatures that are read for a digest, numbered from 1 without a gap.

@@ -29,7 +29,8 @@ from kubekit.oci.access import Access
 from kubekit.oci.challenges import parse_challenges as parse_challenges
 from kubekit.oci.challenges import quote_headers
 from kubekit.oci.credentials import Login
-from kubekit.oci.errors import (
+from kubekit.oci.reference import DOCKER_HUB, Reference
+from kubekit.oci.registry_errors import (
     AddressNotAllowed,
     BadImage,
     ImageNotFound,
@@ -38,7 +39,6 @@ from kubekit.oci.errors import (
     Unreachable,
     Untrusted,
 )
-from kubekit.oci.reference import DOCKER_HUB, Reference
 
 AGAIN = frozenset({429, 500, 502, 503, 504})
 """Statuses after which a retry may succeed."""

@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 import orjson
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.audit import AuditLog
 from kubesandbox.apiserver.access.authn import Authenticator
 from kubesandbox.apiserver.access.authz import Attributes, Authorizer
 from kubesandbox.apiserver.access.collected import Collected
-from kubesandbox.apiserver.errors import ApiError
-from kubesandbox.apiserver.http import endpoints, health
+from kubesandbox.apiserver.http import endpoints, health_probes
 from kubesandbox.apiserver.http.content_negotiation import DOCUMENTS, UNSTORED, negotiate
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response, text_response
 from kubesandbox.apiserver.http.query_parameters import check_timeout
@@ -30,6 +29,7 @@ from kubesandbox.apiserver.objects.representations import render_unstored
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.published.discovery_documents import VERSION, Discovery
 from kubesandbox.apiserver.served_kinds import KindTable
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.subresources.places import Subresources
 
 _LOG = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ class App:
             failure = error
         except Exception as error:  # noqa: BLE001 - one bug must not take the server down
             _LOG.exception("%s %s", request.method, uri)
-            failure = errors.internal(f"{type(error).__name__}: {error}")
+            failure = status_errors.internal(f"{type(error).__name__}: {error}")
         if failure is not None:
             response = json_response(failure.status(), failure.code, failure.headers)
         response = replace(response, headers=_with_extra(response.headers, request, audit_id))
@@ -123,7 +123,7 @@ class App:
     def _serve_document(self, request: Request) -> Response:
         """Returns the response of a path without objects: health, discovery, OpenAPI, version. Raises ApiError 404."""
         path = request.path.rstrip("/") or "/"
-        if (answer := health.answer_probe(path, request.query)) is not None:
+        if (answer := health_probes.answer_probe(path, request.query)) is not None:
             return answer
         if path == "/":
             return json_response({"paths": self._list_paths()})
@@ -134,10 +134,10 @@ class App:
             # The aggregator's group handlers accept any method.
             if request.method == "GET" or (path.startswith("/apis") and path.count("/") < 3):
                 return document
-            raise errors.method_not_allowed()
+            raise status_errors.method_not_allowed()
         if endpoints.in_builtin_group(path):
             known = self._parts.kinds.find(*endpoints.resource_of(path))
-            raise errors.method_not_allowed() if known else endpoints.not_there()
+            raise status_errors.method_not_allowed() if known else endpoints.not_there()
         return text_response("404 page not found\n", 404)
 
     def _serve_discovery(self, request: Request, path: str) -> Response | None:
@@ -163,7 +163,7 @@ class App:
         if not name:
             # Groups or a uid without a user are an error, as in k8s.io/apiserver's impersonation filter.
             if groups or request.header("impersonate-uid"):
-                raise errors.internal("requested impersonation without impersonating a user")
+                raise status_errors.internal("requested impersonation without impersonating a user")
             return None
         self._require_impersonation(who, name, groups)
         # Impersonating a ServiceAccount adds its groups unless others are given.

@@ -29,7 +29,6 @@ from kubesandbox.apiserver.access.tokens import TokenSigner
 from kubesandbox.apiserver.app import App, Parts
 from kubesandbox.apiserver.custom.converting import Converting
 from kubesandbox.apiserver.custom.definitions import Definitions
-from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.messages import Request, Response, User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
@@ -39,11 +38,12 @@ from kubesandbox.apiserver.objects.representations import Renderer
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.policies import type_checking
-from kubesandbox.apiserver.policies.admission import PolicyAdmission
+from kubesandbox.apiserver.policies.policy_admission import PolicyAdmission
 from kubesandbox.apiserver.published.discovery_documents import Discovery
 from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
 from kubesandbox.apiserver.quotas.quota_admission import QUOTAS, QuotaAdmission
 from kubesandbox.apiserver.served_kinds import KindTable
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Store
 from kubesandbox.apiserver.subresources.places import Subresources
 from kubesandbox.apiserver.subresources.special import special_subresources

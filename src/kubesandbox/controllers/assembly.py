@@ -15,10 +15,10 @@ from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeDeployment, WholeJob, WholeNode, WholePod, WholeReplicaSet
 from kubekit.api.workloads_v1 import PodDisruptionBudget
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from kubesandbox.apiserver.objects.restoring import IMPORTED
 from kubesandbox.controllers import furnishing, owned_pods, resource_quotas, volume_protection
 from kubesandbox.controllers.controller_loop import Loop, follow_kind

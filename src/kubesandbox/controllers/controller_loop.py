@@ -11,10 +11,10 @@ import structlog
 
 from kubekit.api.meta_v1 import NamespacedName, Object, key_of
 from kubekit.api.scheme import Resource
+from kubekit.kube.api_errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
 from kubekit.kube.workqueue import WorkQueue

@@ -14,9 +14,9 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.whole_v1 import WholeDeployment, WholePod, WholeReplicaSet
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from kubekit.kube.request import Call
 from kubesandbox.controllers import rollout
 from kubesandbox.controllers.controller_loop import Again, Attempt

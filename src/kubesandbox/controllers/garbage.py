@@ -19,9 +19,9 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName, Object, ObjectMeta, OwnerReference, key_of
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError, NotFound
 from kubekit.kube.workqueue import WorkQueue
 from kubesandbox.apiserver.objects.restoring import IMPORTED
 from kubesandbox.controllers.owner_graph import Graph, reference_to

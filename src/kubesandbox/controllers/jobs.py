@@ -16,9 +16,9 @@ from kubekit.api.conditions import find, with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus, NamespacedName
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from kubekit.kube.request import Call
 from kubesandbox.controllers.controller_loop import Again, Attempt
 from kubesandbox.controllers.owned_pods import (

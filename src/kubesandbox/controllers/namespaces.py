@@ -17,9 +17,9 @@ from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, NamespacedName, Object
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Conflict, KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import Conflict, KubeError, NotFound
 from kubekit.kube.workqueue import WorkQueue
 from kubesandbox.controllers.owner_graph import Graph
 

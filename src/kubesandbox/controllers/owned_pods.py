@@ -14,9 +14,9 @@ from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import ApiError, KubeError
 from kubekit.kube.request import Call
 from kubesandbox.controllers.controller_loop import Attempt
 

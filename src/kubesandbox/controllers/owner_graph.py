@@ -15,10 +15,10 @@ import orjson
 from kubekit.api.meta_v1 import Object, OwnerReference
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import NotFound
 from kubekit.kube.watch import Reflector
 
 JSON = dict[str, Any]

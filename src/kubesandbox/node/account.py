@@ -12,9 +12,9 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from kubesandbox.node import podspec
 from kubesandbox.node.place import Place
 from kubesandbox.node.pod_volumes import write_atomically

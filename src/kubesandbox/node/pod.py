@@ -11,9 +11,9 @@ import asyncio
 from kubekit.api.codec import DecodeError
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Conflict, KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import Conflict, KubeError, NotFound
 from kubesandbox.node import podspec, podstatus
 from kubesandbox.node.backoff import MOUNTS
 from kubesandbox.node.container import ContainerWorker

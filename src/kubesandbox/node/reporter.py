@@ -19,9 +19,9 @@ from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import Conflict, KubeError, NotFound, Transient
 from kubekit.kube.request import Call
 from kubesandbox.node import podstatus
 from kubesandbox.node.container_records import ContainerRecord, resumed_record

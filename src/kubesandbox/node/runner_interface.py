@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from kubekit.kube.clock import SystemClock
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 
 # The path of the image's files in a container, from which the payload is read (docs/sandbox.md).
 IMAGE_MOUNT = "/run/image"

@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, KubeError, NotFound
 from kubekit.kube.client import Client
-from kubekit.kube.errors import ApiError, KubeError, NotFound
 from kubekit.lang.removal import remove_tree
 from kubesandbox.node import interpreter, pod_volumes, podenv, podspec
 from kubesandbox.node.account import Account

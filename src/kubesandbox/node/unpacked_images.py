@@ -10,11 +10,11 @@ from pathlib import Path
 from threading import Lock
 
 from kubekit.oci import images
-from kubekit.oci.errors import ImageNotFound, OciError, Unauthorized, Unreachable
 from kubekit.oci.layers import open_image, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import ImageNotFound, OciError, Unauthorized, Unreachable
 
 
 class PullError(Exception):

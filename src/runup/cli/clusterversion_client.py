@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubekit.api import codec
 from kubekit.kube import calls
-from kubekit.kube.errors import Conflict, Forbidden, KubeError, NotFound
+from kubekit.kube.api_errors import Conflict, Forbidden, KubeError, NotFound
 from runup.api.kinds import RESOURCES
 from runup.cli.errors import CommandError
 from runup.cli.operator_namespace import operator_namespace

@@ -67,7 +67,7 @@ def _of_kube(error: Exception) -> Failure | None:
     codec = sys.modules.get("kubekit.api.codec")
     if codec is not None and isinstance(error, codec.DecodeError):
         return Failure(with_prefix(f"the server's answer could not be read: {error}"))
-    kube = sys.modules.get("kubekit.kube.errors")
+    kube = sys.modules.get("kubekit.kube.api_errors")
     if kube is None or not isinstance(error, kube.KubeError):
         return None
     if isinstance(error, kube.Unreachable):
@@ -89,7 +89,7 @@ def _unreachable_text(address: str, detail: str, *, refused: bool) -> str:
 
 def _invalid(error: Exception) -> str:
     """Returns kubectl's text for a 422: one cause on the same line, several on lines below (pkg/cmd/util checkErr)."""
-    from kubekit.kube.errors import Invalid
+    from kubekit.kube.api_errors import Invalid
 
     assert isinstance(error, Invalid)
     details = error.status.details

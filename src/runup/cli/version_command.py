@@ -37,7 +37,7 @@ def _server(ctx: click.Context) -> dict[str, str]:
     """Returns the versions of the cluster and of its Kubernetes, asked of the API server."""
     from kubekit.api import codec
     from kubekit.kube import calls
-    from kubekit.kube.errors import NotFound
+    from kubekit.kube.api_errors import NotFound
     from runup.api.config_v1 import ClusterVersion
 
     client = connection_of(ctx).client()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 
 JSON = dict[str, Any]

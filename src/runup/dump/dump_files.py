@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.printable import printable
 from runup.dump import bundles
 from runup.dump.documents import SUFFIXES

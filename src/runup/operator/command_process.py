@@ -46,10 +46,10 @@ def run_process(
     import structlog
 
     from kubekit.api.codec import DecodeError
-    from kubekit.errors import RunupError
+    from kubekit.error_types import RunupError
     from kubekit.kube import config
-    from kubekit.kube.errors import KubeError
-    from kubekit.oci.errors import OciError
+    from kubekit.kube.api_errors import KubeError
+    from kubekit.oci.registry_errors import OciError
     from runup.operator.log import configure_logging
     from runup.process.leader_election import LeaseLost
 

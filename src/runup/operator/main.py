@@ -68,7 +68,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 def _run_command(args: Sequence[str] | None) -> int:
     """Runs one command line of the operator and returns the exit code; errors become texts on stderr."""
-    from kubekit.errors import RunupError
+    from kubekit.error_types import RunupError
     from runup.cli.errors import describe
 
     words = list(sys.argv[1:] if args is None else args)

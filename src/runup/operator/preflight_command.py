@@ -215,7 +215,7 @@ async def _with_newest(client: Client, request: Request, channel: str) -> Reques
     from dataclasses import replace
 
     from kubekit.kube import calls
-    from kubekit.kube.errors import NotFound
+    from kubekit.kube.api_errors import NotFound
     from runup.api.config_v1 import ClusterVersion
     from runup.preflight.decide.channel_target import newest
 

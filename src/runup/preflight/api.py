@@ -10,13 +10,13 @@ import os
 from pathlib import Path
 
 from kubekit.api.codec import DecodeError
-from kubekit.errors import RunupError
+from kubekit.error_types import RunupError
 from kubekit.kube import config
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import KubeError
 from kubekit.oci import credentials
 from kubekit.oci.access import Access
-from kubekit.oci.errors import OciError
+from kubekit.oci.registry_errors import OciError
 from runup.cli.errors import CommandError
 from runup.preflight.cli.evaluate import EvaluatedCluster, RequestedUpdate, of_cluster, of_dump, release_of
 from runup.preflight.cli.run_command import findings_of

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock
 from runup.process.file_version import FileVersion, stamp_of
 

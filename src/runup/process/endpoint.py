@@ -14,7 +14,7 @@ from typing import Protocol
 from aiohttp import web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock, SystemClock
 from runup.process.certificate import ServingCertificate
 from runup.process.leader_election import cancel, restart_on_error

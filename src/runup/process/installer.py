@@ -7,9 +7,9 @@ from collections.abc import Callable
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError, NotFound
 
 NAMESPACE = "openshift-config"
 # The ConfigMap of the installer, and that of tools that install from its manifests (docs/upstream-behaviour.md 9).

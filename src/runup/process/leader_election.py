@@ -17,11 +17,11 @@ from uuid import uuid4
 import structlog
 
 from kubekit.api.codec import DecodeError
-from kubekit.errors import RunupError
+from kubekit.error_types import RunupError
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Fenced, KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import Fenced, KubeError
 from kubekit.kube.lease import LeaderElector
 from runup.api.config_v1 import Infrastructure
 

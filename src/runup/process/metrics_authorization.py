@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from kubekit.api.codec import DecodeError
 from kubekit.kube import reviews
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, run_within
-from kubekit.kube.errors import KubeError
 
 ALLOWED_FOR_S = 60.0
 REFUSED_FOR_S = 10.0

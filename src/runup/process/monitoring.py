@@ -9,9 +9,9 @@ from pathlib import Path
 
 import aiohttp
 
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.auth import Auth
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from runup import __version__
 from runup.process import http_fetch
 from runup.process.file_version import stamp_of

@@ -14,9 +14,9 @@ import structlog
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, Conflict, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import ApiError, Conflict, KubeError, NotFound, Transient
 from kubekit.lang.printable import printable
 from kubekit.lang.truncate import cut
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubekit.api.codec import DecodeError
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, run_within
-from kubekit.kube.errors import KubeError
 from kubekit.kube.request import Call, Request
 
 # A kubelet's probe gives up after a second, unless told otherwise.

@@ -13,7 +13,7 @@ from typing import Any
 import yaml as pyyaml
 
 from kubekit.api.scheme import Resource
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 
 API_SERVER = Resource("config.openshift.io", "v1", "APIServer", "apiservers", namespaced=False)

@@ -16,8 +16,8 @@ from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.meta_v1 import Status
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import AlreadyExists, NotFound
 from kubekit.kube.request import Request
 from runup.advice.cli import accept as accepting
 from runup.advice.cli import acceptance_records

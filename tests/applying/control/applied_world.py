@@ -20,7 +20,7 @@ from tests.operator.operator_world import DEADLINE_S, Cluster
 from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.api.config_v1 import ClusterVersion
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

@@ -13,9 +13,9 @@ from tests.applying.control.test_a_run_by_itself import tasks
 from tests.kubekit.kube.apiscript import ScriptedApi, failure, reply, scripted_api
 
 from kubekit.api.scheme import Resource
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import KubeError
 from runup.applying.control.kind_resolver import ResourceDiscovery, kinds_of_definition
 
 CORE = [

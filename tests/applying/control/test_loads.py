@@ -12,7 +12,7 @@ from tests.applying.control.release_folders import config_map, namespace
 from tests.clusterversion.decide.world import release
 from tests.kubekit.kube.apiscript import eventually
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import ManualClock
 from kubekit.lang.truncate import stored_bytes
 from runup.api.config_v1 import Release

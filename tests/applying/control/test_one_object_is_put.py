@@ -15,12 +15,12 @@ from tests.applying.control.test_a_run_by_itself import NOON, applier, tasks
 from tests.kubekit.kube.apiscript import ScriptedApi, scripted_api, status
 
 from kubekit.api.scheme import Resource
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
 from runup.applying.control.deleting import ObjectDeleter

@@ -7,7 +7,7 @@ import json
 import pytest
 from tests.factories import feature_gate
 
-from kubekit.oci.errors import Unverified
+from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import generate_key
 from runup.api.config_v1 import FeatureGate
 from runup.applying.control.own_release import OwnRelease

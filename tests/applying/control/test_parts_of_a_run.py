@@ -27,11 +27,11 @@ from tests.factories import cluster_operator
 from tests.kubekit.kube.apiscript import eventually, scripted_api
 
 from kubekit.api.meta_v1 import Status
+from kubekit.kube.api_errors import Forbidden, KubeError, ServerError, TooManyRequests
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import Forbidden, KubeError, ServerError, TooManyRequests
 from kubekit.kube.request import Request
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedMeta

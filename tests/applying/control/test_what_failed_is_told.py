@@ -7,8 +7,8 @@ from tests.applying.decide.tasks import task
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import Status, StatusDetails
-from kubekit.errors import Terminal
-from kubekit.kube.errors import Unreachable, error_of_status
+from kubekit.error_types import Terminal
+from kubekit.kube.api_errors import Unreachable, error_of_status
 from kubekit.kube.request import Request
 from runup.applying.control.task_errors import KindMissing, problem_of
 

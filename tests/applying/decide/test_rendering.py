@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.applying.decide.tasks import task
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.applying.decide.rendering import LABEL, ClusterValues, Proxy, render
 from runup.process.tls_profile import TlsProfile, profile_of
 

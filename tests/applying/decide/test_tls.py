@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 from runup.process.tls_profile import TlsProfile, inject_profile, mandatory_profile, openssl_names, profile_of
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from tests.factories import context, node, snapshot
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.version import Version
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.engine import CheckOutcome

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.commands import Ran, Run, Server, cluster, eventually
 from tests.clusterversion.cli.between import Between
 
-from kubekit.kube.errors import Invalid
+from kubekit.kube.api_errors import Invalid
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import actions
 from runup.clusterversion.cli.command_request import Request

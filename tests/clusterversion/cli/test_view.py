@@ -17,8 +17,8 @@ from tests.cli.commands import Server, cluster, eventually
 from tests.preflight.cli.render import samples
 
 from kubekit.api.meta_v1 import Status
+from kubekit.kube.api_errors import Gone, Unreachable
 from kubekit.kube.clock import ManualClock
-from kubekit.kube.errors import Gone, Unreachable
 from kubekit.kube.request import Request
 from runup.advice.decide.preflight_reasons import IN_PROGRESS
 from runup.cli.errors import CommandError

@@ -12,8 +12,8 @@ from tests.cli.commands import cluster
 from kubekit.api import codec
 from kubekit.api.core_v1 import Pod
 from kubekit.api.meta_v1 import Status
+from kubekit.kube.api_errors import NotFound, Unreachable
 from kubekit.kube.clock import ManualClock
-from kubekit.kube.errors import NotFound, Unreachable
 from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import wait

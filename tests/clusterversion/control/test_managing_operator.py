@@ -32,7 +32,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.clusterversion.control.clusterversion import Caches
 from runup.preflight.decide import preflight_deployment

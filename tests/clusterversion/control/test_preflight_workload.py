@@ -24,7 +24,7 @@ from kubekit.api.core_v1 import ConfigMap, ServiceAccount
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, config
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.reviews import token_request
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import rights

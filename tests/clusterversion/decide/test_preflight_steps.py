@@ -14,7 +14,7 @@ from tests.factories import NOW
 
 from kubekit.api.core_v1 import Pod, PodSpec
 from kubekit.api.meta_v1 import ObjectMeta
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.api.config_v1 import Update
 from runup.clusterversion.decide import image_checks, preflight_workload, preflights, targets, view
 from runup.clusterversion.decide.observed import ReleaseCheck

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.errors import Terminal, Waiting
+from kubekit.error_types import Terminal, Waiting
 from runup.advice.decide.current_advice import CurrentAdvice
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import targets

@@ -13,9 +13,9 @@ from tests.servers import Server
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
-from kubekit.kube.errors import Forbidden, NotFound
 from runup.install.control import healthy_objects, installing, observing, sets
 from runup.install.control.installing import Manner
 from runup.install.control.sets import Done, InstallError, ObjectSets, Outcome

@@ -41,7 +41,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import KubeError
+from kubekit.kube.api_errors import KubeError
 
 client = SyncClient(config.load(None, None))
 nodes = [node.metadata.name for node in client.list_all(Node)[0]]

@@ -14,7 +14,7 @@ from tests.servers import eventually
 
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import AlreadyExists, ServerError
+from kubekit.kube.api_errors import AlreadyExists, ServerError
 from runup.api.kmm_v1beta1 import Module
 from runup.api.kmm_v1beta1 import PreflightValidationOCP as OldPreflightValidationOCP
 from runup.api.kmm_v1beta2 import PreflightValidation, PreflightValidationOCP

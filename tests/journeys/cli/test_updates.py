@@ -12,7 +12,7 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import NAME, ClusterVersionInsight, UpdateStatus
 

@@ -15,7 +15,7 @@ from tests.servers import eventually
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 

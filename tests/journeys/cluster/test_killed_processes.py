@@ -16,7 +16,7 @@ from tests.journeys.conftest import RUNUP, START_S, STOP_S, Sandbox
 from tests.servers import eventually
 
 from kubekit.api.conditions import find
-from kubekit.kube.errors import Transient
+from kubekit.kube.api_errors import Transient
 from runup.api.config_v1 import ClusterVersion
 
 NAMESPACE = "openshift-cluster-version-operator"

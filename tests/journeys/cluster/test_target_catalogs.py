@@ -17,8 +17,8 @@ from tests.servers import eventually
 
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse

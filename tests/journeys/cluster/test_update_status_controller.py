@@ -21,7 +21,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import KubeError
+from kubekit.kube.api_errors import KubeError
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 
 STATE = "machineconfiguration.openshift.io/state"

@@ -20,8 +20,8 @@ from tests.servers import eventually
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound
 from kubesandbox.pytest_plugin import KubeApiFactory
 from kubesandbox.testing import KubeApi
 from runup.install.decide.component import COMPONENTS

@@ -12,9 +12,9 @@ from tests.journeys.conftest import Sandbox
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import AlreadyExists
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import AlreadyExists
 from kubekit.oci import credentials
 from kubekit.oci.access import Access
 from kubekit.oci.images import THIN_LABEL, Execution

@@ -12,7 +12,7 @@ from tests.release.cli.typed import ANNOTATIONS, JSON, config_map, plain, releas
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 GROUP = "tools.example.com"

@@ -19,8 +19,8 @@ from typing import Any
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import KubeError
 from kubesandbox.node.runner_bwrap import descendants_of
 from runup.sandbox.setup import settings
 

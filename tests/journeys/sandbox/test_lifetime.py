@@ -16,7 +16,7 @@ from tests.journeys.conftest import RUNUP, START_S, Sandbox
 from kubekit.api.core_v1 import ConfigMap, Pod
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 
 NAMESPACE = "openshift-cluster-version-operator"
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]

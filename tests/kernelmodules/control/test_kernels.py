@@ -15,7 +15,7 @@ from tests.kubekit.oci.registries import Answer, docker_registry, odd_registry
 
 from kubekit.api.core_v1 import ServiceAccount
 from kubekit.api.scheme import Resource, resource_of
-from kubekit.errors import Terminal, Waiting
+from kubekit.error_types import Terminal, Waiting
 from kubekit.kube import calls, config
 from kubekit.kube.client import Client
 from kubekit.oci.access import Access

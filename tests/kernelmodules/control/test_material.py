@@ -24,7 +24,7 @@ from tests.kubekit.oci.registries import sandbox_registry
 
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.api.build_v1 import Build
 from runup.kernelmodules.control import build_inputs
 from runup.kernelmodules.decide.external_queries import BuildInputsQuestion

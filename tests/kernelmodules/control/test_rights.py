@@ -33,7 +33,7 @@ from tests.process.tls_world import certificate, define_api_servers
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.reviews import token_request
 from runup.api.kmm_v1beta2 import PreflightValidationOCP
 from runup.kernelmodules.control.process import NAMESPACE, Process

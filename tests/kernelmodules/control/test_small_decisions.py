@@ -21,13 +21,13 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import NamespacedName, ObjectMeta, OwnerReference
 from kubekit.api.scheme import resource_of
 from kubekit.api.whole_v1 import WholeJob, WholePod
-from kubekit.errors import Terminal, Waiting
+from kubekit.error_types import Terminal, Waiting
+from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import Conflict, KubeError
 from kubekit.kube.workqueue import WorkQueue
-from kubekit.oci import errors
+from kubekit.oci import registry_errors
 from kubekit.oci.access import Access
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
@@ -421,7 +421,7 @@ async def test_each_transition_is_one_line(scene: Scene, kind: Any, changes: dic
     assert len([line for line in logs if line["event"] == "module"]) == lines + 1
 
 
-REFUSED = (errors.Unauthorized("no"), errors.ImageNotFound("no"), errors.FileNotFound("no"))
+REFUSED = (registry_errors.Unauthorized("no"), registry_errors.ImageNotFound("no"), registry_errors.FileNotFound("no"))
 
 
 @pytest.mark.parametrize(
@@ -430,12 +430,12 @@ REFUSED = (errors.Unauthorized("no"), errors.ImageNotFound("no"), errors.FileNot
         *((error, "", Outcome.FAILED) for error in REFUSED),
         *((error, "the pull secret a/b could not be read: no", Outcome.UNKNOWN) for error in REFUSED),
         *((error, "the pull secret a/b is not there", Outcome.FAILED) for error in REFUSED),
-        (errors.Unreachable("no"), "", Outcome.UNKNOWN),
-        (errors.BeyondLimits("no"), "", Outcome.UNKNOWN),
-        (errors.BadImage("no"), "the pull secret a/b could not be read: no", Outcome.FAILED),
+        (registry_errors.Unreachable("no"), "", Outcome.UNKNOWN),
+        (registry_errors.BeyondLimits("no"), "", Outcome.UNKNOWN),
+        (registry_errors.BadImage("no"), "the pull secret a/b could not be read: no", Outcome.FAILED),
     ],
 )
-def test_what_an_error_says_of_an_image(error: errors.OciError, note: str, outcome: Outcome) -> None:
+def test_what_an_error_says_of_an_image(error: registry_errors.OciError, note: str, outcome: Outcome) -> None:
     """Nothing where its registry is away, or where a login that may exist could not be read."""
     assert judged_by(error, ["another note", note] if note else []) is outcome
 
@@ -509,7 +509,7 @@ class Unclear:
     [
         pytest.param(codec.DecodeError("half"), "the cluster's answer is not clear: half", id="half an answer"),
         pytest.param(TimeoutError(), "it was not read within ", id="no answer"),
-        pytest.param(errors.Unreachable("away"), "away (a note)", id="a registry that is away"),
+        pytest.param(registry_errors.Unreachable("away"), "away (a note)", id="a registry that is away"),
     ],
 )
 async def test_a_cluster_that_does_not_say_is_no_verdict(error: Exception, said: str) -> None:
@@ -528,7 +528,7 @@ async def test_a_cluster_that_does_not_say_is_no_verdict(error: Exception, said:
 
 async def test_whose_kernel_is_not_known_is_told_where_there_are_several() -> None:
     """By its kind; a single one needs no name."""
-    broken = Unclear(errors.BadImage("no"))
+    broken = Unclear(registry_errors.BadImage("no"))
     one = await kernels.kernels_of(ReleaseQuestion("r.example/release:1"), broken)
     assert one.problem.startswith("failed to get image spec")
     flavours = (Flavour("arm64"), Flavour("amd64"))
@@ -541,7 +541,7 @@ async def test_whose_kernel_is_not_known_is_told_where_there_are_several() -> No
 async def test_an_error_that_cannot_be_mended_by_waiting_is_final() -> None:
     """What a registry says of an image itself."""
     with pytest.raises(Terminal) as caught:
-        await kernels.toolkit_at("r.example/dtk:1", Unclear(errors.BadImage("no")))
+        await kernels.toolkit_at("r.example/dtk:1", Unclear(registry_errors.BadImage("no")))
     assert caught.value.reason == "ReleaseUnreadable"
     assert not isinstance(caught.value, Waiting)
 
@@ -567,13 +567,13 @@ async def test_plain_http_is_tried_where_tls_is_not_to_be_had() -> None:
         plain = client.access.is_plain("registry.example")
         tried.append((plain, client.access.attempts))
         if not plain:
-            raise errors.Unreachable("no TLS")
+            raise registry_errors.Unreachable("no TLS")
         return "read"
 
     assert await image_stage.ask_registry(reference, access, what, within_s=60, plain_too=True) == "read"
     assert tried == [(False, 1), (True, 3)]
     tried.clear()
-    with pytest.raises(errors.Unreachable):
+    with pytest.raises(registry_errors.Unreachable):
         await image_stage.ask_registry(reference, access, what, within_s=60)
     assert tried == [(False, 3)]
     tried.clear()

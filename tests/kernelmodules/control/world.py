@@ -16,10 +16,10 @@ from tests.kubekit.oci.registries import LISTED, writing
 from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import NotFound
 from kubekit.kube.request import Call
 from kubekit.oci.images import Execution
 from kubekit.oci.layout import Layout

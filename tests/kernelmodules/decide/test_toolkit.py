@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.kernelmodules.decide.toolkit import toolkit_image, toolkit_of
 
 RELEASE = "quay.example/release@sha256:1"

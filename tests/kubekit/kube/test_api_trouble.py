@@ -16,9 +16,9 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
-from kubekit.kube.errors import NotFound
 from kubekit.kube.watch import Reflector
 from kubesandbox.apiserver import ApiServer
 

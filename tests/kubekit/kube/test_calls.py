@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of, resources_by_type
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, reviews
-from kubekit.kube.errors import Gone
+from kubekit.kube.api_errors import Gone
 from kubekit.kube.list_pages import UndecodedEvent
 from kubekit.kube.request import Request, path_segment, server_url
 from runup.api.config_v1 import ClusterVersion

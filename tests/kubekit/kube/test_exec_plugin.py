@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from kubekit.kube import config
+from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Auth
-from kubekit.kube.errors import ConfigError
 from kubekit.kube.exec_plugin import ExecSpec, read_credential
 from kubekit.lang import yaml
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kubekit.api.meta_v1 import Status
-from kubekit.kube import errors
-from kubekit.kube.errors import ApiError, Transient, error_of
+from kubekit.kube import api_errors
+from kubekit.kube.api_errors import ApiError, Transient, error_of
 from kubekit.kube.request import Request
 
 REQUEST = Request("GET", "/api/v1/nodes/a")
@@ -22,24 +22,24 @@ def _status(code: int, reason: str, **more: Any) -> bytes:
 @pytest.mark.parametrize(
     ("code", "reason", "expected"),
     [
-        (400, "BadRequest", errors.BadRequest),
-        (401, "Unauthorized", errors.Unauthorized),
-        (403, "Forbidden", errors.Forbidden),
-        (404, "NotFound", errors.NotFound),
-        (409, "Conflict", errors.Conflict),
-        (409, "AlreadyExists", errors.AlreadyExists),
-        (410, "Gone", errors.Gone),
-        (410, "Expired", errors.Gone),
-        (422, "Invalid", errors.Invalid),
-        (429, "TooManyRequests", errors.TooManyRequests),
-        (500, "InternalError", errors.ServerError),
-        (500, "ServerTimeout", errors.ServerError),
-        (503, "ServiceUnavailable", errors.ServerError),
-        (504, "Timeout", errors.ServerError),
+        (400, "BadRequest", api_errors.BadRequest),
+        (401, "Unauthorized", api_errors.Unauthorized),
+        (403, "Forbidden", api_errors.Forbidden),
+        (404, "NotFound", api_errors.NotFound),
+        (409, "Conflict", api_errors.Conflict),
+        (409, "AlreadyExists", api_errors.AlreadyExists),
+        (410, "Gone", api_errors.Gone),
+        (410, "Expired", api_errors.Gone),
+        (422, "Invalid", api_errors.Invalid),
+        (429, "TooManyRequests", api_errors.TooManyRequests),
+        (500, "InternalError", api_errors.ServerError),
+        (500, "ServerTimeout", api_errors.ServerError),
+        (503, "ServiceUnavailable", api_errors.ServerError),
+        (504, "Timeout", api_errors.ServerError),
         (405, "MethodNotAllowed", ApiError),
         (415, "UnsupportedMediaType", ApiError),
-        (403, "", errors.Forbidden),
-        (599, "Weird", errors.ServerError),
+        (403, "", api_errors.Forbidden),
+        (599, "Weird", api_errors.ServerError),
     ],
 )
 def test_the_reason_decides_the_type(code: int, reason: str, expected: type[ApiError]) -> None:
@@ -53,25 +53,25 @@ def test_the_reason_decides_the_type(code: int, reason: str, expected: type[ApiE
 @pytest.mark.parametrize(
     ("reason", "expected"),
     [
-        ("BadRequest", errors.BadRequest),
-        ("Unauthorized", errors.Unauthorized),
-        ("Forbidden", errors.Forbidden),
-        ("NotFound", errors.NotFound),
-        ("Conflict", errors.Conflict),
-        ("AlreadyExists", errors.AlreadyExists),
-        ("Gone", errors.Gone),
-        ("Expired", errors.Gone),
-        ("Invalid", errors.Invalid),
-        ("TooManyRequests", errors.TooManyRequests),
-        ("InternalError", errors.ServerError),
-        ("ServerTimeout", errors.ServerError),
-        ("ServiceUnavailable", errors.ServerError),
-        ("Timeout", errors.ServerError),
+        ("BadRequest", api_errors.BadRequest),
+        ("Unauthorized", api_errors.Unauthorized),
+        ("Forbidden", api_errors.Forbidden),
+        ("NotFound", api_errors.NotFound),
+        ("Conflict", api_errors.Conflict),
+        ("AlreadyExists", api_errors.AlreadyExists),
+        ("Gone", api_errors.Gone),
+        ("Expired", api_errors.Gone),
+        ("Invalid", api_errors.Invalid),
+        ("TooManyRequests", api_errors.TooManyRequests),
+        ("InternalError", api_errors.ServerError),
+        ("ServerTimeout", api_errors.ServerError),
+        ("ServiceUnavailable", api_errors.ServerError),
+        ("Timeout", api_errors.ServerError),
     ],
 )
 def test_the_reason_decides_where_a_watch_tells_no_code(reason: str, expected: type[ApiError]) -> None:
     """An ERROR event is a Status of its own, whose code is optional."""
-    assert type(errors.error_of_status(Status(status="Failure", reason=reason), REQUEST)) is expected
+    assert type(api_errors.error_of_status(Status(status="Failure", reason=reason), REQUEST)) is expected
 
 
 @pytest.mark.parametrize(
@@ -98,18 +98,20 @@ def test_the_reason_decides_where_a_watch_tells_no_code(reason: str, expected: t
 def test_retry_after(headers: dict[str, str], details: Any, expected: float | None) -> None:
     """How long the server asks to wait, in seconds."""
     error = error_of(429, headers, _status(429, "TooManyRequests", details=details), REQUEST)
-    assert isinstance(error, errors.TooManyRequests)
+    assert isinstance(error, api_errors.TooManyRequests)
     assert error.retry_after_s == expected
 
 
 @pytest.mark.parametrize(
     ("code", "body", "expected", "says"),
     [
-        pytest.param(404, b"404 page not found\n", errors.NotFound, "404 page not found", id="an unknown path"),
-        pytest.param(503, b"<html>" + b"x" * 9999, errors.ServerError, "...)", id="a proxy's page is cut short"),
-        pytest.param(502, b"", errors.ServerError, "gateway", id="an empty body"),
-        pytest.param(401, b"\xff\xfe", errors.Unauthorized, "provide credentials", id="bytes that are no text"),
-        pytest.param(403, b'{"kind":"Status","code":"x"}', errors.Forbidden, "does not allow", id="a broken Status"),
+        pytest.param(404, b"404 page not found\n", api_errors.NotFound, "404 page not found", id="an unknown path"),
+        pytest.param(503, b"<html>" + b"x" * 9999, api_errors.ServerError, "...)", id="a proxy's page is cut short"),
+        pytest.param(502, b"", api_errors.ServerError, "gateway", id="an empty body"),
+        pytest.param(401, b"\xff\xfe", api_errors.Unauthorized, "provide credentials", id="bytes that are no text"),
+        pytest.param(
+            403, b'{"kind":"Status","code":"x"}', api_errors.Forbidden, "does not allow", id="a broken Status"
+        ),
         pytest.param(307, b"", ApiError, "status code 307", id="a redirect is not followed"),
     ],
 )
@@ -163,23 +165,23 @@ def test_a_bare_code_has_its_reason_and_words(code: int, reason: str, says: str)
 def test_a_missing_kind_is_not_a_missing_object(body: bytes, missing: bool) -> None:
     """The whole API being unknown is told apart from one object of it not being there."""
     error = error_of(404, {}, body, REQUEST)
-    assert isinstance(error, errors.NotFound)
+    assert isinstance(error, api_errors.NotFound)
     assert error.api_missing is missing
 
 
 @pytest.mark.parametrize(
     ("status", "expected"),
     [
-        (Status(code=500), errors.ServerError),
+        (Status(code=500), api_errors.ServerError),
         (Status(code=499), ApiError),
-        (Status(code=505), errors.ServerError),
-        (Status(code=404, reason="Weird"), errors.NotFound),
+        (Status(code=505), api_errors.ServerError),
+        (Status(code=404, reason="Weird"), api_errors.NotFound),
         (Status(), ApiError),
     ],
 )
 def test_a_status_without_a_reason_that_is_known(status: Status, expected: type[ApiError]) -> None:
     """Its code decides; from 500 on it is the server's own trouble."""
-    error = errors.error_of_status(status, REQUEST)
+    error = api_errors.error_of_status(status, REQUEST)
     assert type(error) is expected
     assert error.reason == (status.reason or "Unknown")
     assert getattr(error, "retry_after_s", None) is None
@@ -227,9 +229,12 @@ def test_what_an_answer_says(body: bytes, code: int, message: str) -> None:
 
 def test_what_is_said_of_an_error() -> None:
     """Its message is the exception's text; its parts are there."""
-    error = errors.Unreachable("https://h", "h:443", "no way", refused=True)
+    error = api_errors.Unreachable("https://h", "h:443", "no way", refused=True)
     assert (str(error), error.reason, error.refused) == ("could not reach https://h: no way", "Unreachable", True)
-    assert errors.Unreachable("a", "b", "c").refused is False
-    assert (errors.ConfigError("m").reason, errors.ConfigError("m", reason="R").reason) == ("InvalidConfiguration", "R")
-    assert errors.Transient("m", reason="R").retry_after_s is None
-    assert errors.Transient("m", reason="R", retry_after_s=3).retry_after_s == 3
+    assert api_errors.Unreachable("a", "b", "c").refused is False
+    assert (api_errors.ConfigError("m").reason, api_errors.ConfigError("m", reason="R").reason) == (
+        "InvalidConfiguration",
+        "R",
+    )
+    assert api_errors.Transient("m", reason="R").retry_after_s is None
+    assert api_errors.Transient("m", reason="R", retry_after_s=3).retry_after_s == 3

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kubekit.kube import config
+from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Credential, TokenFile, bearer_credential
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ConfigError
 from kubekit.kube.kubeconfig import From
 from kubekit.lang import yaml
 

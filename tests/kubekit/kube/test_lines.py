@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubekit.kube import line_splitter
-from kubekit.kube.errors import Transient
+from kubekit.kube.api_errors import Transient
 from kubekit.kube.line_splitter import Lines
 
 

@@ -12,9 +12,9 @@ import pytest
 from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, NotFound, ServerError, TooManyRequests, Unauthorized
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ApiError, NotFound, ServerError, TooManyRequests, Unauthorized
 from kubekit.kube.request import Request
 from kubekit.kube.retry_policy import Again, Attempts, headers_of, unreachable_error
 

@@ -14,7 +14,7 @@ from tests.kubekit.kube.test_transports import Transport
 from kubekit.api.core_v1 import ConfigMap, Namespace, Node, Pod, ServiceAccount
 from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import resource_of
-from kubekit.kube import calls, config, errors, reviews
+from kubekit.kube import api_errors, calls, config, reviews
 from kubekit.kube.auth import Credential, Static, bearer_credential
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
@@ -59,14 +59,14 @@ async def test_tls(transport: Transport, admin: ClusterConfig) -> None:
     version = calls.get_path("/version")
     assert b"gitVersion" in await transport.use(admin).send(version)
     assert await transport.use(replace(admin, tls_server_name="localhost")).send(version)
-    with pytest.raises(errors.Unreachable, match=r"not trusted: .*elsewhere"):
+    with pytest.raises(api_errors.Unreachable, match=r"not trusted: .*elsewhere"):
         await transport.use(replace(admin, tls_server_name="elsewhere")).send(version)
-    with pytest.raises(errors.Unreachable, match="not trusted"):
+    with pytest.raises(api_errors.Unreachable, match="not trusted"):
         await transport.use(replace(admin, ca_data=b"")).send(version)
     assert await transport.use(replace(admin, ca_data=b"", insecure=True)).send(version)
-    with pytest.raises(errors.ConfigError, match="is not PEM"):
+    with pytest.raises(api_errors.ConfigError, match="is not PEM"):
         await transport.use(replace(admin, ca_data=b"nonsense")).send(version)
-    with pytest.raises(errors.ConfigError, match="cannot be used"):
+    with pytest.raises(api_errors.ConfigError, match="cannot be used"):
         await transport.use(replace(admin, client_cert=b"nonsense", client_key=b"nonsense")).send(version)
 
 
@@ -79,7 +79,7 @@ async def test_a_plugins_certificate_goes_before_the_kubeconfigs(
     weak = config.load(str(other))
     plugin = Static(Credential(client_cert=weak.client_cert, client_key=weak.client_key))
     await transport.use(admin).send(calls.list_page(Node))
-    with pytest.raises(errors.Forbidden, match='User "nobody-in-particular" cannot list'):
+    with pytest.raises(api_errors.Forbidden, match='User "nobody-in-particular" cannot list'):
         await transport.use(replace(admin, auth=plugin)).send(calls.list_page(Node))
 
 
@@ -87,26 +87,26 @@ async def test_writes(transport: Transport, admin: ClusterConfig) -> None:
     """A trial changes nothing; applies conflict by field and manager; preconditions hold; what is gone is gone."""
     transport.use(admin)
     await transport.send(calls.create(MAPS, config_map(k="1"), dry_run=True))
-    with pytest.raises(errors.NotFound, match='configmaps "a" not found'):
+    with pytest.raises(api_errors.NotFound, match='configmaps "a" not found'):
         await transport.send(calls.get(ConfigMap, "a", "ns"))
     await transport.send(calls.apply(MAPS, config_map(k="1"), field_manager="one"))
-    with pytest.raises(errors.Conflict, match="one"):
+    with pytest.raises(api_errors.Conflict, match="one"):
         await transport.send(calls.apply(MAPS, config_map(k="2"), field_manager="two"))
     forced = await transport.send(calls.apply(MAPS, config_map(k="2"), field_manager="two", force=True))
     assert forced["data"] == {"k": "2"}
-    with pytest.raises(errors.AlreadyExists):
+    with pytest.raises(api_errors.AlreadyExists):
         await transport.send(calls.create(MAPS, config_map()))
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         stale = {"metadata": {"resourceVersion": "1"}, "data": {"k": "3"}}
         await transport.send(calls.merge_patch(MAPS, "a", stale, "ns"))
     patched = await transport.send(calls.json_patch(MAPS, "a", [{"op": "remove", "path": "/data/k"}], "ns"))
     assert patched.get("data", {}) == {}
-    with pytest.raises(errors.Invalid, match="unknown field"):
+    with pytest.raises(api_errors.Invalid, match="unknown field"):
         await transport.send(calls.merge_patch(MAPS, "a", {"dta": {}}, "ns", field_validation="Strict"))
-    with pytest.raises(errors.Conflict):
+    with pytest.raises(api_errors.Conflict):
         await transport.send(calls.delete(MAPS, "a", "ns", uid="another"))
     await transport.send(calls.delete(MAPS, "a", "ns", uid=forced["metadata"]["uid"]))
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(api_errors.NotFound):
         await transport.send(calls.get_raw(MAPS, "a", "ns"))
 
 
@@ -120,7 +120,7 @@ async def test_tokens_and_rights(transport: Transport, admin: ClusterConfig) -> 
     weak = replace(admin, client_cert=b"", client_key=b"", auth=Static(bearer_credential(token.token)))
     assert (await transport.use(weak).send(reviews.may_i("list", resource_of(Pod)))).allowed is False
     refused = replace(weak, auth=Static(bearer_credential("nonsense")))
-    with pytest.raises(errors.Unauthorized):
+    with pytest.raises(api_errors.Unauthorized):
         await transport.use(refused).send(calls.list_page(Pod))
 
 

@@ -24,7 +24,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import NamespacedName, Status
 from kubekit.api.scheme import resource_of
-from kubekit.kube import errors
+from kubekit.kube import api_errors
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
@@ -274,7 +274,7 @@ async def test_what_was_undecodable_and_deleted() -> None:
 ASKED = Request("GET", "/")
 
 
-def refused(kind: Callable[..., errors.ApiError]) -> errors.ApiError:
+def refused(kind: Callable[..., api_errors.ApiError]) -> api_errors.ApiError:
     """An answer of that kind."""
     return kind(Status(message="m"), ASKED)
 
@@ -282,12 +282,12 @@ def refused(kind: Callable[..., errors.ApiError]) -> errors.ApiError:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (refused(errors.Forbidden), 'not allowed to list pods in API group "" in namespace "ns": m'),
-        (refused(errors.NotFound), "the server has no API pods.v1: m"),
+        (refused(api_errors.Forbidden), 'not allowed to list pods in API group "" in namespace "ns": m'),
+        (refused(api_errors.NotFound), "the server has no API pods.v1: m"),
         (DecodeError("m"), 'pods cannot be read in namespace "ns": the answer is not as expected: m'),
-        (refused(errors.Unauthorized), 'pods cannot be read in namespace "ns": m'),
-        (errors.ConfigError("m"), 'pods cannot be read in namespace "ns": m'),
-        (errors.Transient("m", reason="R"), 'pods cannot be read in namespace "ns": m'),
+        (refused(api_errors.Unauthorized), 'pods cannot be read in namespace "ns": m'),
+        (api_errors.ConfigError("m"), 'pods cannot be read in namespace "ns": m'),
+        (api_errors.Transient("m", reason="R"), 'pods cannot be read in namespace "ns": m'),
     ],
 )
 def test_what_is_missing(error: Any, said: str) -> None:

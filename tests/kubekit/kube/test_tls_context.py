@@ -13,9 +13,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from kubekit.kube.api_errors import ConfigError
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ConfigError
 from kubekit.kube.tls import context_for
 
 

@@ -32,7 +32,7 @@ from tests.kubekit.kube.apiscript import (
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.scheme import resource_of
-from kubekit.kube import calls, errors
+from kubekit.kube import api_errors, calls
 from kubekit.kube.auth import Credential, Static, TokenFile
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
@@ -140,7 +140,7 @@ async def test_an_encoded_name_arrives_as_it_was(api: ScriptedApi, transport: Tr
 async def test_an_error_is_its_status(api: ScriptedApi, transport: Transport) -> None:
     """The server's own words, and the request that they answer."""
     api.answers(failure(404, "NotFound", 'nodes "a" not found'))
-    with pytest.raises(errors.NotFound, match='nodes "a" not found') as caught:
+    with pytest.raises(api_errors.NotFound, match='nodes "a" not found') as caught:
         await transport.use(ClusterConfig(api.url)).send(GET)
     assert caught.value.request == GET.request
 
@@ -152,7 +152,7 @@ async def test_a_redirect_is_not_followed(api: ScriptedApi, transport: Transport
         return web.Response(status=307, headers={"Location": "/elsewhere"})
 
     api.answers(elsewhere, reply(node("a", 1)))
-    with pytest.raises(errors.ApiError, match="status code 307"):
+    with pytest.raises(api_errors.ApiError, match="status code 307"):
         await transport.use(ClusterConfig(api.url)).send(GET)
     assert len(api.requests) == 1
 
@@ -162,7 +162,7 @@ async def test_the_connection_is_kept(api: ScriptedApi, transport: Transport) ->
     api.answers(reply(node("a", 1)), failure(404, "NotFound"), reply(node("a", 1)))
     transport.use(ClusterConfig(api.url))
     await transport.send(GET)
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(api_errors.NotFound):
         await transport.send(GET)
     await transport.send(GET)
     assert len({id(request.transport) for request in api.requests}) == 1
@@ -183,7 +183,7 @@ async def test_a_server_that_says_when_is_asked_then(api: ScriptedApi, transport
 async def test_patience_ends(api: ScriptedApi, transport: Transport, seconds: str, asked: int, waited: float) -> None:
     """Then the caller hears of it, and for how long it should wait."""
     api.answers(failure(429, "TooManyRequests", Retry_After=seconds))
-    with pytest.raises(errors.TooManyRequests) as caught:
+    with pytest.raises(api_errors.TooManyRequests) as caught:
         await transport.use(ClusterConfig(api.url)).send(GET)
     assert caught.value.retry_after_s == float(seconds)
     assert (len(api.requests), transport.clock.monotonic()) == (asked, waited)
@@ -192,7 +192,7 @@ async def test_patience_ends(api: ScriptedApi, transport: Transport, seconds: st
 async def test_a_server_error_without_a_date_is_not_repeated(api: ScriptedApi, transport: Transport) -> None:
     """It may have done something before it failed."""
     api.answers(failure(500, "InternalError"))
-    with pytest.raises(errors.ServerError):
+    with pytest.raises(api_errors.ServerError):
         await transport.use(ClusterConfig(api.url)).send(CREATE)
     assert len(api.requests) == 1
 
@@ -210,7 +210,7 @@ async def test_a_refused_token_is_read_again_once(api: ScriptedApi, transport: T
     transport.use(ClusterConfig(api.url, auth=TokenFile(path)))
     await transport.send(GET)
     assert [request.headers["Authorization"] for request in api.requests] == ["Bearer one", "Bearer two"]
-    with pytest.raises(errors.Unauthorized):
+    with pytest.raises(api_errors.Unauthorized):
         await transport.send(GET)
     assert len(api.requests) == 4
 
@@ -232,7 +232,7 @@ async def test_a_create_is_never_sent_twice(api: ScriptedApi, transport: Transpo
     api.answers(reply(node("a", 1)), cut_off, reply(MAP))
     transport.use(ClusterConfig(api.url))
     await transport.send(GET)
-    with pytest.raises(errors.Unreachable):
+    with pytest.raises(api_errors.Unreachable):
         await transport.send(CREATE)
     assert len(api.requests) == 2
 
@@ -242,7 +242,7 @@ async def test_a_server_that_always_hangs_up_is_given_up(api: ScriptedApi, trans
     api.answers(reply(node("a", 1)), cut_off)
     transport.use(ClusterConfig(api.url))
     await transport.send(GET)
-    with pytest.raises(errors.Unreachable):
+    with pytest.raises(api_errors.Unreachable):
         await transport.send(GET)
     assert len(api.requests) <= 5
 
@@ -288,7 +288,7 @@ async def test_a_slow_server(api: ScriptedApi, transport: Transport) -> None:
     api.answers(reply(node("a", 1)), silence)
     transport.use(ClusterConfig(api.url), timeouts=Timeouts(connect_s=900, answer_s=0.3))
     await transport.send(GET)
-    with pytest.raises(errors.Unreachable, match="no answer in time"):
+    with pytest.raises(api_errors.Unreachable, match="no answer in time"):
         await transport.send(GET)
     assert len(api.requests) == 2
 
@@ -305,7 +305,7 @@ async def test_a_cut_answer(api: ScriptedApi, transport: Transport) -> None:
         return response
 
     api.answers(half, reply(node("a", 1)))
-    with pytest.raises(errors.Unreachable, match="before the answer was complete"):
+    with pytest.raises(api_errors.Unreachable, match="before the answer was complete"):
         await transport.use(ClusterConfig(api.url)).send(GET)
     # The next question has a connection of its own, and an answer.
     await transport.send(GET)
@@ -316,7 +316,7 @@ async def test_nobody_listens(transport: Transport) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        with pytest.raises(errors.Unreachable) as caught:
+        with pytest.raises(api_errors.Unreachable) as caught:
             await transport.use(ClusterConfig(f"http://127.0.0.1:{port}")).send(GET)
     assert (caught.value.refused, caught.value.address) == (True, f"127.0.0.1:{port}")
     assert caught.value.server in caught.value.message
@@ -364,7 +364,7 @@ async def test_a_list_that_is_gone_at_once_is_an_error(api: ScriptedApi, transpo
     """There is no other version to ask for."""
     gone = failure(410, "Expired")
     api.answers(*([node_list(node("a", 1), version=5, token="t"), gone] if answers == 2 else []), gone)
-    with pytest.raises(errors.Gone):
+    with pytest.raises(api_errors.Gone):
         await transport.use(ClusterConfig(api.url)).list_all()
     assert len(api.requests) == (3 if answers == 2 else 1)
 
@@ -498,7 +498,7 @@ async def test_a_watch_gives_events_until_it_ends(api: ScriptedApi, transport: T
 async def test_a_version_that_is_gone(api: ScriptedApi, transport: Transport, answer: Any) -> None:
     """Either way it is Gone."""
     api.answers(answer)
-    with pytest.raises(errors.Gone):
+    with pytest.raises(api_errors.Gone):
         await transport.use(ClusterConfig(api.url)).watch()
 
 
@@ -514,7 +514,7 @@ async def test_a_broken_watch(api: ScriptedApi, transport: Transport) -> None:
         return response
 
     api.answers(broken)
-    with pytest.raises(errors.Unreachable):
+    with pytest.raises(api_errors.Unreachable):
         await transport.use(ClusterConfig(api.url)).watch()
 
 
@@ -523,7 +523,7 @@ async def test_a_silent_watch_ends(api: ScriptedApi, transport: Transport, monke
     monkeypatch.setattr("kubekit.kube.client.WATCH_GRACE_S", 0.05)
     monkeypatch.setattr("kubekit.kube.client_sync._WATCH_GRACE_S", 0.05)
     api.answers(stream(event("ADDED", node("a", 2)), hold=True))
-    with pytest.raises(errors.Unreachable, match="no answer in time"):
+    with pytest.raises(api_errors.Unreachable, match="no answer in time"):
         await transport.use(ClusterConfig(api.url)).watch(timeout_seconds=0)
 
 
@@ -553,7 +553,7 @@ def test_a_token_that_no_header_can_hold() -> None:
         with (
             SyncClient(ClusterConfig(url, auth=auth)) as client,
             pytest.raises(
-                errors.ConfigError, match="cannot be asked: the header Authorization cannot be sent"
+                api_errors.ConfigError, match="cannot be asked: the header Authorization cannot be sent"
             ) as caught,
         ):
             client.send(GET)

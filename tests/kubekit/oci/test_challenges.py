@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubekit.oci.challenges import MAX_CHARACTERS, parse_challenges, quote_headers
-from kubekit.oci.errors import BadImage, OciError
+from kubekit.oci.registry_errors import BadImage, OciError
 
 PARSED = {
     "nothing": ([], {}),

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kubekit.oci.credentials import AuthFile, Credentials, Login, default_files, load_credentials, parse_auth_file
-from kubekit.oci.errors import BadCredentials
 from kubekit.oci.reference import parse as reference
+from kubekit.oci.registry_errors import BadCredentials
 
 ANN, BOB, EVE = Login("ann", "a:b"), Login("bob", "word"), Login("eve", "x")
 SECRET = "hunter2-is-never-printed"

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.kubekit.oci.layered import PLAIN, Made, hardlink, symlink, tar
 
-from kubekit.oci.errors import BadImage, BeyondLimits
 from kubekit.oci.images import LAYER_GZIP, LAYER_ZSTD, Descriptor
 from kubekit.oci.reference import sha256
+from kubekit.oci.registry_errors import BadImage, BeyondLimits
 from kubekit.oci.tarstream import (
     BrokenLayer,
     Budget,

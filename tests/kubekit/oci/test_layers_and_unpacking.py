@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from kubekit.oci import images
-from kubekit.oci.errors import BadImage, BeyondLimits, CannotWrite, OciError
 from kubekit.oci.images import Execution
 from kubekit.oci.layers import Image, Pick, for_architecture, open_image, read_folders, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
+from kubekit.oci.registry_errors import BadImage, BeyondLimits, CannotWrite, OciError
 from kubekit.oci.tarstream import Budget, Hidden, find_in_layer
 from runup.release.control.build import Layer, build_image
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubekit.oci.errors import BadMirrors, InvalidReference
 from kubekit.oci.mirrors import Mirror, of_object, read_mirrors, references_to_try
 from kubekit.oci.reference import Reference, digest_of, is_digest, is_tag, parse
+from kubekit.oci.registry_errors import BadMirrors, InvalidReference
 
 DIGEST = "sha256:" + "a" * 64
 

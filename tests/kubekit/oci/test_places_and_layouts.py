@@ -14,11 +14,11 @@ from tests.kubekit.oci.registries import release, sandbox_registry, writing
 
 from kubekit.oci import images
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse, OciError
 from kubekit.oci.image_locations import LayoutPlace, copy_image, destination_of, files_in, files_of, place_of
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, sha256
+from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound, InvalidReference, NameInUse, OciError
 from runup.release.control.build import build_release, layer_of
 
 DIGEST = "sha256:" + "a" * 64

@@ -23,7 +23,13 @@ from kubekit.http.http_connection import Incomplete
 from kubekit.oci import images
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
-from kubekit.oci.errors import (
+from kubekit.oci.file_search import FileQuery
+from kubekit.oci.layers import Pick, open_image
+from kubekit.oci.layout import Layout
+from kubekit.oci.mirrors import Mirror
+from kubekit.oci.reference import parse, sha256
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import (
     BadImage,
     BeyondLimits,
     FileNotFound,
@@ -33,12 +39,6 @@ from kubekit.oci.errors import (
     Unreachable,
     Untrusted,
 )
-from kubekit.oci.file_search import FileQuery
-from kubekit.oci.layers import Pick, open_image
-from kubekit.oci.layout import Layout
-from kubekit.oci.mirrors import Mirror
-from kubekit.oci.reference import parse, sha256
-from kubekit.oci.registry import RegistryClient
 from kubekit.oci.transport import Interrupted, Question, Transport, connection_error
 from runup import __version__
 from runup.release.control.build import BuiltImage

@@ -14,11 +14,11 @@ from tests.kubekit.oci.registries import REAL, release, sandbox_registry, writin
 
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials, Login
-from kubekit.oci.errors import ImageNotFound, Unauthorized
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import ImageNotFound, Unauthorized
 from runup.sandbox.processes.registry_process import keep_writer, kept_writer
 
 FOLDERS = ("manifests", "release-manifests")

@@ -16,10 +16,10 @@ from tests.kubekit.oci.registries import Answer, Asked, odd_registry, release
 from kubekit.http.addresses import AddressPolicy, ForbiddenAddress, address_of, connect_allowed
 from kubekit.http.deadline import Deadline
 from kubekit.oci.access import Access
-from kubekit.oci.errors import AddressNotAllowed, OciError, Unauthorized, Unreachable
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import AddressNotAllowed, OciError, Unauthorized, Unreachable
 
 DIGEST = "sha256:" + "5" * 64
 FILE = "release-manifests/release-metadata"

@@ -13,10 +13,10 @@ from tests.kubekit.oci.registries import Answer, Asked, odd_registry
 
 from kubekit.oci import file_search, images
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unreachable
 from kubekit.oci.file_search import FileQuery, Search
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import BadImage, BeyondLimits, ImageNotFound, OciError, Unreachable
 from kubekit.oci.tar import Entry
 from kubekit.oci.tarstream import inner_path
 

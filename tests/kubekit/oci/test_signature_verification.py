@@ -20,8 +20,8 @@ from bench import hostile_signatures
 from bench.hostile_signatures import Hostile
 from bench.openpgp import RETIRED, Certificate, Key, packet
 
-from kubekit.oci.errors import BadImage, CannotWrite, Unverified
 from kubekit.oci.keyrings import openpgp_error_text, usable_keys
+from kubekit.oci.registry_errors import BadImage, CannotWrite, Unverified
 from kubekit.oci.signatures import (
     MAX_SIGNATURE_BYTES,
     Keyring,
@@ -192,7 +192,7 @@ def test_an_error_has_no_backtrace() -> None:
     """Where the environment asks the library for one, conditions and logs would carry a page of it."""
     script = (
         "from datetime import UTC, datetime\n"
-        "from kubekit.oci.errors import OciError\n"
+        "from kubekit.oci.registry_errors import OciError\n"
         "from kubekit.oci.signatures import Keyring, SigningKey, generate_key, verify_signatures\n"
         "ring, none, now = Keyring('a', generate_key().public), Keyring('b', b'x'), datetime.now(UTC)\n"
         "bad = (b'', b'hello', b'\\xc4\\x0d' * 9, generate_key().sign('sha256:' + '5' * 64, 'a'))\n"

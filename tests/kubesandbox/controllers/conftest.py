@@ -16,10 +16,10 @@ from tests.kubesandbox.controllers import real
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
-from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.controllers import assembly
 from kubesandbox.controllers.furnishing import ACCOUNTS

@@ -10,7 +10,7 @@ from tests.kubesandbox.controllers.conftest import CONFIG_MAPS, NAMESPACES, SECR
 from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.errors import Forbidden
+from kubekit.kube.api_errors import Forbidden
 from kubesandbox.controllers.namespaces import deletion_conditions
 
 JSON = dict[str, Any]

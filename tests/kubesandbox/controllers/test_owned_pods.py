@@ -13,9 +13,9 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName, Status, StatusCause, StatusDetails
 from kubekit.api.whole_v1 import WholeJob, WholePod, WholeReplicaSet
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock, SystemClock
-from kubekit.kube.errors import Forbidden
 from kubekit.kube.request import Call, Request
 from kubesandbox.controllers import jobs
 from kubesandbox.controllers.controller_loop import Again, Attempt

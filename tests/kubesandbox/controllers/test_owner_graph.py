@@ -11,11 +11,11 @@ from tests.servers import CRD, api_server, eventually
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
-from kubekit.kube.errors import NotFound
 from kubesandbox.cluster import cancel_tasks
 from kubesandbox.controllers import assembly
 from kubesandbox.controllers.owner_graph import Graph

@@ -8,7 +8,7 @@ from tests.kubesandbox.controllers.conftest import CONFIG_MAPS, JSON, SECRETS, C
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.errors import Forbidden
+from kubekit.kube.api_errors import Forbidden
 from kubesandbox.controllers.owned_pods import PODS
 from kubesandbox.controllers.resource_quotas import QUOTAS
 

@@ -28,9 +28,9 @@ from tests.servers import api_server
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import ApiError, NotFound
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.decide import cluster_run, schedule
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, RUN_LABEL, Checking

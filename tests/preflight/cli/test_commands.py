@@ -14,7 +14,7 @@ from tests.cli.commands import Run, Server, cluster
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.cli.errors import CommandError
 from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.explain import explain_risk

@@ -18,7 +18,7 @@ from tests.cli.rights import LOOKER, let_looker
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.checks.catalogue import CHECKS
 from runup.dump import load
 from runup.preflight.cli.collecting import kinds

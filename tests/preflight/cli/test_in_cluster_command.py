@@ -17,7 +17,7 @@ from tests.servers import Server
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from runup.preflight.cli import in_cluster
 from runup.preflight.control import cluster_runs
 from runup.preflight.decide.cluster_run import JOB, KINDS, NAMESPACE, RUN_LABEL

@@ -13,9 +13,9 @@ from tests.servers import Server
 from kubekit.api.core_v1 import ConfigMap, Pod, ServiceAccount
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock
-from kubekit.kube.errors import NotFound
 from runup.preflight.control import cluster_runs
 from runup.preflight.control.cluster_runs import ClusterRun
 from runup.preflight.decide import cluster_run

@@ -11,9 +11,9 @@ from aiohttp import web
 from tests.kubekit.kube.apiscript import ScriptedApi, scripted_api, status
 from tests.preflight.decide.test_kept_reports import report
 
+from kubekit.kube.api_errors import Conflict
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import Conflict
 from runup.preflight.control import kept_reports
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.factories import context, snapshot
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.request import Request
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.nodes import node_health

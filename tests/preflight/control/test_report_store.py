@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.preflight.control import report_store as store
 from runup.preflight.decide.report import FORMAT, Report, ReportedRisk
 

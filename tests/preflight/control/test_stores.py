@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from tests.preflight.control.test_report_store import NAMES, NOON, REPORT
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.preflight.control.stores import Store, opened
 from runup.preflight.decide.report import Report, ReportedResource, ReportedRisk
 

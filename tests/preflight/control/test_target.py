@@ -17,7 +17,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Namespace, Node
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock, SystemClock

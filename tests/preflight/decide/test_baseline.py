@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.preflight.decide import baseline
 from runup.preflight.decide.findings import Risk
 

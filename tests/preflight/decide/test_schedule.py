@@ -15,7 +15,7 @@ from tests.factories import NOW
 
 from kubekit.api import codec
 from kubekit.api.workloads_v1 import CronJob
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.api.config_v1 import ClusterVersion
 from runup.preflight.decide import channel_target, schedule
 from runup.preflight.decide.cluster_run import Checking

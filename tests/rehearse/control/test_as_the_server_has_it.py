@@ -19,7 +19,7 @@ from tests.rehearse.control.test_seeded_releases import CASES, NAMESPACE, VALUES
 from tests.rehearse.rehearsed_world import World, populated, rehearsed, wanted, world
 
 from kubekit.kube import calls
-from kubekit.kube.errors import ApiError, Invalid, NotFound
+from kubekit.kube.api_errors import ApiError, Invalid, NotFound
 from kubekit.kube.request import Call
 from runup.applying.control import object_requests
 from runup.applying.decide.rendering import ClusterValues, render

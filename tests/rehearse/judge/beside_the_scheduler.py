@@ -18,8 +18,8 @@ from tests.rehearse.judge.seeded_cluster import SeededCluster
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import ApiError
 from kubekit.scheduling.eviction_rules import lets_go
 from runup.rehearse.control.drain_source import of_cluster
 from runup.rehearse.decide.drain_inputs import drained_cluster

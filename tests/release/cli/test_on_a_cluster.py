@@ -19,8 +19,8 @@ from tests.servers import CRD, CRDS, Server, eventually, serve
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure
 from runup.applying.decide.rendering import LABEL, Proxy
 from runup.cli.errors import CommandError

@@ -18,8 +18,8 @@ from tests.release.control.test_registry_access import FORBIDDEN, Answers, clust
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.oci.errors import Unverified
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import Verified
 from runup.advice.control import update_service
 from runup.checks.catalogue.own_rights import own_rights

@@ -14,8 +14,8 @@ from tests.kubekit.kube.apiscript import scripted_api, status
 
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
-from kubekit.oci.errors import BadCredentials
 from kubekit.oci.reference import parse
+from kubekit.oci.registry_errors import BadCredentials
 from runup.release.control.registry_access import cluster_credentials, cluster_mirrors
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.api.config_v1 import ComponentOverride
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
 from runup.release.decide.listing import Row, filters_data, filters_of, notes, overrides_in, rows

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.cli.commands import Run
 
 from kubekit.kube.clock import SystemClock
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 from runup.cli.errors import CommandError
 from runup.sandbox.cli import command
 from runup.sandbox.processes.lifecycle import Progress

@@ -10,7 +10,7 @@ import pytest
 
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import scenario_releases

@@ -22,9 +22,9 @@ from kubekit.api.meta_v1 import Status
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Lease, PodDisruptionBudget
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import Forbidden, KubeError, NotFound, ServerError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock, ManualClock
-from kubekit.kube.errors import Forbidden, KubeError, NotFound, ServerError
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.api.update_v1alpha1 import UpdateStatus
@@ -845,7 +845,7 @@ def test_watching_in_a_pipe(server: Server, report: JSON) -> None:
 
 def test_watching_outlives_a_server_that_is_away(server: Server) -> None:
     """For two minutes; then it is an error, as anywhere."""
-    from kubekit.kube.errors import Unreachable
+    from kubekit.kube.api_errors import Unreachable
 
     away = Unreachable("https://x", "x:1", "connection refused", refused=True)
     client: Any = Scripted(server.client, {"updatestatuses": away})
@@ -890,7 +890,7 @@ def test_whoever_ends_the_watching_is_told_what_goes_on(
 
 def test_what_a_line_says_of_the_time(server: Server, report: JSON) -> None:
     """The last look's that saw something; while the server was never seen there is none."""
-    from kubekit.kube.errors import Unreachable
+    from kubekit.kube.api_errors import Unreachable
 
     away: dict[str, KubeError] = {"updatestatuses": Unreachable("https://x", "x:1", "connection refused", refused=True)}
     refused = {**away}

@@ -12,8 +12,8 @@ from tests.updatestatus.control.world import DEADLINE_S, STATUSES, World, world
 
 from kubekit.api.meta_v1 import Condition
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Conflict
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import Conflict
 from runup.api.update_v1alpha1 import NAME, UpdateStatusStatus
 from runup.updatestatus.control.status_store import UpdateStatusStore
 

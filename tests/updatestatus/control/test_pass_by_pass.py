@@ -20,11 +20,11 @@ from kubekit.api import codec
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object, ObjectMeta
+from kubekit.kube.api_errors import Conflict
 from kubekit.kube.auth import Static
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import Conflict
 from kubekit.kube.workqueue import WorkQueue
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.update_v1alpha1 import UpdateStatusStatus

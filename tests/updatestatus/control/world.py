@@ -15,9 +15,9 @@ from tests.documents import documents
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import NotFound
 from kubekit.kube.request import Call
 from kubesandbox.apiserver.server import ApiServer
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus

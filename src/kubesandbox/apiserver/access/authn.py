@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from kubesandbox.apiserver.access.tokens import AUDIENCE, Claims, InvalidToken, TokenSigner
-from kubesandbox.apiserver.errors import unauthorized
 from kubesandbox.apiserver.http.messages import Request, User
+from kubesandbox.apiserver.status_errors import unauthorized
 from kubesandbox.apiserver.store import Store
 
 ANONYMOUS = User("system:anonymous", groups=("system:unauthenticated",))

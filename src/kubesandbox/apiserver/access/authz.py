@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kubesandbox.apiserver.errors import ApiError, forbidden
 from kubesandbox.apiserver.http.messages import User
 from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.status_errors import ApiError, forbidden
 from kubesandbox.apiserver.store import Event, Store
 
 JSON = dict[str, Any]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import orjson
 
 from kubekit.kube.warnings import INCOMPLETE
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.served_kinds import Kind
@@ -73,7 +73,7 @@ class Collected:
             return
         if why := gaps.absent.get(kind.resource):
             if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
-                raise errors.forbidden(kind.plural, kind.group, "", why)
+                raise status_errors.forbidden(kind.plural, kind.group, "", why)
             request.warnings.append(INCOMPLETE + why)
 
     def _read_maps(self) -> _Told:

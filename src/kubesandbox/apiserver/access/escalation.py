@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.authz import Attributes, Authorizer, covers_path
 from kubesandbox.apiserver.http.messages import User
 from kubesandbox.apiserver.metadata import meta
@@ -48,7 +48,7 @@ class Escalation:
                 f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n'
             )
             why += "\n".join(sorted(map(_rule_text, _merge_verbs(missing))))
-            raise errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
+            raise status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
 
     def _granted_rules(self, user: User, kind: Kind, namespace: str, obj: JSON, old: JSON | None) -> list[JSON]:
         """Returns the rules that the writer must hold."""
@@ -64,7 +64,7 @@ class Escalation:
             return []
         if not self._authz.has_role(role, name, namespace):
             # Like the real server, the error names the resource that is written, not the missing role.
-            raise errors.not_found(kind.plural, _GROUP, name)
+            raise status_errors.not_found(kind.plural, _GROUP, name)
         return list(self._authz.role_rules(role, name, namespace))
 
 

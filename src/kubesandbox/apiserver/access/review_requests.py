@@ -8,13 +8,13 @@ from typing import Any
 from kubesandbox.apiserver.access.authn import Authenticator
 from kubesandbox.apiserver.access.authz import Attributes, Authorizer
 from kubesandbox.apiserver.access.tokens import AUDIENCE
-from kubesandbox.apiserver.errors import bad_request, invalid
 from kubesandbox.apiserver.http.body import read_object
 from kubesandbox.apiserver.http.messages import Request, Response, User, json_response
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import bad_request, invalid
 
 JSON = dict[str, Any]
 Handler = Callable[[Request, Target], Awaitable[Response]]

@@ -20,8 +20,8 @@ import aiohttp
 import orjson
 
 from kubesandbox.apiserver.custom.backends import Unreachable, find_backend
-from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Store
 
 JSON = dict[str, Any]

@@ -8,7 +8,6 @@ from typing import Any
 
 from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.custom import custom_kinds as crds
-from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.metadata import meta
@@ -17,6 +16,7 @@ from kubesandbox.apiserver.objects.object_deletion import DeleteOptions
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Event, Store
 
 JSON = dict[str, Any]

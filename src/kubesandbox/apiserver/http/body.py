@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import yaml
 
-from kubesandbox.apiserver.errors import ApiError, bad_request, too_large, unsupported_media_type
 from kubesandbox.apiserver.http import protobuf
 from kubesandbox.apiserver.http.go_syntax import json_error, yaml_error
 from kubesandbox.apiserver.http.messages import Request
+from kubesandbox.apiserver.status_errors import ApiError, bad_request, too_large, unsupported_media_type
 
 JSON = dict[str, Any]
 

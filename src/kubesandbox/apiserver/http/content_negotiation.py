@@ -6,7 +6,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import NamedTuple
 
-from kubesandbox.apiserver.errors import not_acceptable, only_media_types, only_stream_types
+from kubesandbox.apiserver.status_errors import not_acceptable, only_media_types, only_stream_types
 
 
 class Form(Enum):

@@ -7,10 +7,10 @@ groups, are left to the handlers that answer `404 page not found`.
 
 from __future__ import annotations
 
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.routing import Target, parse_target
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
+from kubesandbox.apiserver.status_errors import ApiError
 
 BUILTIN_GROUPS = frozenset(kind.group for kind in BUILTIN)
 _COLLECTION = frozenset({"GET", "POST", "DELETE"})
@@ -36,8 +36,8 @@ def endpoint_error(method: str, target: Target, kind: Kind) -> ApiError | None:
     methods = _ITEM if target.name else _COLLECTION
     if method not in methods or (kind.namespaced and not target.namespace and not target.name and method != "GET"):
         # Reviews accept POST on any path, also on one with a namespace or name.
-        return None if target.verb == "create" and kind.verbs == ("create",) else errors.method_not_allowed()
-    return None if target.verb in kind.verbs else errors.method_not_allowed()
+        return None if target.verb == "create" and kind.verbs == ("create",) else status_errors.method_not_allowed()
+    return None if target.verb in kind.verbs else status_errors.method_not_allowed()
 
 
 def is_custom_place(target: Target, kind: Kind) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
-from kubesandbox.apiserver import errors, validation
-from kubesandbox.apiserver.errors import FieldFault
+from kubesandbox.apiserver import status_errors, validation
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.objects import defaults
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import FieldFault
 from kubesandbox.apiserver.store import Store
 
 JSON = dict[str, Any]
@@ -56,7 +56,7 @@ class Admission:
         if name and entry is None:
             # The plugin runs before a name is generated.
             about = metadata.get("generateName") or metadata["name"]
-            raise errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
+            raise status_errors.forbidden("pods", "", about, f"no PriorityClass with name {name} was found")
         priority_class = entry.load() if entry else {}
         spec["priority"] = priority_class.get("value", 0)
         spec.setdefault("preemptionPolicy", priority_class.get("preemptionPolicy") or "PreemptLowerPriority")
@@ -68,14 +68,14 @@ class Admission:
         about = metadata.get("generateName") or metadata["name"]
         entry = self._store.get("runtimeclasses.node.k8s.io", "", name) if name else None
         if name and entry is None:
-            raise errors.forbidden("pods", "", about, f'pod rejected: RuntimeClass "{name}" not found')
+            raise status_errors.forbidden("pods", "", about, f'pod rejected: RuntimeClass "{name}" not found')
         runtime = entry.load() if entry else {}
         fixed = (runtime.get("overhead") or {}).get("podFixed")
         if spec.get("overhead") is not None and spec["overhead"] != fixed:
             why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
             if fixed is None:
                 why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
-            raise errors.forbidden("pods", "", about, f"pod rejected: {why}")
+            raise status_errors.forbidden("pods", "", about, f"pod rejected: {why}")
         if fixed is not None:
             spec["overhead"] = fixed
         _apply_runtime_class(spec, runtime.get("scheduling") or {}, about)
@@ -101,7 +101,7 @@ class Admission:
         """Refuses deletions that the server never allows. Raises ApiError 403."""
         if kind.resource == "namespaces" and meta(obj)["name"] in IMMORTAL:
             name = meta(obj)["name"]
-            raise errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
+            raise status_errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
 
     def grace_period(self, kind: Kind, obj: JSON, asked: int | None) -> int:
         """Returns the seconds that an object stays after a delete: 0 except for pods on a node."""
@@ -121,10 +121,10 @@ class Admission:
         name = meta(obj)["namespace"]
         entry = self._store.get("namespaces", "", name)
         if entry is None:
-            raise errors.not_found("namespaces", "", name)
+            raise status_errors.not_found("namespaces", "", name)
         if (entry.load().get("status") or {}).get("phase") == "Terminating":
             why = f"unable to create new content in namespace {name} because it is being terminated"
-            error = errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
+            error = status_errors.forbidden(kind.plural, kind.group, meta(obj).get("name", ""), why)
             cause = {
                 "reason": "NamespaceTerminating",
                 "message": f"namespace {name} is being terminated",
@@ -140,7 +140,7 @@ def _apply_runtime_class(spec: JSON, scheduling: JSON, about: str) -> None:
     for key, value in (scheduling.get("nodeSelector") or {}).items():
         if chosen.get(key, value) != value:
             why = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {chosen[key]}"
-            raise errors.forbidden("pods", "", about, f"conflict: {why}")
+            raise status_errors.forbidden("pods", "", about, f"conflict: {why}")
         spec["nodeSelector"] = chosen = {**chosen, key: value}
     tolerations = spec.get("tolerations") or []
     if more := [each for each in scheduling.get("tolerations") or () if each not in tolerations]:

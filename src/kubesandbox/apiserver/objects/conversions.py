@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from inspect import isawaitable
 from typing import Any, TypeVar, cast
 
-from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.metadata import encoder_of
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]

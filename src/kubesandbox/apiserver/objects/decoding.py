@@ -11,8 +11,7 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import (
     Members,
     decode_applied,
@@ -30,6 +29,7 @@ from kubesandbox.apiserver.objects.schemas import Schemas
 from kubesandbox.apiserver.patch.typed_config import why_invalid
 from kubesandbox.apiserver.schema import DecodeError, Fault, FieldError
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind
+from kubesandbox.apiserver.status_errors import ApiError
 
 JSON = dict[str, Any]
 
@@ -46,12 +46,12 @@ class Decoding:
         _check_kind_given(kind, obj, request.body)
         version = (obj.get("apiVersion") or kind.api_version).rpartition("/")[2]
         why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
-        pruned, unknown = self._decode_typed(kind, obj, lambda text: errors.bad_request(f"{why}: {text}"))
+        pruned, unknown = self._decode_typed(kind, obj, lambda text: status_errors.bad_request(f"{why}: {text}"))
         duplicates = _duplicate_members(request, options)
         faults = _after_decoding(unknown, duplicates) if kind.custom else _as_met(unknown, duplicates)
         if options.validation != "Ignore" and media_type(request).endswith("yaml"):
             faults += filter(None, [yaml_duplicates(request.body)])
-        _report_faults(request, faults, options, lambda text: errors.bad_request(f"{why}: {text}"))
+        _report_faults(request, faults, options, lambda text: status_errors.bad_request(f"{why}: {text}"))
         return pruned
 
     def patched(
@@ -69,7 +69,7 @@ class Decoding:
         if options.validation != "Ignore" and (text := yaml_duplicates(request.body)):
             why = f"error strict decoding YAML: error converting YAML to JSON: {text}"
             if options.strict:
-                raise errors.bad_request(why)
+                raise status_errors.bad_request(why)
             request.warnings.append(f"error converting YAML to JSON: {text}")
         _check_applied(kind, config, target.name)
         if why := why_invalid(self._schemas.tree(kind), kind, config):
@@ -83,7 +83,7 @@ class Decoding:
         try:
             return self._schemas.decode(kind, obj)[0]
         except DecodeError as error:
-            raise errors.bad_request(str(error)) from None
+            raise status_errors.bad_request(str(error)) from None
 
     def _decode_typed(self, kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> tuple[JSON, list[str]]:
         """Returns the object and its unknown fields. Raises the ApiError that `refuse` makes of a fault."""
@@ -99,7 +99,7 @@ class Decoding:
 def check_named(obj: JSON, name: str) -> None:
     """Raises ApiError 400 if an object has lost its name."""
     if not meta(obj).get("name"):
-        raise errors.bad_request(
+        raise status_errors.bad_request(
             f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
         )
 
@@ -110,14 +110,14 @@ def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
     given = metadata.get("namespace") or ""
     if kind.namespaced:
         if given and given != namespace:
-            raise errors.bad_request(
+            raise status_errors.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
         metadata["namespace"] = namespace
     else:
         metadata.pop("namespace", None)
     if name and metadata.get("name") not in {None, "", name}:
-        raise errors.bad_request(
+        raise status_errors.bad_request(
             f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})"
         )
     if name:
@@ -129,11 +129,11 @@ def _check_applied(kind: Kind, config: JSON, name: str) -> None:
     version = config.get("apiVersion") or ""
     if (version, config.get("kind")) != (kind.api_version, kind.kind):
         group = version if "/" in version else f"/{version}"
-        raise errors.bad_request(f"invalid object type: {group}, Kind={config.get('kind') or ''}")
+        raise status_errors.bad_request(f"invalid object type: {group}, Kind={config.get('kind') or ''}")
     if meta(config).get("managedFields") is not None:
-        raise errors.bad_request("metadata.managedFields must be nil")
+        raise status_errors.bad_request("metadata.managedFields must be nil")
     if meta(config).get("name") not in {None, "", name}:
-        raise errors.bad_request(
+        raise status_errors.bad_request(
             f"the name of the object ({meta(config)['name']}) does not match the name on the URL ({name})"
         )
 
@@ -142,7 +142,7 @@ def _check_kind_given(kind: Kind, obj: JSON, body: bytes) -> None:
     """Raises ApiError 400 for a custom resource without a kind. Built-in objects take theirs from the path."""
     if kind.custom and not obj.get("kind"):
         why = f"Object 'Kind' is missing in '{body.decode(errors='replace')}'"
-        raise errors.bad_request(
+        raise status_errors.bad_request(
             f"the object provided is unrecognized (must be of type {kind.kind}): {why} ({summarize_body(body)})"
         )
 
@@ -162,11 +162,11 @@ def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> Api
         scheme = "pkg/api/legacyscheme/scheme.go:30"
         return refuse(f'no kind "{name}" is registered for version "{version}" in scheme "{scheme}"')
     if version != kind.api_version:
-        return errors.bad_request(
+        return status_errors.bad_request(
             f"the API version in the data ({version}) does not match the expected API version ({kind.api_version})"
         )
     fault = FieldError(Fault.INVALID, "kind", name, f"must be {kind.kind}")
-    return errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
+    return status_errors.invalid(name, kind.group, meta(obj).get("name") or "", [fault])
 
 
 def _duplicate_members(request: Request, options: WriteOptions) -> Members:
@@ -199,4 +199,4 @@ def _report_faults(
 
 
 def _invalid_patch(shown: str, why: str) -> ApiError:
-    return errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", shown, why)])
+    return status_errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", shown, why)])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kubesandbox.apiserver.errors import bad_request
 from kubesandbox.apiserver.schema import object_meta
+from kubesandbox.apiserver.status_errors import bad_request
 
 _TOKEN = re.compile(r"\s*(==|!=|=|>|<|!|,|\(|\)|[^\s=!<>(),]+)")
 _SYMBOLS = frozenset({"==", "!=", "=", ">", "<", "!", ",", "(", ")", ""})

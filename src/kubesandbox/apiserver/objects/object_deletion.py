@@ -11,8 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PROTOBUF, decode_json, decode_protobuf, decode_yaml, media_type
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
 from kubesandbox.apiserver.http.query_parameters import dry_run_faults, invalid_options, list_options, not_supported
@@ -26,6 +25,7 @@ from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.objects.writing import RETRIES, Writing
 from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Conflict, Entry, Store
 
 JSON = dict[str, Any]
@@ -101,7 +101,7 @@ class Deleting:
                 return False, await self._writing.put(kind, namespace, name, marked, entry.rv)
             except Conflict:
                 continue
-        raise errors.conflict(kind.plural, kind.group, name)
+        raise status_errors.conflict(kind.plural, kind.group, name)
 
     def _admit_deletion(self, kind: Kind, namespace: str, name: str, obj: JSON, options: DeleteOptions) -> None:
         """Lets admission policies judge a deletion by a user. Raises ApiError."""
@@ -193,10 +193,10 @@ def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOpti
     )
 
 
-def _policy_faults(policy: str, orphans: bool | None) -> Iterator[errors.Cause]:
+def _policy_faults(policy: str, orphans: bool | None) -> Iterator[status_errors.Cause]:
     if policy and orphans is not None:
         text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
-        yield errors.Cause("FieldValueInvalid", text, "propagationPolicy")
+        yield status_errors.Cause("FieldValueInvalid", text, "propagationPolicy")
     if policy and policy not in _POLICIES:
         yield not_supported("propagationPolicy", policy, (*_POLICIES, "nil"))
 
@@ -212,7 +212,7 @@ def _check_preconditions(kind: Kind, name: str, obj: JSON, options: DeleteOption
         why = f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
         why += f"ResourceVersion in record ({version}). The object might have been modified"
     if why:  # the real server names the kind here, not the resource
-        raise errors.conflict(kind.kind, kind.group, name, why)
+        raise status_errors.conflict(kind.kind, kind.group, name, why)
 
 
 def _int_or_none(value: str | None) -> int | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.go_syntax import json_error
 
 JSON = dict[str, Any]
@@ -56,5 +56,5 @@ def _parse_token(text: bytes) -> JSON:
     return value if isinstance(value, dict) else {}
 
 
-def _invalid_token(why: str) -> errors.ApiError:
-    return errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
+def _invalid_token(why: str) -> status_errors.ApiError:
+    return status_errors.bad_request(f"invalid continue token: continue key is not valid: {why}")

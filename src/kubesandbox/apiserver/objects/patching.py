@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import PATCH_TYPES, go_type, media_type, read_members
 from kubesandbox.apiserver.http.go_syntax import json_error
 from kubesandbox.apiserver.http.messages import Request, Response
@@ -50,9 +50,9 @@ class Patching:
         type_ = media_type(request)
         accepted = [t for t in PATCH_TYPES if t != _STRATEGIC or not kind.custom]
         if type_ not in PATCH_TYPES:
-            raise errors.unsupported_patch_type()
+            raise status_errors.unsupported_patch_type()
         if type_ not in accepted:
-            raise errors.unsupported_media_type(accepted)
+            raise status_errors.unsupported_media_type(accepted)
         if type_ == _APPLY:
             return await self._serve_apply(request, target, kind)
         options = write_options(request, "PatchOptions")
@@ -69,7 +69,7 @@ class Patching:
             """Returns the stored object with the patch applied and decoded. Raises ApiError 400 or 422."""
             new = self._patch_object(kind, old, type_, patch)
             if not isinstance(new, dict):
-                raise errors.bad_request("the patch does not leave an object")
+                raise status_errors.bad_request("the patch does not leave an object")
             shown = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
             decoded = self._decoding.patched(request, kind, new, options, shown, duplicates)
             check_named(decoded, target.name)
@@ -146,7 +146,7 @@ def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None
     check_named(config if named else {}, target.name)
     if uid := meta(config).get("uid"):
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-        raise errors.conflict(kind.plural, kind.group, target.name, why)
+        raise status_errors.conflict(kind.plural, kind.group, target.name, why)
 
 
 def _read_patch(request: Request, type_: str) -> Any:
@@ -155,10 +155,10 @@ def _read_patch(request: Request, type_: str) -> Any:
         patch = orjson.loads(request.body)
     except orjson.JSONDecodeError as error:
         why = json_error(request.body) or str(error)
-        raise errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
+        raise status_errors.bad_request(why if type_ == _STRATEGIC else f"error decoding patch: {why}") from None
     if type_ == _MERGE and not isinstance(patch, dict):
         why = f"json: cannot unmarshal {go_type(patch)} into Go value of type map[string]interface {{}}"
-        raise errors.bad_request(f"error decoding patch: {why}")
+        raise status_errors.bad_request(f"error decoding patch: {why}")
     return patch
 
 

@@ -13,7 +13,7 @@ import orjson
 import yaml
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.content_negotiation import Form, negotiate
 from kubesandbox.apiserver.http.messages import Request, Response
 from kubesandbox.apiserver.http.query_parameters import ListOptions, list_options
@@ -41,7 +41,7 @@ class Reading:
         """Returns the stored object. Raises ApiError 404."""
         stored = self._store.get(kind.storage, namespace, name)
         if stored is None:
-            raise errors.not_found(kind.plural, kind.group, name)
+            raise status_errors.not_found(kind.plural, kind.group, name)
         return self._schemas.as_read(kind, stored)
 
     def entries(self, kind: Kind, namespace: str) -> list[Entry]:
@@ -100,17 +100,17 @@ class Reading:
         try:
             if options.continue_:
                 if options.resource_version:
-                    raise errors.bad_request("specifying resource version is not allowed when using continue")
+                    raise status_errors.bad_request("specifying resource version is not allowed when using continue")
                 rv, after = paging.read_token(options.continue_)
                 return rv, self._store.entries_at(kind.storage, rv, namespace, after)
             wanted = options.resource_version
             if wanted and wanted > current:
-                raise errors.too_large_resource_version(wanted, current)
+                raise status_errors.too_large_resource_version(wanted, current)
             exact = options.match == "Exact" or (options.limit and wanted and not options.match)
             if wanted and exact:
                 return wanted, self._store.entries_at(kind.storage, wanted, namespace)
         except Expired as error:
-            raise errors.expired(paging.TOO_OLD if options.continue_ else str(error)) from None
+            raise status_errors.expired(paging.TOO_OLD if options.continue_ else str(error)) from None
         return current, self._store.entries(kind.storage, namespace)
 
     # -- watches ---------------------------------------------------------------------------------------------------

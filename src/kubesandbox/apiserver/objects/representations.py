@@ -9,14 +9,14 @@ from typing import Any
 import orjson
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.content_negotiation import Accepted, Form
 from kubesandbox.apiserver.http.messages import Response
 from kubesandbox.apiserver.metadata import encoder_of, list_bytes
 from kubesandbox.apiserver.objects.views import from_stored
 from kubesandbox.apiserver.published.tables.rows import Tables
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]
@@ -45,7 +45,7 @@ class Renderer:
         if accepted.form is Form.TABLE:
             return self._render_table(kind, entries, metadata, version, include)
         if accepted.form is Form.PARTIAL:
-            raise errors.another_number_accepted(accepted.form.value, f"a list ({_go_type(kind)}List)")
+            raise status_errors.another_number_accepted(accepted.form.value, f"a list ({_go_type(kind)}List)")
         if accepted.form is Form.PARTIAL_LIST:
             items = [_partial_metadata(entry.load(), version) for entry in entries]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
@@ -99,13 +99,13 @@ _INCLUDED = frozenset({"", "Metadata", "Object", "None"})
 def _check_included(include: str) -> None:
     if include not in _INCLUDED:
         why = f"includeObject: Invalid value: \"{include}\": must be 'Metadata', 'Object', 'None', or empty"
-        raise errors.bad_request(f"Unable to convert to Table as requested: {why}")
+        raise status_errors.bad_request(f"Unable to convert to Table as requested: {why}")
 
 
 def _no_list(kind: Kind) -> ApiError:
     if kind.custom:  # as k8s.io/apimachinery's Unstructured says
         return ApiError(500, "", "content is not a list")
-    return errors.another_number_accepted(Form.PARTIAL_LIST.value, f"not a list ({_go_type(kind)})")
+    return status_errors.another_number_accepted(Form.PARTIAL_LIST.value, f"not a list ({_go_type(kind)})")
 
 
 def _go_type(kind: Kind) -> str:

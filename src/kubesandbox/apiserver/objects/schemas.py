@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kubesandbox.apiserver.errors import FieldFault
 from kubesandbox.apiserver.metadata import drop_empty_meta, encoder_of
 from kubesandbox.apiserver.objects import defaults
 from kubesandbox.apiserver.objects.conversions import Conversions
 from kubesandbox.apiserver.schema import Schema, Structural, builtin_schema, compile_schema
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import FieldFault
 from kubesandbox.apiserver.store import Entry
 from kubesandbox.apiserver.validation import custom_scale
 

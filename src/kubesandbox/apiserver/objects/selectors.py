@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from kubesandbox.apiserver.errors import bad_request
 from kubesandbox.apiserver.objects.label_selectors import Requirement, parse_labels
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import bad_request
 from kubesandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]

@@ -15,8 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response, User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
@@ -32,6 +31,7 @@ from kubesandbox.apiserver.patch import managed
 from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Conflict, Entry, Store, StoreError
 from kubesandbox.apiserver.validation import write_warnings
 
@@ -114,7 +114,7 @@ class Writing:
         try:
             return await self.put(kind, namespace, name, to_stored(kind, obj), 0)
         except Conflict:
-            raise errors.already_exists(kind.plural, kind.group, name) from None
+            raise status_errors.already_exists(kind.plural, kind.group, name) from None
 
     def _check_escalation(self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions) -> None:
         if self.guard is not None:
@@ -145,7 +145,7 @@ class Writing:
         try:
             return await self.put(kind, namespace, name, obj, 0)
         except Conflict:
-            raise errors.already_exists(kind.plural, kind.group, name) from None
+            raise status_errors.already_exists(kind.plural, kind.group, name) from None
 
     def _check_policies(
         self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
@@ -166,7 +166,7 @@ class Writing:
     def _validate_object(self, kind: Kind, obj: JSON, old: JSON | None) -> None:
         faults = [*self._admission.faults(kind, obj, old), *self._schemas.validate(kind, obj, old)]
         if faults:
-            raise errors.invalid(kind.kind, kind.group, meta(obj).get("name", ""), faults)
+            raise status_errors.invalid(kind.kind, kind.group, meta(obj).get("name", ""), faults)
 
     # -- update ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Writing:
         check_place(kind, target.namespace, target.name, body)
         if kind.custom and not meta(body).get("resourceVersion"):
             await self._read_entry(kind, target)
-            raise errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
+            raise status_errors.invalid(kind.plural, kind.group, target.name, [_WITHOUT_REVISION])
         if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
             entry = await self.create_object(kind, target.namespace, body, options)
             return self._reading.answer(request, kind, entry, 201)
@@ -224,8 +224,8 @@ class Writing:
                 if asked or not error.current or attempt == RETRIES - 1:
                     break
         if not self.exists(kind, target):
-            raise errors.not_found(kind.plural, kind.group, target.name)
-        raise errors.conflict(kind.plural, kind.group, target.name)
+            raise status_errors.not_found(kind.plural, kind.group, target.name)
+        raise status_errors.conflict(kind.plural, kind.group, target.name)
 
     def _finish_update(
         self, kind: Kind, old: JSON, new: JSON, options: WriteOptions, part: str, *, applying: bool
@@ -275,7 +275,7 @@ class Writing:
                 kind.storage, namespace, name, obj, expected=expected, encode=encoder_of(kind)
             )
         except StoreError as error:
-            raise errors.internal(f"storage: {error}") from error
+            raise status_errors.internal(f"storage: {error}") from error
         return await self._as_read(kind, entry)
 
     async def _as_stored(self, kind: Kind, obj: JSON, rv: int) -> Entry:
@@ -296,7 +296,7 @@ class Writing:
                 kind.storage, entry.namespace, entry.name, obj, expected=entry.rv, encode=encoder_of(kind)
             )
         except StoreError as error:
-            raise errors.internal(f"storage: {error}") from error
+            raise status_errors.internal(f"storage: {error}") from error
         return await self._as_read(kind, gone)
 
 
@@ -320,7 +320,7 @@ def parse_revision(value: Any) -> int:
 
 
 def _already_there(kind: Kind, name: str, there: Entry) -> ApiError:
-    error = errors.already_exists(kind.plural, kind.group, name)
+    error = status_errors.already_exists(kind.plural, kind.group, name)
     if meta(there.load()).get("deletionTimestamp"):
         error.message = f"object is being deleted: {error.message}"
     return error
@@ -330,7 +330,7 @@ def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, asked: int) 
     """Raises ApiError 409 if a change is for another revision."""
     asked = asked or parse_revision(meta(new).get("resourceVersion"))
     if asked and asked != entry.rv:
-        raise errors.conflict(kind.plural, kind.group, name)
+        raise status_errors.conflict(kind.plural, kind.group, name)
 
 
 def _check_uid(kind: Kind, name: str, old: JSON, new: JSON) -> None:
@@ -339,7 +339,7 @@ def _check_uid(kind: Kind, name: str, old: JSON, new: JSON) -> None:
     if uid and uid != meta(old).get("uid"):
         # Reported twice, as the registry and the kind's own rules both check it.
         fault = FieldError(Fault.INVALID, "metadata.uid", uid, "field is immutable")
-        raise errors.invalid(kind.kind, kind.group, name, [fault, fault])
+        raise status_errors.invalid(kind.kind, kind.group, name, [fault, fault])
 
 
 def _check_put_uid(kind: Kind, entry: Entry, old: JSON, new: JSON) -> None:
@@ -350,7 +350,7 @@ def _check_put_uid(kind: Kind, entry: Entry, old: JSON, new: JSON) -> None:
             f"StorageError: invalid object, Code: 4, Key: {strategies.registry_key(kind, entry.key)}, ResourceVersion: "
             f"0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {is_uid}"
         )
-        raise errors.conflict(kind.plural, kind.group, entry.name, why)
+        raise status_errors.conflict(kind.plural, kind.group, entry.name, why)
 
 
 def _may_go(kind: Kind, obj: JSON) -> bool:

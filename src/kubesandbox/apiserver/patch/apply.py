@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
-from kubesandbox.apiserver.errors import ApiError, Cause, apply_conflict
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.patch import managed
 from kubesandbox.apiserver.patch.field_sets import (
@@ -28,6 +27,7 @@ from kubesandbox.apiserver.patch.fields_v1 import FieldSet, Path, show_path
 from kubesandbox.apiserver.patch.managed import Manager, Managers, Ownership
 from kubesandbox.apiserver.schema import Structural
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError, Cause, apply_conflict
 
 JSON = dict[str, Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import jsonpatch
 
-from kubesandbox.apiserver.errors import ApiError, bad_request
 from kubesandbox.apiserver.schema.validate import type_name
+from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
 # Kubernetes' own bound (maxJSONPatchOperations in k8s.io/apiserver).
 MAX_OPERATIONS = 10_000

@@ -9,10 +9,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from kubesandbox.apiserver.errors import ApiError, bad_request
 from kubesandbox.apiserver.patch.field_sets import child_node, typed_root
 from kubesandbox.apiserver.patch.typed_config import go_plain
 from kubesandbox.apiserver.schema import Structural
+from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
 JSON = dict[str, Any]
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.query_parameters import WriteOptions
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.objects.writing import Change
@@ -18,6 +17,7 @@ from kubesandbox.apiserver.policies.matching import Write
 from kubesandbox.apiserver.quotas import amounts, pod_usage
 from kubesandbox.apiserver.quotas.usage import CLAIMS, PODS, SERVICES, is_about, resources_counting, usage_of_object
 from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entry, Store
 
 JSON = dict[str, Any]
@@ -106,4 +106,4 @@ def _is_counted(write: Write) -> bool:
 
 
 def _forbidden_error(write: Write, why: str) -> ApiError:
-    return errors.forbidden(write.kind.plural, write.kind.group, write.name, why)
+    return status_errors.forbidden(write.kind.plural, write.kind.group, write.name, why)

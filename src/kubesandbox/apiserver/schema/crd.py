@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.schema.crd_versions import version_faults
-from kubesandbox.apiserver.schema.errors import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, not_supported
 from kubesandbox.apiserver.schema.name_rules import dns1035_label, dns1123_subdomain
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
 

@@ -14,7 +14,7 @@ from kubekit.lang.cel import CelError
 from kubekit.lang.cel_estimate import MOST, most_cost
 from kubekit.lang.cel_types import DYN, CelType
 from kubesandbox.apiserver.schema.cel_declarations import REQUEST_BYTES, declared_type
-from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import SchemaError, Structural, compile_node
 
 JSON = dict[str, Any]

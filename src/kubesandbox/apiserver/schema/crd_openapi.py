@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kubesandbox.apiserver.schema.errors import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, not_supported
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]

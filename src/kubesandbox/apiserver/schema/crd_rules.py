@@ -11,7 +11,7 @@ from typing import Any
 from kubekit.lang.cel import CelError
 from kubekit.lang.cel_types import BOOL, DYN, STRING, CelType, result_type, type_faults
 from kubesandbox.apiserver.schema.cel_declarations import declared_type
-from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim, not_supported
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim, not_supported
 from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.rules import CompiledRule
 from kubesandbox.apiserver.schema.structural import Rule, SchemaError, Structural, compile_node

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubekit.lang.regexp import RegexpError, compile_regexp
-from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 
 JSON = dict[str, Any]
 Errors = Iterator[FieldError]

@@ -15,7 +15,7 @@ from kubesandbox.apiserver.schema.crd_costs import cost_faults
 from kubesandbox.apiserver.schema.crd_openapi import can_be_structural, child_schemas, openapi_faults
 from kubesandbox.apiserver.schema.crd_rules import rule_faults
 from kubesandbox.apiserver.schema.crd_structure import structural
-from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.name_rules import dns1035_label
 from kubesandbox.apiserver.schema.pruning import prune_unknown

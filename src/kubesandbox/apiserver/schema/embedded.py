@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kubesandbox.apiserver.schema import object_meta, typed
-from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.schema.name_rules import dns1035_label
 from kubesandbox.apiserver.schema.structural import Structural

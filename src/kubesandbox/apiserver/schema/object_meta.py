@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kubesandbox.apiserver.schema.errors import Fault, FieldError, Verbatim
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.go_json import struct_text
 from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain
 

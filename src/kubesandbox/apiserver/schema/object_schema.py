@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from kubesandbox.apiserver.schema import embedded, lists, pruning, rules
-from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import Structural, compile_node
 from kubesandbox.apiserver.schema.validate import MISSING, validate_value
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from kubekit.lang.cel import Budget, CelBudgetError, CelError, CelEvaluationError, Program, compile_cel
 from kubekit.lang.formats import is_date_time
-from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import Rule, Structural
 from kubesandbox.apiserver.schema.validate import MISSING, correlated_items
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubekit.lang.formats import is_format
 from kubekit.lang.regexp import RegexpError, compile_regexp
-from kubesandbox.apiserver.schema.errors import Fault, FieldError
+from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.structural import Structural
 
 MISSING: Any = object()

@@ -13,8 +13,7 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError, Cause
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
@@ -22,6 +21,7 @@ from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.objects.object_deletion import DeleteOptions, options_of
 from kubesandbox.apiserver.objects.rest import Rest
 from kubesandbox.apiserver.served_kinds import EVICTION_KIND, Kind
+from kubesandbox.apiserver.status_errors import ApiError, Cause
 
 JSON = dict[str, Any]
 
@@ -43,7 +43,7 @@ class Evictions:
         """Evicts one pod. Raises ApiError."""
         body = self._rest.decoding.body(request, EVICTION_KIND, write_options(request, "CreateOptions"))
         if (meta(body).get("name") or target.name) != target.name:
-            raise errors.bad_request("name in URL does not match name in Eviction object")
+            raise status_errors.bad_request("name in URL does not match name in Eviction object")
         options = options_of(body.get("deleteOptions") or {}, request.query)
         pod = self._rest.entry(kind, target.namespace, target.name).load()
         if not _is_over(pod):
@@ -139,14 +139,14 @@ def _check_budget(budget: JSON) -> None:
     # The controller has not computed the counts for the present spec yet.
     if status.get("observedGeneration", 0) < meta(budget).get("generation", 0):
         why = f"The disruption budget {name} is still being processed by the server."
-        raise errors.too_many_requests(_REFUSED, _RETRY_AFTER_S, [Cause("DisruptionBudget", why)])
+        raise status_errors.too_many_requests(_REFUSED, _RETRY_AFTER_S, [Cause("DisruptionBudget", why)])
     allowed = status.get("disruptionsAllowed", 0)
     if allowed < 0:
-        raise errors.forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
+        raise status_errors.forbidden("poddisruptionbudget", "policy", name, "pdb disruptions allowed is negative")
     if len(status.get("disruptedPods") or ()) > _MOST_DISRUPTED:
         why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
-        raise errors.forbidden("poddisruptionbudget", "policy", name, why)
+        raise status_errors.forbidden("poddisruptionbudget", "policy", name, why)
     if allowed == 0:
         needs, has = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
         why = f"The disruption budget {name} needs {needs} healthy pods and has {has} currently"
-        raise errors.too_many_requests(_REFUSED, 0, [Cause("DisruptionBudget", why)])
+        raise status_errors.too_many_requests(_REFUSED, 0, [Cause("DisruptionBudget", why)])

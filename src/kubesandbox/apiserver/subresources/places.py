@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.http.endpoints import not_there
 from kubesandbox.apiserver.http.messages import Request, Response
@@ -31,9 +31,9 @@ class Subresources:
         sub = kind.subresource(target.subresource)
         if sub is None:
             # A custom resource's handler is registered for any subresource name and reports an unknown one itself.
-            raise errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
+            raise status_errors.not_found(kind.plural, kind.group, target.name) if kind.custom else not_there()
         if target.verb not in sub.verbs or request.method == "HEAD":
-            raise errors.method_not_allowed()
+            raise status_errors.method_not_allowed()
         special = self._special.get((kind.resource, sub.name)) or self._special.get(("*", sub.name))
         if special is not None:
             answer = special(request, target, kind)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response, is_true
 from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.metadata import meta
@@ -37,10 +37,14 @@ class PodLogs:
         container = _choose_container(pod, query.get("container", ""))
         follow = is_true(query.get("follow", ""))
         if is_true(query.get("previous", "")):
-            raise errors.bad_request(f'previous terminated container "{container}" in pod "{target.name}" not found')
+            raise status_errors.bad_request(
+                f'previous terminated container "{container}" in pod "{target.name}" not found'
+            )
         file = self._folder / f"{meta(pod)['namespace']}_{target.name}_{meta(pod)['uid']}" / f"{container}.log"
         if not file.exists() and (reason := _waits_for(pod, container)):
-            raise errors.bad_request(f'container "{container}" in pod "{target.name}" is waiting to start: {reason}')
+            raise status_errors.bad_request(
+                f'container "{container}" in pod "{target.name}" is waiting to start: {reason}'
+            )
         data, end = await asyncio.to_thread(_read_from, file, 0)
         data = _last_lines(data, query.get("tailLines", ""))
         if follow:
@@ -81,7 +85,7 @@ def _choose_container(pod: JSON, container: str) -> str:
     names = {field: [each["name"] for each in spec.get(field) or ()] for field, _ in _LISTS}
     if container:
         if not any(container in group for group in names.values()):
-            raise errors.bad_request(f"container {container} is not valid for pod {name}")
+            raise status_errors.bad_request(f"container {container} is not valid for pod {name}")
         return container
     main = names["containers"]
     if len(main) == 1:
@@ -90,7 +94,7 @@ def _choose_container(pod: JSON, container: str) -> str:
     choice = f"choose one of: [{' '.join(main)}]"
     if names["initContainers"]:
         choice += f" or one of the init containers: [{' '.join(names['initContainers'])}]"
-    raise errors.bad_request(f"a container name must be specified for pod {name}, {choice}")
+    raise status_errors.bad_request(f"a container name must be specified for pod {name}, {choice}")
 
 
 def _container_status(pod: JSON, container: str) -> JSON:

@@ -6,8 +6,7 @@ from typing import Any
 
 import orjson
 
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.body import media_type
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
 from kubesandbox.apiserver.http.query_parameters import write_options
@@ -19,6 +18,7 @@ from kubesandbox.apiserver.patch.json import apply_json_patch
 from kubesandbox.apiserver.patch.merge import merge_patch
 from kubesandbox.apiserver.schema import Fault, FieldError
 from kubesandbox.apiserver.served_kinds import SCALE_KIND, Kind
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Entry
 
 JSON = dict[str, Any]
@@ -54,11 +54,11 @@ class Scale:
             # Replicas of a custom resource are validated with the whole object.
             if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
                 fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
-                raise errors.invalid("Scale", "autoscaling", target.name, [fault])
+                raise status_errors.invalid("Scale", "autoscaling", target.name, [fault])
             # The revision is a precondition only if the client sent one.
             asked = meta(wanted).get("resourceVersion") if target.verb == "update" else None
             if asked and asked != meta(obj).get("resourceVersion"):
-                raise errors.conflict(kind.plural, kind.group, target.name)
+                raise status_errors.conflict(kind.plural, kind.group, target.name)
             return _set_value_at(obj, paths["specReplicasPath"], replicas)
 
         return json_response(_scale_of_entry(await self._rest.change(kind, target, compute, options), kind, paths))
@@ -77,7 +77,7 @@ def _patch_scale(request: Request, shown: JSON) -> JSON:
 
 
 def _unsupported_type() -> ApiError:
-    return errors.unsupported_media_type(
+    return status_errors.unsupported_media_type(
         ("application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json")
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.kube.clock import Clock
-from kubesandbox.apiserver import errors
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.access.tokens import AUDIENCE, Claims, TokenSigner
 from kubesandbox.apiserver.http.messages import Request, Response, json_response
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
@@ -89,13 +89,13 @@ class Special:
         """Handles a Binding: assigns a pod to a node, once."""
         node = (self._read_body(request, BINDING_KIND).get("target") or {}).get("name", "")
         if not node:
-            raise errors.bad_request("Binding: target.name: Required value")
+            raise status_errors.bad_request("Binding: target.name: Required value")
 
         def compute(pod: JSON) -> JSON:
             spec = pod.setdefault("spec", {})
             if spec.get("nodeName"):
                 text = f'pod {meta(pod)["name"]} is already assigned to node "{spec["nodeName"]}"'
-                raise errors.conflict(kind.plural + "/binding", kind.group, target.name, text)
+                raise status_errors.conflict(kind.plural + "/binding", kind.group, target.name, text)
             spec["nodeName"] = node
             return _mark_scheduled(pod, rfc3339(self._clock.now()))
 
@@ -128,7 +128,7 @@ def _check_life(seconds: int) -> None:
     why = "may not specify a duration less than 10 minutes"
     why = why if seconds < _SHORTEST_S else "may not specify a duration larger than 2^32 seconds"
     fault = FieldError(Fault.INVALID, "spec.expirationSeconds", seconds, why)
-    raise errors.invalid("TokenRequest", "authentication.k8s.io", "", [fault])
+    raise status_errors.invalid("TokenRequest", "authentication.k8s.io", "", [fault])
 
 
 def _mark_scheduled(pod: JSON, now: str) -> JSON:

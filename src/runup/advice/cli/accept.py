@@ -188,7 +188,7 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
 
     Raises CommandError if a request fails.
     """
-    from kubekit.kube.errors import KubeError
+    from kubekit.kube.api_errors import KubeError
     from runup.advice.cli import acceptance_records
     from runup.cli import clusterversion_client as clusters
     from runup.preflight.decide.findings import known_risk_names, objects_of

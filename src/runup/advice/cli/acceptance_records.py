@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import AlreadyExists, KubeError, NotFound
+from kubekit.kube.api_errors import AlreadyExists, KubeError, NotFound
 from runup.advice.decide import acceptance
 from runup.advice.decide.acceptance import Acceptance
 from runup.cli import clusterversion_client as clusters

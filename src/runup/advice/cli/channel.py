@@ -110,7 +110,7 @@ def _show_channel(dump: str, output: str | None) -> None:
 
 def _change_channel(connection: Connection, new: str, *, explicit: bool, output: str | None) -> None:
     """Patches the channel of the live ClusterVersion and prints the result."""
-    from kubekit.kube.errors import KubeError
+    from kubekit.kube.api_errors import KubeError
     from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of
 

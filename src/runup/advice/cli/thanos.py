@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
-from kubekit.kube.errors import KubeError
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.tls import context_for
 from runup.updatestatus.decide.unreadable import Unreadable
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.version import Version, parse
 from runup.advice.decide.graph import ARCHITECTURE, CHANNELS
 from runup.advice.decide.graph_data import BlockedEdge, GraphData, version_for

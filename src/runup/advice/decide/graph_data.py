@@ -15,7 +15,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.regexp import Regexp, RegexpError, compile_regexp
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.api.config_v1 import ConditionalUpdateRisk
 
 MAX_BYTES = 16 << 20

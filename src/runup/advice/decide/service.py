@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.version import parse
 from runup.advice.decide.graph import MULTI, Graph
 from runup.api.config_v1 import ClusterVersionSpec, Release

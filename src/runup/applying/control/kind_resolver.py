@@ -12,8 +12,8 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client import Client
-from kubekit.kube.errors import NotFound
 from runup.applying.decide.workload_health import DEFINITION
 from runup.release.decide.manifest import Manifest
 

@@ -7,9 +7,9 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import resource_of
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterVersion
 from runup.applying.decide.notices import Notice
 from runup.process.plan import Event, Plan

@@ -19,10 +19,10 @@ import structlog
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import Resource
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
-from kubekit.kube.errors import KubeError, NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control import object_requests

@@ -18,8 +18,8 @@ import structlog
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, ApiError, Invalid, NotFound, ServerError
 from kubekit.kube.client import Client, Warned
-from kubekit.kube.errors import AlreadyExists, ApiError, Invalid, NotFound, ServerError
 from kubekit.kube.request import Call, Request
 from kubekit.kube.warnings import texts_of
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedWorkload, without_others

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Protocol
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.api.config_v1 import Release
 from runup.release.decide import payload as payloads
 from runup.release.decide.payload import Payload

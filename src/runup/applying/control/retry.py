@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import structlog
 
 from kubekit.api.codec import DecodeError
-from kubekit.errors import Terminal
-from kubekit.kube.errors import KubeError, NotFound, Transient
+from kubekit.error_types import Terminal
+from kubekit.kube.api_errors import KubeError, NotFound, Transient
 from runup.applying.control.run_progress import RunProgress
 from runup.applying.control.task_errors import KindMissing, problem_of, words_of
 from runup.applying.decide.problems import Effect, Problem

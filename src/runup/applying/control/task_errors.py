@@ -6,8 +6,8 @@ Reasons and causes: docs/upstream-behaviour.md 4.3.
 from __future__ import annotations
 
 from kubekit.api.codec import DecodeError
-from kubekit.errors import RunupError
-from kubekit.kube.errors import (
+from kubekit.error_types import RunupError
+from kubekit.kube.api_errors import (
     AlreadyExists,
     ApiError,
     Conflict,

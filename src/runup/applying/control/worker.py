@@ -16,10 +16,10 @@ from datetime import datetime
 import structlog
 
 from kubekit.api.codec import DecodeError
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.cluster_values import ClusterValuesWatcher
 from runup.applying.control.deleting import ObjectDeleter

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.applying.decide.task import Task
 from runup.process import tls_profile as tls
 from runup.process.tls_profile import TlsProfile

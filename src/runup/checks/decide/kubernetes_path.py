@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kubekit.api.core_v1 import Node
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.version import Version, parse
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.model import Context, Snapshot, Unreadable

@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterVersion, Update
 from runup.cli import clusterversion_client as clusters
 from runup.cli.clusterversion_client import namespace, write

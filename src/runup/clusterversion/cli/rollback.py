@@ -91,7 +91,7 @@ def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> 
 
 def _carry_out(connection: Connection, output: str | None) -> None:
     """Requests the rollback and prints the result. Raises CommandError if the server refuses it."""
-    from kubekit.kube.errors import KubeError
+    from kubekit.kube.api_errors import KubeError
     from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Pod
+from kubekit.kube.api_errors import Gone, KubeError, Transient
 from kubekit.kube.clock import Clock, SystemClock
-from kubekit.kube.errors import Gone, KubeError, Transient
 from runup.api.config_v1 import ClusterVersion
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import CommandError, message_of

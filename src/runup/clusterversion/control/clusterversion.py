@@ -17,10 +17,10 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.workloads_v1 import Deployment
+from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import Conflict, KubeError
 from kubekit.kube.watch import Reflector
 from kubekit.kube.workqueue import WorkQueue
 from runup.advice.control.prometheus import Prometheus

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.api.config_v1 import Update
 from runup.clusterversion.decide import targets
 from runup.clusterversion.decide.observed import ReleaseCheck

@@ -13,7 +13,7 @@ from datetime import timedelta
 from msgspec.structs import replace as with_fields
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.errors import Terminal, Waiting
+from kubekit.error_types import Terminal, Waiting
 from runup.api.config_v1 import Release, Update
 from runup.clusterversion.decide import image_checks, preconditions, targets
 from runup.clusterversion.decide.attempt_reports import kept_targets, with_kept_targets, with_last_report

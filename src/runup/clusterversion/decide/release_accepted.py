@@ -16,7 +16,7 @@ from msgspec.structs import replace as with_fields
 
 from kubekit.api.conditions import with_condition
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from kubekit.errors import Terminal, Waiting
+from kubekit.error_types import Terminal, Waiting
 from kubekit.lang.truncate import join_within
 from kubekit.lang.version import parse
 from runup.advice.decide import acceptance, preflight_reasons

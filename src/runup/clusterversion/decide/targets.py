@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from kubekit.errors import Terminal, Waiting
+from kubekit.error_types import Terminal, Waiting
 from kubekit.lang.version import Version, parse
 from runup.advice.decide.current_advice import CurrentAdvice
 from runup.advice.decide.graph import MULTI

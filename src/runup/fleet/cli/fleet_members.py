@@ -104,8 +104,8 @@ def connection_to(member: Member, of: Connection) -> Connection:
 
 def problem_of(error: Exception) -> str | None:
     """Returns why a cluster could not be read, in the words of a command about it alone; None for a bug of ours."""
-    from kubekit.errors import RunupError
-    from kubekit.oci.errors import OciError
+    from kubekit.error_types import RunupError
+    from kubekit.oci.registry_errors import OciError
 
     if isinstance(error, RunupError | OciError):
         return str(error)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kubekit.kube import config
-from kubekit.kube.errors import KubeError
+from kubekit.kube.api_errors import KubeError
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
 from runup.dump import archive

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 
 
 class Member(msgspec.Struct, frozen=True):

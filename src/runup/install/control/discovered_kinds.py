@@ -7,8 +7,8 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, discovery
+from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import NotFound
 
 
 class ServedKinds:

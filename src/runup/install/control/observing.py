@@ -8,8 +8,8 @@ from typing import Any
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import Forbidden, KubeError
 from runup.install.control.sets import ObjectSets
 from runup.install.decide.component import OPERATOR, Component
 from runup.install.decide.inventory import PART_OF

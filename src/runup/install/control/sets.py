@@ -17,9 +17,9 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from runup.install.control.discovered_kinds import ServedKinds
 from runup.install.decide import inventory as inventories
 from runup.install.decide.inventory import Inventory

@@ -94,7 +94,7 @@ def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
 
 async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
     """Checks the Modules of the live cluster; notes say what could not be read."""
-    from kubekit.kube.errors import Forbidden, NotFound
+    from kubekit.kube.api_errors import Forbidden, NotFound
     from kubekit.kube.list_pages import Listing
     from runup.preflight.control.read_only_client import ReadOnlyClient
 

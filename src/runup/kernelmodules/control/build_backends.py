@@ -8,9 +8,9 @@ from collections.abc import Callable
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
 from kubekit.kube import discovery
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError, NotFound
 from runup.api.build_v1 import Build
 from runup.kernelmodules.control.caches import Caches, builds_reflector
 from runup.kernelmodules.decide.runs import Runner

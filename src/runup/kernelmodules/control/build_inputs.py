@@ -12,8 +12,8 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
-from kubekit.kube.errors import KubeError
 from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion
 
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)

@@ -11,8 +11,8 @@ import structlog
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.meta_v1 import NamespacedName
+from kubekit.kube.api_errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import ApiError, Conflict, KubeError, Transient
 from kubekit.kube.workqueue import WorkQueue
 from runup.kernelmodules.control.answer_cache import AnswerCache
 from runup.kernelmodules.control.build_backends import Runners

@@ -17,7 +17,10 @@ from typing import TypeVar
 from kubekit.api.codec import DecodeError
 from kubekit.lang.truncate import cut
 from kubekit.oci.access import Access
-from kubekit.oci.errors import (
+from kubekit.oci.file_search import FileQuery, SearchResult
+from kubekit.oci.reference import Reference, parse
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import (
     AddressNotAllowed,
     BeyondLimits,
     ImageNotFound,
@@ -26,9 +29,6 @@ from kubekit.oci.errors import (
     Unreachable,
     Untrusted,
 )
-from kubekit.oci.file_search import FileQuery, SearchResult
-from kubekit.oci.reference import Reference, parse
-from kubekit.oci.registry import RegistryClient
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.module_files import kernel_spelling, module_of, why_not_a_module

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kubekit.api.codec import DecodeError
-from kubekit.errors import RunupError, Terminal, Waiting
-from kubekit.oci.errors import FileNotFound, OciError, Unreachable
+from kubekit.error_types import RunupError, Terminal, Waiting
 from kubekit.oci.reference import parse
+from kubekit.oci.registry_errors import FileNotFound, OciError, Unreachable
 from runup.api.kmm_v1beta1 import ValidatedKernel
 from runup.kernelmodules.control.image_stage import ask_registry
 from runup.kernelmodules.control.registries import Registries

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from kubekit.api.core_v1 import Node
-from kubekit.errors import RunupError, Terminal
+from kubekit.error_types import RunupError, Terminal
 from runup.api.kmm_v1beta1 import Module
 from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.kernels import toolkit_at, toolkit_of_release

@@ -16,11 +16,11 @@ from typing import Any, Protocol
 from kubekit.api.core_v1 import ServiceAccount
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
-from kubekit.kube.errors import KubeError, NotFound
 from kubekit.oci.access import Access
 from kubekit.oci.credentials import AuthFile, Credentials
-from kubekit.oci.errors import BadCredentials
+from kubekit.oci.registry_errors import BadCredentials
 from runup.kernelmodules.control.service_networks import service_networks
 from runup.release.control.registry_access import (
     MIRROR_KINDS,

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from kubekit.api.scheme import Resource
 from kubekit.http.addresses import Network
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
-from kubekit.kube.errors import KubeError
 
 NETWORKS = Resource("config.openshift.io", "v1", "Network", "networks", namespaced=False)
 SERVICE_CIDRS = Resource("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", namespaced=False)

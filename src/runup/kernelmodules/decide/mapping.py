@@ -13,7 +13,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.cel import CelError, Program, compile_cel
 from runup.api.kmm_v1beta1 import (
     Build,

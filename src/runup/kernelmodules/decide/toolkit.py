@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 
 REFERENCES_FILE = "release-manifests/image-references"
 TOOLKIT_FILE = "etc/driver-toolkit-release.json"

@@ -298,7 +298,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
       runup preflight explain NodeCordoned --dump DIR
     """
     from kubekit.api.codec import DecodeError
-    from kubekit.kube.errors import KubeError
+    from kubekit.kube.api_errors import KubeError
     from runup.checks import pages
     from runup.cli.errors import CommandError, message_of
     from runup.preflight.cli.render import explain as rendered

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kubekit.api import codec
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import contents
 from kubekit.lang.version import parse

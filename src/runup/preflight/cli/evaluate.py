@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.version import Version, VersionError
 from runup import __version__
 from runup.api.config_v1 import ClusterVersion, FeatureGate
@@ -144,8 +144,8 @@ class _Kept:
 async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
     """Runs the checks on a live cluster, which is only read."""
     from kubekit.kube import calls
+    from kubekit.kube.api_errors import Forbidden, NotFound
     from kubekit.kube.clock import SystemClock
-    from kubekit.kube.errors import Forbidden, NotFound
     from runup.kernelmodules.control.registries import ClusterRegistries, listing
     from runup.preflight.control.manifest_texts import of_helm
     from runup.preflight.control.read_only_client import ReadOnlyClient

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
-from kubekit.kube.errors import Forbidden, KubeError, NotFound
 from kubekit.lang.files import contents
 from kubekit.oci.image_locations import place_of
 from kubekit.oci.reference import Reference

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from kubekit.api.meta_v1 import Condition
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
 from kubekit.lang.files import contents
 from runup.advice.decide import lifting

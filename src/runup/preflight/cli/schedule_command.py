@@ -11,7 +11,7 @@ from kubekit.api.conditions import find
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
-from kubekit.kube.errors import Forbidden, NotFound
+from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.lang.version import Version, VersionError
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of

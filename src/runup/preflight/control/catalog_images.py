@@ -15,12 +15,12 @@ from dataclasses import dataclass, replace
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
-from kubekit.oci.errors import OciError
 from kubekit.oci.image_locations import LayoutPlace, place_of
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import Reference, parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import OciError
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm import olm_target_catalog
 from runup.checks.catalogue.olm.shared.olm_catalog_images import wanted

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from kubekit.oci.errors import OciError
 from kubekit.oci.layers import Pick
+from kubekit.oci.registry_errors import OciError
 from runup.checks.decide import file_based_catalog
 from runup.checks.decide.file_based_catalog import ROOT, BadCatalog
 from runup.checks.decide.target_catalogs import TargetCatalog

@@ -17,10 +17,10 @@ from kubekit.api.core_v1 import ConfigMap, Event, Pod
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import Job
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, KubeError, NotFound, Transient
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.discovery import list_kinds
-from kubekit.kube.errors import Forbidden, KubeError, NotFound, Transient
 from runup.preflight.decide import cluster_run
 from runup.preflight.decide.cluster_run import FIELD_MANAGER, KINDS, NAMESPACE, RUN_LABEL, Run
 from runup.preflight.decide.job_progress import Observed, Progress, not_in_time, progress

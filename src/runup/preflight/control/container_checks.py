@@ -13,10 +13,10 @@ from typing import Any
 from kubekit.api.core_v1 import Pod
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError, NotFound, Transient
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError, NotFound, Transient
 from kubekit.kube.watch import Reflector
 from runup.checks.decide.container_outcome import TAIL_BYTES, TAIL_LINES, has_ended, outcome, why_it_waits, without_log
 from runup.checks.decide.declarative import NOT_HERE

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import AlreadyExists, Conflict, KubeError, NotFound
 from runup.preflight.control.read_only_client import refuse_writes
 from runup.preflight.decide import kept_history
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE

@@ -13,8 +13,8 @@ from typing import Any
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client import Client
-from kubekit.kube.errors import ApiError
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
 from runup.checks.decide.stored_manifests import Manifest, Manifests

@@ -10,10 +10,10 @@ import asyncio
 from typing import Any
 
 from kubekit.api.codec import DecodeError
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from kubekit.kube.watch import why_unreadable
 from runup.checks.decide.reads import Lookup
 

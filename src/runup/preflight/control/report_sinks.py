@@ -10,9 +10,9 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import KubeError
 from runup.preflight.control.read_only_client import refuse_writes
 from runup.preflight.decide import preflight_deployment
 from runup.preflight.decide.report import FILE_NAME

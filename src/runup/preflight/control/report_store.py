@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.files import contents, write_whole
 from runup.preflight.decide.report import FORMAT, BadReport, Report, is_of, read
 from runup.preflight.decide.stored_reports import same_findings

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client import Client
-from kubekit.kube.errors import ApiError
 from runup.checks.decide.model import Check
 from runup.checks.decide.requested_apis import metrics_check, requested_versions
 

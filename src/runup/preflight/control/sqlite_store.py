@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kubekit.api import codec
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.preflight.control.report_store import Kept, is_same, printed, report_of
 from runup.preflight.decide.report import Report
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.preflight.control import report_store
 from runup.preflight.control.report_store import Kept
 from runup.preflight.decide.report import Report

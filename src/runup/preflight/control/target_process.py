@@ -20,11 +20,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api.codec import DecodeError
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Forbidden, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import Forbidden, NotFound, Transient
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
 from runup.advice.control.prometheus import Prometheus

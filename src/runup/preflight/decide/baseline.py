@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.printable import one_line
 from runup.preflight.decide.findings import Risk
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.version import parse
 from runup.api.config_v1 import ClusterVersion, Release
 

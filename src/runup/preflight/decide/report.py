@@ -14,7 +14,7 @@ import msgspec
 
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.formats import is_uri
 from kubekit.lang.pattern import Pattern
 from kubekit.lang.printable import escape_in_json, printable

@@ -20,7 +20,6 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
 from kubekit.lang.removal import remove_tree
 from kubesandbox.apiserver.custom import custom_kinds
-from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.metadata import encoder_of
 from kubesandbox.apiserver.objects import restoring
 from kubesandbox.apiserver.objects.views import from_stored, to_stored
@@ -28,6 +27,7 @@ from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
 from kubesandbox.apiserver.schema import DecodeError
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.server import ApiServer
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Conflict, Entry
 from runup.dump.documents import JSON, identity
 from runup.dump.large_lists import unpacked

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from kubekit.api.scheme import Resource
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, KubeError
 from kubekit.kube.config import ClusterConfig
-from kubekit.kube.errors import ApiError, KubeError
 from kubekit.kube.request import Call, Request
 from runup import __version__
 from runup.checks.decide.built_in_groups import has_definitions

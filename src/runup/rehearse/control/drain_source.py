@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubekit.api import codec
 from kubekit.kube import calls
-from kubekit.kube.errors import ApiError, NotFound
+from kubekit.kube.api_errors import ApiError, NotFound
 from runup.rehearse.decide.drain_inputs import KINDS, Kind
 
 if TYPE_CHECKING:

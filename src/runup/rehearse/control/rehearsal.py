@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kubekit.api import codec
-from kubekit.api.meta_v1 import Object
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock
 from kubekit.kube.errors import KubeError
 from kubekit.lang.version import Version

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from kubekit.api import codec
 from kubekit.api.codec import DecodeError
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError, NotFound
 from kubesandbox.apiserver.store import Entry
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import OwnedWorkload

@@ -61,7 +61,7 @@ def _compare_with_cluster(
     connection: Connection, images: tuple[str, ...], output: str | None, registry: dict[str, Any]
 ) -> int:
     """Prints what a release would change in the live cluster, and returns the exit code."""
-    from kubekit.oci.errors import OciError
+    from kubekit.oci.registry_errors import OciError
     from runup.cli.render.text import machine
     from runup.release.cli import comparison_text, dry_run, live_values, read_releases
     from runup.release.cli import live_cluster as live

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage
 from kubekit.oci.image_locations import LayoutPlace, files_of, place_of
+from kubekit.oci.registry_errors import BadImage
 from runup.cli.errors import CommandError
 from runup.release.decide.components import FOLDERS, Component, check_name, gather_files
 

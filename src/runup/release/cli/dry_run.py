@@ -14,10 +14,10 @@ from typing import Any, Literal
 from kubekit.api import codec
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.scheme import Resource
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube import calls, discovery
+from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import ApiError, NotFound
 from runup.applying.decide import task as tasks
 from runup.applying.decide.rendering import LABEL, ClusterValues, render
 from runup.applying.decide.task import Task

@@ -12,8 +12,8 @@ from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import ApiError, NotFound
 from runup.api.config_v1 import FeatureGate
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import message_of

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import ApiError, NotFound
 from runup.applying.decide.rendering import INJECT_PROXY, INJECT_TLS, ClusterValues, Proxy
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import message_of

@@ -16,10 +16,10 @@ import click
 
 from kubekit.lang.version import Version, VersionError
 from kubekit.oci.access import Access
-from kubekit.oci.errors import BadImage
 from kubekit.oci.image_locations import LayoutPlace, copy_image, copy_of, destination_of, files_in, place_of
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
+from kubekit.oci.registry_errors import BadImage
 from kubekit.oci.signatures import SigningKey
 from kubekit.oci.stores import add_signature
 from runup.checks.catalogue.own_rights import own_rights

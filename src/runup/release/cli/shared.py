@@ -64,8 +64,8 @@ def access(
 
 def run_guarded(run: Callable[[], int]) -> int:
     """Runs a command; an error of a release becomes one line."""
-    from kubekit.errors import RunupError
-    from kubekit.oci.errors import OciError
+    from kubekit.error_types import RunupError
+    from kubekit.oci.registry_errors import OciError
 
     try:
         return run()

@@ -18,11 +18,11 @@ import msgspec
 from msgspec.structs import replace
 
 from kubekit.oci import images
-from kubekit.oci.errors import BadImage
 from kubekit.oci.images import Config, Descriptor, Execution, Manifest, RootFS
 from kubekit.oci.layers import Image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
+from kubekit.oci.registry_errors import BadImage
 
 OPERATOR = "usr/bin/cluster-version-operator"
 METADATA = "release-manifests/release-metadata"

@@ -15,12 +15,12 @@ from typing import Any
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
-from kubekit.kube.errors import KubeError, NotFound
 from kubekit.oci import credentials, mirrors
 from kubekit.oci.credentials import AuthFile, Credentials
-from kubekit.oci.errors import BadCredentials, BadMirrors
 from kubekit.oci.mirrors import Mirror
+from kubekit.oci.registry_errors import BadCredentials, BadMirrors
 
 SECRETS = Resource("", "v1", "Secret", "secrets", namespaced=True)
 PULL_SECRET = "openshift-config/pull-secret"  # noqa: S105 -- the name of an object

@@ -15,7 +15,9 @@ from typing import TypeVar
 from kubekit.api.codec import DecodeError
 from kubekit.kube.client import Client
 from kubekit.oci.access import Access
-from kubekit.oci.errors import (
+from kubekit.oci.reference import parse
+from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import (
     BadCredentials,
     BadMirrors,
     ImageNotFound,
@@ -25,8 +27,6 @@ from kubekit.oci.errors import (
     Unreachable,
     Untrusted,
 )
-from kubekit.oci.reference import parse
-from kubekit.oci.registry import RegistryClient
 from runup.checks.decide.rights import FILE as READS_FILE
 from runup.process.threads import in_thread
 from runup.release.control import registry_access

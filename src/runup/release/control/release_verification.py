@@ -17,7 +17,7 @@ import structlog
 
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.oci.errors import Unverified
+from kubekit.oci.registry_errors import Unverified
 from kubekit.oci.signatures import Verification, Verified, Verifier, digest_to_verify
 from runup.api.config_v1 import SignatureStore
 from runup.checks.catalogue.own_rights import own_rights

@@ -17,8 +17,8 @@ import aiohttp
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
-from kubekit.kube.errors import KubeError
 from kubekit.oci.signatures import MAX_SIGNATURE_BYTES, Verification
 from kubekit.oci.stores import MAX_SIGNATURES
 from runup.api.config_v1 import SignatureStore

@@ -16,8 +16,8 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError, NotFound
 from kubekit.kube.client import Client
-from kubekit.kube.errors import KubeError, NotFound
 from kubekit.oci.signatures import Verified
 from runup.release.control.signature_stores import LABEL, NAMESPACE, bytes_of
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kubekit.api import codec
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 from runup.api.config_v1 import ComponentOverride, FeatureGate
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.release.decide.payload import CHECKS, INTEGRITY, RELEASE_MANIFESTS
 from runup.release.decide.release_metadata import MetadataError, named_images
 

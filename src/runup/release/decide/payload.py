@@ -10,7 +10,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters, Included, include
 from runup.release.decide.manifest import Manifest, parse_manifests
 from runup.release.decide.release_metadata import (

@@ -234,7 +234,7 @@ def print_start(folder: Path, steps: Iterator[Progress]) -> int:
 
 def run_guarded(run: Callable[[], int]) -> int:
     """Runs a command; a sandbox's error becomes one line that names the way out."""
-    from kubekit.errors import Terminal
+    from kubekit.error_types import Terminal
     from runup.cli.errors import CommandError
 
     try:

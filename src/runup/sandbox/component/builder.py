@@ -20,12 +20,12 @@ from pathlib import Path
 
 from kubekit.oci import credentials
 from kubekit.oci.access import Access
-from kubekit.oci.errors import OciError
 from kubekit.oci.images import Execution
 from kubekit.oci.layers import open_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import OciError
 from runup.release.control.build import BuiltImage, build_image, layer_of
 
 PROGRAM = "usr/bin/buildah"

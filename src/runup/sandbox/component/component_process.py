@@ -16,9 +16,9 @@ from typing import Any
 
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import Conflict, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock, SystemClock
-from kubekit.kube.errors import Conflict, KubeError, NotFound
 from runup.api.config_v1 import ClusterOperator
 from runup.sandbox.component.behaviour import Expected, parse, status
 

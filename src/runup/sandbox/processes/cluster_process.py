@@ -18,22 +18,22 @@ from typing import TextIO, cast
 import structlog
 import uvloop
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, SystemClock
 from kubekit.kube.config import load as load_kubeconfig
-from kubekit.kube.errors import KubeError
 from kubekit.lang.best_effort_stream import Lossy
 from kubesandbox.cluster import cancel_tasks, until_over
 from kubesandbox.controllers import assembly
-from kubesandbox.errors import SandboxError
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.backoff import Limits
 from kubesandbox.node.place import Place
 from kubesandbox.node.runner_interface import choose_runner
 from kubesandbox.node.runners import runners
 from kubesandbox.node.unpacked_images import ImageStore
+from kubesandbox.sandbox_error import SandboxError
 from runup.dump import load
 from runup.sandbox.processes.registry_process import Registry, keep_writer, kept_writer
 from runup.sandbox.processes.update_service_process import UpdateService

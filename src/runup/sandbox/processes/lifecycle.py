@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock, machine_now
 from kubekit.lang.removal import remove_tree
-from kubesandbox.errors import SandboxError
 from kubesandbox.node.pod_volumes import write_atomically
+from kubesandbox.sandbox_error import SandboxError
 from runup.sandbox.scenario.folder import Scenario
 from runup.sandbox.setup import settings
 from runup.sandbox.setup.settings import Ready, Settings

@@ -26,10 +26,10 @@ from aiohttp import encode_basic_auth, web
 from aiohttp.typedefs import Handler
 
 from kubekit.oci import images
-from kubekit.oci.errors import BadImage, CannotWrite, ImageNotFound
 from kubekit.oci.images import Descriptor
 from kubekit.oci.layout import BlobWriter, Layout, media_type_of
 from kubekit.oci.reference import is_digest, is_tag, sha256
+from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound
 from runup.checks import pages
 
 # Restricts the path, so that it cannot lead out of the folder.

@@ -14,12 +14,12 @@ import signal
 import sys
 from pathlib import Path
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube.clock import OFFSET, Clock, SystemClock
 from kubekit.lang.best_effort_stream import Lossy
-from kubesandbox.errors import SandboxError
 from kubesandbox.node.container_process import die_with_parent
 from kubesandbox.node.pod_volumes import write_atomically
+from kubesandbox.sandbox_error import SandboxError
 from runup.sandbox.setup import settings
 
 # A process that lived this long is healthy; it is restarted without a delay.

@@ -19,7 +19,7 @@ import msgspec
 from kubekit.api.meta_v1 import Wire
 from kubekit.lang import version as versions
 from kubekit.lang import yaml as kyaml
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 from runup.api.config_v1 import ConditionalUpdateRisk
 from runup.dump.completeness import CompleteKinds
 from runup.dump.documents import JSON, identity, objects_under

@@ -19,7 +19,7 @@ from kubekit.lang import yaml as kyaml
 from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubesandbox.apiserver.access import certs
-from kubesandbox.errors import SandboxError
+from kubesandbox.sandbox_error import SandboxError
 from runup.kernelmodules.decide.stages import architecture_of
 from runup.release.control.build import build_image, layer_of
 from runup.sandbox.component import builder

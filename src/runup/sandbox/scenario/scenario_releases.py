@@ -18,8 +18,8 @@ from kubekit.lang.version import Version
 from kubekit.oci import images
 from kubekit.oci.images import Execution
 from kubekit.oci.signatures import SigningKey, generate_key
-from kubesandbox.errors import SandboxError
 from kubesandbox.node.pod_volumes import write_atomically
+from kubesandbox.sandbox_error import SandboxError
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import reads_file
 from runup.release.control.build import THIN_OPERATOR, BuiltImage, build_image, build_release, layer_of

@@ -16,9 +16,9 @@ import structlog
 from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, ApiError, NotFound
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import AlreadyExists, ApiError, NotFound
 from kubekit.lang.version import Version
 from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout

@@ -10,8 +10,8 @@ from typing import TypeVar
 import msgspec
 
 from kubekit.api.meta_v1 import Wire
-from kubesandbox.errors import SandboxError
 from kubesandbox.node.pod_volumes import write_atomically
+from kubesandbox.sandbox_error import SandboxError
 
 S = TypeVar("S", bound=msgspec.Struct)
 FILE = "sandbox.json"

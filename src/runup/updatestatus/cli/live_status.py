@@ -20,7 +20,7 @@ from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Wire
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.errors import ApiError, Forbidden, NotFound, ServerError
+from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.lang.gotext import nanoseconds
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli import clusterversion_client as clusters

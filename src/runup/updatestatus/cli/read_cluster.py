@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
 from kubekit.kube import calls
-from kubekit.kube.errors import ApiError, NotFound
+from kubekit.kube.api_errors import ApiError, NotFound
 from runup.advice.cli import thanos
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool

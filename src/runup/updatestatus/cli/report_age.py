@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kubekit.api import codec
 from kubekit.kube import calls
-from kubekit.kube.errors import ApiError, NotFound
+from kubekit.kube.api_errors import ApiError, NotFound
 from runup.api.kinds import RESOURCES
 from runup.cli.render.text import sentence_case, timestamp
 from runup.updatestatus.decide.freshness import (

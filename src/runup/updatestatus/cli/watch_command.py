@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TextIO
 
+from kubekit.kube.api_errors import Transient
 from kubekit.kube.clock import Clock, SystemClock
-from kubekit.kube.errors import Transient
 from kubekit.lang.printable import printable
 from runup.cli.errors import CommandError, message_of
 from runup.cli.output import screen_of, without_printable

@@ -14,8 +14,8 @@ from datetime import datetime
 import structlog
 
 from kubekit.api.codec import DecodeError
+from kubekit.kube.api_errors import Conflict, KubeError
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import Conflict, KubeError
 from kubekit.kube.workqueue import WorkQueue
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.control.alert_queries import Alerts

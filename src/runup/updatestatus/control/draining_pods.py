@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from kubekit.api import codec
 from kubekit.api.core_v1 import Pod
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from runup.updatestatus.decide.snapshot import Unreadable
 
 # A drain that goes well takes a minute; asking sooner would cost requests for nothing.

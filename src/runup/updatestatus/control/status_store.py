@@ -18,10 +18,10 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import AlreadyExists, Conflict, NotFound
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus

@@ -21,7 +21,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls
-from kubekit.kube.errors import NotFound
+from kubekit.kube.api_errors import NotFound
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup import __version__
 from runup.clusterversion.cli.check.components_probe import installed

@@ -17,8 +17,8 @@ from tests.contract.test_conversion_webhooks import answer
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client import Client
-from kubekit.kube.errors import ApiError
 from kubekit.kube.request import Call, Request
 from kubesandbox.apiserver.access import certs
 from kubesandbox.apiserver.server import ApiServer

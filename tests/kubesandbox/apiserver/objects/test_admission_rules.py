@@ -8,8 +8,8 @@ import pytest
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, Forbidden, Invalid
 from kubekit.kube.client import Client
-from kubekit.kube.errors import ApiError, Forbidden, Invalid
 from kubesandbox.apiserver.schema.go_defaults_core import pull_policy
 
 JSON = dict[str, Any]

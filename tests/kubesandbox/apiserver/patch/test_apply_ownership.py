@@ -8,8 +8,8 @@ import pytest
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import Conflict
 from kubekit.kube.client import Client
-from kubekit.kube.errors import Conflict
 
 JSON = dict[str, Any]
 CONFIG_MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)

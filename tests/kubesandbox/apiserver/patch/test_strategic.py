@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.errors import ApiError
 from kubesandbox.apiserver.patch.strategic import strategic_merge
 from kubesandbox.apiserver.schema import builtin_schema
+from kubesandbox.apiserver.status_errors import ApiError
 
 JSON = dict[str, Any]
 A, B = {"name": "a", "image": "a:1"}, {"name": "b", "image": "b:1"}

@@ -10,8 +10,8 @@ from tests.clocks import Leaping
 
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, BadRequest, Conflict, Invalid, NotFound, TooManyRequests
 from kubekit.kube.client import Client
-from kubekit.kube.errors import ApiError, BadRequest, Conflict, Invalid, NotFound, TooManyRequests
 from kubesandbox.apiserver.server import ApiServer
 
 JSON = dict[str, Any]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from kubekit.api import codec
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.files import contents
 from runup.advice.decide import build_graph, graph_data
@@ -162,8 +162,8 @@ def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[
     """Yields the releases in `images`, read from their registries. Raises CommandError for the first that fails."""
     if not images:
         return
-    from kubekit.oci.errors import OciError
     from kubekit.oci.reference import Reference
+    from kubekit.oci.registry_errors import OciError
     from runup.release.cli import read_releases
     from runup.release.decide.payload import PayloadError
 

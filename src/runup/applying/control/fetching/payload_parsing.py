@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.lang.truncate import cut
 from runup.api.config_v1 import Release
 from runup.applying.control.payloads import NotLoaded

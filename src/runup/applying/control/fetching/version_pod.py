@@ -14,13 +14,13 @@ from pathlib import Path
 import structlog
 
 from kubekit.api.scheme import Resource
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, KubeError, NotFound, Transient
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import ApiError, KubeError, NotFound, Transient
-from kubekit.oci.errors import OciError
 from kubekit.oci.image_locations import files_in
+from kubekit.oci.registry_errors import OciError
 from runup.api.config_v1 import Release
 from runup.applying.control.fetching.payload_parsing import payload_of
 from runup.applying.control.payloads import NotLoaded

@@ -9,8 +9,8 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource
 from kubekit.api.workloads_v1 import Deployment
 from kubekit.kube import calls, reviews
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import KubeError
 from runup.clusterversion.cli.check.prerequisite_facts import Installed
 from runup.install.decide.component import COMPONENTS, KERNEL_MODULES, OPERATOR, UPDATE_STATUS, Component
 from runup.install.decide.inventory import PART_OF, name_of, set_id

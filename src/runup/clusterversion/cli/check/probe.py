@@ -20,8 +20,8 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.http import single_request
 from kubekit.http.deadline import Deadline
 from kubekit.kube import calls, reviews
+from kubekit.kube.api_errors import BadRequest, Conflict, Invalid, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import BadRequest, Conflict, Invalid, KubeError, NotFound
 from kubekit.kube.retry_policy import Timeouts
 from kubekit.oci.access import is_loopback
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, FeatureGate

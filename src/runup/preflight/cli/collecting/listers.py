@@ -14,8 +14,8 @@ import msgspec
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, Unauthorized
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import ApiError, Forbidden, NotFound, Unauthorized
 from kubekit.kube.list_pages import Listing, raw_page
 from kubekit.kube.request import Request
 from kubekit.kube.warnings import INCOMPLETE

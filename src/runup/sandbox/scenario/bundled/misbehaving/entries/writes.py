@@ -6,8 +6,8 @@ import sys
 
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls, config
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.errors import KubeError
 from runup.api.config_v1 import ClusterVersion
 
 # Not the client that runup gives to its own checks, which refuses this before it is sent.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubekit.errors import Terminal
+from kubekit.error_types import Terminal
 
 
 class SandboxError(Terminal):

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from kubesandbox.apiserver import errors
-from kubesandbox.apiserver.errors import ApiError
+from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.policies.evaluation import Decision, Evaluation
 from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches_criteria, selects_labels
 from kubesandbox.apiserver.served_kinds import Kind, KindTable
+from kubesandbox.apiserver.status_errors import ApiError
 from kubesandbox.apiserver.store import Store
 
 JSON = dict[str, Any]
@@ -182,7 +182,7 @@ def _acted_on(
 
 
 def _denied_error(write: Write, denial: _Denial) -> ApiError:
-    error = errors.forbidden(write.kind.plural, write.kind.group, write.name or "Unknown", str(denial))
+    error = status_errors.forbidden(write.kind.plural, write.kind.group, write.name or "Unknown", str(denial))
     error.reason = denial.decision.reason
     error.code = _CODES.get(error.reason, 422)
     error.details = {**(error.details or {}), "causes": [{"message": str(denial)}]}
