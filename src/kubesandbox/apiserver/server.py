@@ -27,7 +27,7 @@ from kubesandbox.apiserver.access.escalation import Escalation
 from kubesandbox.apiserver.access.review_requests import Reviews
 from kubesandbox.apiserver.access.tokens import TokenSigner
 from kubesandbox.apiserver.app import App, Parts
-from kubesandbox.apiserver.custom.converting import Converting
+from kubesandbox.apiserver.custom.conversion_webhooks import ConversionWebhooks
 from kubesandbox.apiserver.custom.definitions import Definitions
 from kubesandbox.apiserver.http.body import MAX_BYTES
 from kubesandbox.apiserver.http.messages import Request, Response, User
@@ -126,7 +126,7 @@ class ApiServer:
         self.rest = Rest(store, self.kinds, self.schemas, admission, Renderer(clock), clock)
         self.definitions = Definitions(store, self.kinds, self.schemas, self.rest, clock)
         admission.definitions = self.definitions
-        self.schemas.conversions.ask = Converting(store).convert_objects
+        self.schemas.conversions.ask = ConversionWebhooks(store).convert_objects
         self.rest.writing.guard = Escalation(self.authz).check
         admission.policy_status = lambda policy: type_checking.policy_status(policy, self.kinds, self.schemas.tree)
         self.rest.writing.policies = PolicyAdmission(store, self.kinds, self.rest.objects).check

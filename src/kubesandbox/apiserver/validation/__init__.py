@@ -13,7 +13,8 @@ from kubesandbox.apiserver.schema import FieldError, validate_crd, validate_crd_
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.validation import (
     admission_policies,
-    data,
+    config_maps_and_secrets,
+    events_and_leases,
     object_metadata,
     pod_templates,
     policies,
@@ -42,10 +43,10 @@ def _definition_faults(obj: JSON, old: JSON | None) -> Iterable[FieldError]:
 _RBAC = "rbac.authorization.k8s.io"
 _RULES: dict[tuple[str, str], Rule] = {
     ("", "Pod"): pod_templates.pod_faults,
-    ("", "ConfigMap"): data.config_map,
-    ("", "Secret"): data.secret_faults,
+    ("", "ConfigMap"): config_maps_and_secrets.config_map,
+    ("", "Secret"): config_maps_and_secrets.secret_faults,
     ("", "Service"): services.service_faults,
-    ("", "Event"): data.event_faults,
+    ("", "Event"): events_and_leases.event_faults,
     ("apps", "Deployment"): workloads.deployment_faults,
     ("apps", "ReplicaSet"): workloads.replica_set,
     ("apps", "StatefulSet"): workloads.stateful_set,
@@ -53,7 +54,7 @@ _RULES: dict[tuple[str, str], Rule] = {
     ("batch", "Job"): workloads.job_faults,
     ("batch", "CronJob"): workloads.cron_job,
     ("policy", "PodDisruptionBudget"): workloads.budget_faults,
-    ("coordination.k8s.io", "Lease"): data.lease_faults,
+    ("coordination.k8s.io", "Lease"): events_and_leases.lease_faults,
     ("networking.k8s.io", "NetworkPolicy"): policies.network_policy,
     ("scheduling.k8s.io", "PriorityClass"): policies.priority_class,
     ("node.k8s.io", "RuntimeClass"): policies.runtime_class,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kubesandbox.apiserver.validation import data
+from kubesandbox.apiserver.validation.config_maps_and_secrets import secret_faults
 
 MIB = 1024 * 1024
 
@@ -16,7 +16,7 @@ def faults(kind: str, **values: bytes) -> list[str]:
     """What is wrong with a Secret of these values."""
     encoded = {name.replace("_", "."): base64.b64encode(value).decode() for name, value in values.items()}
     secret: dict[str, Any] = {"metadata": {"name": "a", "namespace": "x"}, "type": kind, "data": encoded}
-    return [fault.detail for fault in data.secret_faults(secret, None)]
+    return [fault.detail for fault in secret_faults(secret, None)]
 
 
 @pytest.mark.parametrize("size", [MIB - 2, MIB - 1, MIB])

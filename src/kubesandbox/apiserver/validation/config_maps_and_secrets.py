@@ -1,4 +1,7 @@
-"""Validation of kinds that hold data: ConfigMaps, Secrets, Events, Leases."""
+"""Validation of ConfigMaps and Secrets: keys, size, the keys that a Secret's type requires, immutability.
+
+The rules and their words are those of ValidateConfigMap and ValidateSecret (pkg/apis/core/validation/validation.go).
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema import Fault, FieldError
-from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths
+from kubesandbox.apiserver.validation.common import Faults, changed_paths
 
 JSON = dict[str, Any]
 
@@ -18,15 +21,15 @@ _KEY_RULE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
-_MOST_BYTES = 1024 * 1024
+_MAX_SIZE_BYTES = 1024 * 1024
 # The keys that a Secret must have, by its type.
-_NEEDED = {
+_REQUIRED_KEYS = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
 }
-_ACCOUNT = "kubernetes.io/service-account.name"
+_ACCOUNT_ANNOTATION = "kubernetes.io/service-account.name"
 
 
 def config_map(obj: JSON, old: JSON | None) -> Faults:
@@ -40,8 +43,8 @@ def config_map(obj: JSON, old: JSON | None) -> Faults:
     for key in binary:
         yield from _key_faults(key, "binaryData")
     size = sum(len(value.encode()) for value in data.values()) + sum(map(_decoded_bytes, binary.values()))
-    if size > _MOST_BYTES:
-        yield FieldError(Fault.TOO_LONG, "", None, f"may not be more than {_MOST_BYTES} bytes")
+    if size > _MAX_SIZE_BYTES:
+        yield FieldError(Fault.TOO_LONG, "", None, f"may not be more than {_MAX_SIZE_BYTES} bytes")
 
 
 def secret_faults(obj: JSON, old: JSON | None) -> Faults:
@@ -52,14 +55,14 @@ def secret_faults(obj: JSON, old: JSON | None) -> Faults:
     data = obj.get("data") or {}
     for key in data:
         yield from _key_faults(key, "data")
-    if sum(map(_decoded_bytes, data.values())) > _MOST_BYTES:
-        yield FieldError(Fault.TOO_LONG, "data", None, f"may not be more than {_MOST_BYTES} bytes")
+    if sum(map(_decoded_bytes, data.values())) > _MAX_SIZE_BYTES:
+        yield FieldError(Fault.TOO_LONG, "data", None, f"may not be more than {_MAX_SIZE_BYTES} bytes")
     yield from _faults_of_type(obj.get("type") or "", data, meta(obj).get("annotations") or {})
 
 
 def _faults_of_type(kind: str, data: JSON, annotations: JSON) -> Faults:
     """Yields the faults of a Secret by its type: keys that are missing, and data that is not JSON."""
-    for key in _NEEDED.get(kind, ()):
+    for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data:
             yield FieldError(Fault.REQUIRED, f"data[{key}]")
         elif key.startswith(".docker") and (why := _not_json(data[key])):
@@ -67,8 +70,8 @@ def _faults_of_type(kind: str, data: JSON, annotations: JSON) -> Faults:
     if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & {*data}:
         yield FieldError(Fault.REQUIRED, "data[username]")
         yield FieldError(Fault.REQUIRED, "data[password]")
-    if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT):
-        yield FieldError(Fault.REQUIRED, f"metadata.annotations[{_ACCOUNT}]")
+    if kind == "kubernetes.io/service-account-token" and not annotations.get(_ACCOUNT_ANNOTATION):
+        yield FieldError(Fault.REQUIRED, f"metadata.annotations[{_ACCOUNT_ANNOTATION}]")
 
 
 def _not_json(encoded: str) -> str:
@@ -106,24 +109,3 @@ def _immutable_faults(obj: JSON, old: JSON | None, *names: str) -> Faults:
     for name in names:
         if obj.get(name) != old.get(name):
             yield FieldError(Fault.FORBIDDEN, name, None, why)
-
-
-def event_faults(obj: JSON, _old: JSON | None) -> Faults:
-    """Yields a fault if an Event's namespace is not that of its object."""
-    namespace, about = meta(obj).get("namespace") or "", (obj.get("involvedObject") or {}).get("namespace") or ""
-    if about != namespace and not (not about and namespace == "default"):
-        yield FieldError(Fault.INVALID, "involvedObject.namespace", about, "does not match event.namespace")
-
-
-def lease_faults(obj: JSON, _old: JSON | None) -> Faults:
-    """Yields the faults of a Lease: a positive duration, no negative transitions."""
-    spec = obj.get("spec") or {}
-    duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
-    if duration is not None and duration <= 0:
-        yield FieldError(Fault.INVALID, "spec.leaseDurationSeconds", duration, "must be greater than 0")
-    if transitions is not None and transitions < 0:
-        yield FieldError(Fault.INVALID, "spec.leaseTransitions", transitions, NOT_NEGATIVE)
-    if spec.get("preferredHolder") and not spec.get("strategy"):
-        yield FieldError(
-            Fault.FORBIDDEN, "spec.preferredHolder", None, "may only be specified if `strategy` is defined"
-        )

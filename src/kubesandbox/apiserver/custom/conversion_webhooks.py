@@ -27,24 +27,27 @@ from kubesandbox.apiserver.store import Store
 JSON = dict[str, Any]
 GROUP = "apiextensions.k8s.io"
 _TIMEOUT_S = 30
-_FOLDERS = ("labels", "annotations")
+_CHANGEABLE_METADATA = ("labels", "annotations")
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """The address of a webhook: `shown` is the URL in errors, `host` the certificate's name if not the URL's."""
+class WebhookAddress:
+    """The address of a webhook: `shown_url` is the URL in errors.
+
+    `certificate_name` is the name in its certificate, "" if that is the URL's host.
+    """
 
     url: str
-    shown: str
-    host: str
-    context: ssl.SSLContext
+    shown_url: str
+    certificate_name: str
+    tls: ssl.SSLContext
 
 
-class _Failed(Exception):
+class _ConversionFailed(Exception):
     """The reason why the webhook did not convert."""
 
 
-class Converting:
+class ConversionWebhooks:
     """The client of conversion webhooks; one instance for the whole server."""
 
     def __init__(self, store: Store) -> None:
@@ -55,38 +58,41 @@ class Converting:
         first = objects[0]
         group_kind = f"conversion webhook for {first['apiVersion']}, Kind={first['kind']}"
         webhook = kind.crd["spec"]["conversion"]["webhook"] if kind.crd else {}
-        question = _conversion_review(webhook.get("conversionReviewVersions") or (), objects, version)
+        review = _conversion_review(webhook.get("conversionReviewVersions") or (), objects, version)
         try:
-            answer = await _post_review(self._address_of(webhook.get("clientConfig") or {}), question)
-            converted = _objects_of(question, answer)
-        except _Failed as error:
+            answer = await _post_review(self._address_of(webhook.get("clientConfig") or {}), review)
+            converted = _converted_objects(review, answer)
+        except _ConversionFailed as error:
             raise ApiError(500, "", f"{group_kind} failed: {error}") from None
         if len(converted) != len(objects):
             raise ApiError(500, "", f"{group_kind} returned {len(converted)} objects, expected {len(objects)}")
         try:
             return [_check_converted(*pair, version) for pair in zip(objects, converted, strict=True)]
-        except _Failed as error:
+        except _ConversionFailed as error:
             raise ApiError(500, "", f"{group_kind} returned {error}") from None
 
-    def _address_of(self, client: JSON) -> Call:
-        """Returns where the webhook of a `clientConfig` is reached. Raises _Failed for a Service without pods."""
+    def _address_of(self, client: JSON) -> WebhookAddress:
+        """Returns where the webhook of a `clientConfig` is reached.
+
+        Raises _ConversionFailed for a Service without ready pods.
+        """
         context = _tls_context(client.get("caBundle") or "")
         service = client.get("service")
         if not service:
             url = f"{client.get('url', '')}?timeout={_TIMEOUT_S}s"
-            return Call(url, url, "", context)
+            return WebhookAddress(url, url, "", context)
         name = f"{service['name']}.{service['namespace']}.svc"
         port, path = service.get("port") or 443, (service.get("path") or "").lstrip("/")
         shown = f"https://{name}:{port}/{path}?timeout={_TIMEOUT_S}s"
         try:
             host, at = find_backend(self._store, service["namespace"], service["name"], port)
         except Unreachable as error:
-            raise _Failed(f'Post "{shown}": {error}') from None
-        return Call(f"https://{host}:{at}/{path}?timeout={_TIMEOUT_S}s", shown, name, context)
+            raise _ConversionFailed(f'Post "{shown}": {error}') from None
+        return WebhookAddress(f"https://{host}:{at}/{path}?timeout={_TIMEOUT_S}s", shown, name, context)
 
 
 def _conversion_review(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
-    """Returns the ConversionReview that asks for `objects` in the version `desired`."""
+    """Returns the ConversionReview that requests `objects` in the version `desired`."""
     # The first version in the webhook's order of preference that the server knows.
     version = next((each for each in versions if each in ("v1", "v1beta1")), "v1")
     request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": desired, "objects": list(objects)}
@@ -94,47 +100,52 @@ def _conversion_review(versions: Sequence[str], objects: Sequence[JSON], desired
 
 
 def _tls_context(bundle: str) -> ssl.SSLContext:
+    """Returns a context that trusts the authorities in `bundle` (base64 of PEM), the system's if it is empty."""
     try:
         pem = base64.b64decode(bundle).decode().strip()
         return ssl.create_default_context(cadata=pem) if pem else ssl.create_default_context()
     except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as error:
-        raise _Failed(f"unable to load root certificates: {error}") from error
+        raise _ConversionFailed(f"unable to load root certificates: {error}") from error
 
 
-async def _post_review(call: Call, question: JSON) -> Any:
-    """Posts a review to the webhook; returns the JSON of its answer. Raises _Failed with the words of Go's client."""
-    post = f'Post "{call.shown}": '
+async def _post_review(address: WebhookAddress, review: JSON) -> Any:
+    """Posts a review to the webhook and returns the JSON of its answer.
+
+    Raises _ConversionFailed with the words of Go's client.
+    """
+    post = f'Post "{address.shown_url}": '
     try:
         async with (
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=_TIMEOUT_S)) as session,
             session.post(
-                call.url,
-                data=orjson.dumps(question),
+                address.url,
+                data=orjson.dumps(review),
                 headers={"Content-Type": "application/json", "Accept": "application/json"},
-                ssl=call.context,
-                server_hostname=call.host or None,
+                ssl=address.tls,
+                server_hostname=address.certificate_name or None,
                 allow_redirects=False,
             ) as response,
         ):
             body = await response.read()
             if response.status >= 300:
-                raise _Failed('an error on the server ("unknown") has prevented the request from succeeding')
+                raise _ConversionFailed('an error on the server ("unknown") has prevented the request from succeeding')
     except aiohttp.ClientConnectorCertificateError as error:
-        raise _Failed(f"{post}tls: failed to verify certificate: {_go_words(error)}") from None
+        raise _ConversionFailed(f"{post}tls: failed to verify certificate: {_go_words(error)}") from None
     except aiohttp.ClientConnectorError as error:
         why = os.strerror(error.os_error.errno) if error.os_error.errno else str(error)
-        raise _Failed(f"{post}dial tcp {error.host}:{error.port}: connect: {why.lower()}") from None
+        raise _ConversionFailed(f"{post}dial tcp {error.host}:{error.port}: connect: {why.lower()}") from None
     except TimeoutError:
-        raise _Failed(f"{post}context deadline exceeded") from None
+        raise _ConversionFailed(f"{post}context deadline exceeded") from None
     except (aiohttp.ClientError, ValueError) as error:
-        raise _Failed(f"{post}{error}") from None
+        raise _ConversionFailed(f"{post}{error}") from None
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise _Failed(f"couldn't get version/kind; json parse error: {error}") from None
+        raise _ConversionFailed(f"couldn't get version/kind; json parse error: {error}") from None
 
 
 def _go_words(error: aiohttp.ClientConnectorCertificateError) -> str:
+    """Returns why a certificate was refused, in the words of Go's crypto/x509."""
     cause = error.certificate_error
     text = getattr(cause, "verify_message", "") or str(cause)
     if "self-signed" in text or "unable to get local issuer" in text:
@@ -142,61 +153,76 @@ def _go_words(error: aiohttp.ClientConnectorCertificateError) -> str:
     return f"x509: {text}"
 
 
-def _objects_of(question: JSON, answer: Any) -> list[Any]:
-    """Returns the converted objects of an answer. Raises _Failed."""
-    asked_in = question["apiVersion"]
+def _converted_objects(review: JSON, answer: Any) -> list[Any]:
+    """Returns the converted objects of an answer. Raises _ConversionFailed."""
+    review_version = review["apiVersion"]
     if not isinstance(answer, dict) or answer.get("kind") != "ConversionReview":
         kind = answer.get("kind") if isinstance(answer, dict) else answer
-        raise _Failed(f'no kind "{kind}" is registered for version "{asked_in}"')
+        raise _ConversionFailed(f'no kind "{kind}" is registered for version "{review_version}"')
     response = answer.get("response")
-    if asked_in.endswith("/v1") and answer.get("apiVersion") != asked_in:
+    if review_version.endswith("/v1") and answer.get("apiVersion") != review_version:
         kind = f"{GROUP}/v1, Kind=ConversionReview"
-        raise _Failed(f"expected webhook response of {kind}, got {answer.get('apiVersion')}, Kind=ConversionReview")
+        raise _ConversionFailed(
+            f"expected webhook response of {kind}, got {answer.get('apiVersion')}, Kind=ConversionReview"
+        )
     if not isinstance(response, dict):
-        raise _Failed("no response provided")
-    expected, uid = question["request"]["uid"], response.get("uid", "")
+        raise _ConversionFailed("no response provided")
+    expected, uid = review["request"]["uid"], response.get("uid", "")
     # v1beta1 leaves the uid of a response unchecked.
-    if asked_in.endswith("/v1") and uid != expected:
-        raise _Failed(f'expected response.uid="{expected}", got "{uid}"')
+    if review_version.endswith("/v1") and uid != expected:
+        raise _ConversionFailed(f'expected response.uid="{expected}", got "{uid}"')
     result = response.get("result") or {}
     if result.get("status") != "Success":
-        raise _Failed(
+        raise _ConversionFailed(
             result.get("message") or f"response.result.status was '{result.get('status', '')}', not 'Success'"
         )
     return list(response.get("convertedObjects") or ())
 
 
-def _check_converted(given: JSON, made: Any, version: str) -> JSON:
-    """Returns the converted object with the metadata that a webhook may not change restored. Raises _Failed."""
-    made = made if isinstance(made, dict) else {}
+def _check_converted(original: JSON, converted: Any, version: str) -> JSON:
+    """Returns the converted object, its metadata as in the original but for labels and annotations.
+
+    Raises _ConversionFailed if another kind, version, name, namespace or uid came back.
+    """
+    converted = converted if isinstance(converted, dict) else {}
     where = "invalid object at index 0: "
-    if made.get("apiVersion") != version:
-        raise _Failed(f"{where}invalid groupVersion (expected {version}, received {made.get('apiVersion', '')})")
-    if made.get("kind") != given["kind"]:
-        raise _Failed(f"{where}invalid kind (expected {given['kind']}, received {made.get('kind', '')})")
-    before, after = given["metadata"], made.get("metadata")
+    if converted.get("apiVersion") != version:
+        raise _ConversionFailed(
+            f"{where}invalid groupVersion (expected {version}, received {converted.get('apiVersion', '')})"
+        )
+    if converted.get("kind") != original["kind"]:
+        raise _ConversionFailed(
+            f"{where}invalid kind (expected {original['kind']}, received {converted.get('kind', '')})"
+        )
+    before, after = original["metadata"], converted.get("metadata")
     for key, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         has = after.get(key, "") if isinstance(after, dict) else ""
         if before.get(key, "") != has:
-            raise _Failed(f"invalid object: must have the same {shown}: {before.get(key, '')} != {has}")
+            raise _ConversionFailed(f"invalid object: must have the same {shown}: {before.get(key, '')} != {has}")
     if not isinstance(after, dict):
-        raise _Failed("invalid metadata: missing metadata in converted object")
+        raise _ConversionFailed("invalid metadata: missing metadata in converted object")
     # Of metadata a webhook may change only labels and annotations; the rest is restored silently.
-    kept = {key: value for key, value in before.items() if key not in _FOLDERS}
-    return {**made, "metadata": kept | {key: _check_text_values(key, after[key]) for key in _FOLDERS if after.get(key)}}
+    kept = {key: value for key, value in before.items() if key not in _CHANGEABLE_METADATA}
+    return {
+        **converted,
+        "metadata": kept | {key: _check_text_values(key, after[key]) for key in _CHANGEABLE_METADATA if after.get(key)},
+    }
 
 
-def _check_text_values(folder: str, values: Any) -> JSON:
-    """Returns labels or annotations. Raises _Failed unless they are a map of text."""
+def _check_text_values(field: str, values: Any) -> JSON:
+    """Returns labels or annotations. Raises _ConversionFailed unless they are a map of text."""
     if not isinstance(values, dict):
-        raise _Failed(f"invalid metadata: invalid metadata.{folder} of type {_go_type(values)} in converted object")
+        raise _ConversionFailed(
+            f"invalid metadata: invalid metadata.{field} of type {_go_type(values)} in converted object"
+        )
     for key, value in values.items():
         if not isinstance(value, str):
-            of = f"metadata.{folder}[{key}] must be a string, but is {_go_type(value)} in converted object"
-            raise _Failed(f"invalid metadata: {of}")
+            of = f"metadata.{field}[{key}] must be a string, but is {_go_type(value)} in converted object"
+            raise _ConversionFailed(f"invalid metadata: {of}")
     return values
 
 
 def _go_type(value: Any) -> str:
+    """Returns the Go type that JSON of this value is decoded into."""
     known = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}", type(None): "<nil>"}
     return known.get(type(value), "map[string]interface {}")
