@@ -52,7 +52,7 @@ def main() -> None:
     except StoreError as error:
         sys.exit(f"error: {error}; give another folder with --data")
     except OSError as error:
-        sys.exit(f"error: {_in_words(error, arguments)}")
+        sys.exit(f"error: {_error_in_words(error, arguments)}")
 
 
 def _argument_parser() -> argparse.ArgumentParser:
@@ -158,7 +158,7 @@ def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
         stop.set()
 
 
-def _in_words(error: OSError, arguments: argparse.Namespace) -> str:
+def _error_in_words(error: OSError, arguments: argparse.Namespace) -> str:
     """Returns an error of the operating system in words that name the option to change."""
     if error.errno == errno.EADDRINUSE:
         return f"port {arguments.port} is in use; give another with --port, or end what uses it"

@@ -80,7 +80,7 @@ def load(
     environ = os.environ if environ is None else environ
     merged = _kubeconfig_files(kubeconfig, environ)
     if merged:
-        return _of_context(merged, context or merged.current_context)
+        return _config_of_context(merged, context or merged.current_context)
     if context:
         raise ConfigError(f'context "{context}" does not exist', reason="ContextMissing")
     if kubeconfig is None and environ.get("KUBERNETES_SERVICE_HOST") and _has_file(service_account, "token"):
@@ -117,7 +117,7 @@ def _kubeconfig_files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kub
     return load_files(listed, required=False)
 
 
-def _of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
+def _config_of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
     """Returns the configuration of the context `name`. Raises ConfigError if it, its cluster or its user is missing."""
     if not name:
         known = ", ".join(sorted(merged.contexts)) or "none"

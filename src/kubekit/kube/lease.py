@@ -260,9 +260,10 @@ class LeaderElector:
     async def _release_lease(self) -> None:
         """Clears the holder, so that the next leader need not wait; best effort, since the server may be gone."""
         with suppress(KubeError, codec.DecodeError, TimeoutError):
-            await run_within(self._clock, LONGEST_RELEASE_S, self._let_go())
+            await run_within(self._clock, LONGEST_RELEASE_S, self._clear_holder())
 
-    async def _let_go(self) -> None:
+    async def _clear_holder(self) -> None:
+        """Clears the holder of the lease if it is still this process. Raises KubeError."""
         lease = await self._client.send(calls.get(Lease, self._name, self._namespace))
         if lease.spec.holder_identity == self._identity:
             # As client-go does it: readers see when the lease was given back.

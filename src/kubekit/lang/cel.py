@@ -131,9 +131,9 @@ def compile_cel(expression: str, variables: Hints) -> Program:
     try:
         source.encode()  # the engine's own error for half of a surrogate pair is a TypeError
         compiled = _engine_environment(hints).compile(source)
-        tree = cel_ast.parse(compiled.serialize())
+        tree = cel_ast.parse_tree(compiled.serialize())
         cost = cel_cost.add_cost_hooks(tree, _NAMES)
-        counted = _engine_environment(hints, counts=True).deserialize(cel_ast.serialize(tree))
+        counted = _engine_environment(hints, counts=True).deserialize(cel_ast.serialize_tree(tree))
     except (RuntimeError, ValueError) as error:
         raise CelSyntaxError(_tidy_message(str(error))) from error
     return Program(expression, counted, compiled.return_type().name().lower(), optionals, cost)

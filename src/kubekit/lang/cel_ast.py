@@ -78,7 +78,7 @@ class Tree:
         return self.kinds.get(node.id, "dyn")
 
 
-def parse(serialized: bytes) -> Tree:
+def parse_tree(serialized: bytes) -> Tree:
     """Returns the tree in `serialized`, an `Any` with a CheckedExpr. Raises TreeError."""
     outer = dict(_read_fields(serialized))
     rest = list(_read_fields(outer.get(2, b"")))
@@ -93,7 +93,7 @@ def parse(serialized: bytes) -> Tree:
     return Tree(_parse_node(expression), kinds, [each for each in rest if each[0] != 4], outer[1])
 
 
-def serialize(tree: Tree) -> bytes:
+def serialize_tree(tree: Tree) -> bytes:
     """Returns the tree as the engine reads it."""
     return _write_fields([(1, tree.type_url), (2, _write_fields([*tree.rest, (4, _encode_node(tree.root))]))])
 

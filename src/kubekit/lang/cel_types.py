@@ -101,7 +101,7 @@ def check_types(expression: str, variables: Mapping[str, CelType]) -> Checked:
 class _Checker:
     def __init__(self, expression: str, variables: Mapping[str, CelType]) -> None:
         serialized = _compile_untyped(expression, variables)
-        tree = cel_ast.parse(serialized)
+        tree = cel_ast.parse_tree(serialized)
         self._places = _node_offsets(tree.rest)
         self._scopes: list[dict[str, CelType]] = [dict(variables)]
         self.faults: list[tuple[int, str]] = []

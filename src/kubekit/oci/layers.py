@@ -161,7 +161,7 @@ def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A
                     raise BadImage(f"image {image.digest}: {', '.join(folders)} hold more than {pick.limit} bytes")
                 if entry.size > pick.file_limit:
                     raise BeyondLimits(f"image {image.digest}: {path} has more than {pick.file_limit} bytes")
-                data = _bytes_of(archive, entry, path, (files, lower.files), image)
+                data = _content_of_entry(archive, entry, path, (files, lower.files), image)
                 files[path] = pick.keeps(path, data) if entry.isreg() else data
         files = lower.files | files
     return dict(sorted(files.items()))
@@ -267,7 +267,9 @@ class _Lower:
             at += 1
 
 
-def _bytes_of(archive: Archive, entry: Entry, path: str, known: tuple[dict[str, bytes], ...], image: Layered) -> bytes:
+def _content_of_entry(
+    archive: Archive, entry: Entry, path: str, known: tuple[dict[str, bytes], ...], image: Layered
+) -> bytes:
     """Returns the content of an entry that is a file, or a link to a file that is `known`. Raises BadImage."""
     if entry.isreg():
         return b"".join(archive.pieces())

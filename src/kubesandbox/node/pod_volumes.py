@@ -117,7 +117,7 @@ def _path_in_volume(volume: Path, sub_path: str) -> Path:
     return part
 
 
-def _host_path(volume: JSON, sources: Sources) -> Path:
+def _prepare_host_path(volume: JSON, sources: Sources) -> Path:
     """Returns the path of a hostPath volume, created if its type allows it. Raises BadPod."""
     source = volume["hostPath"]
     path = sources.host / str(source["path"]).lstrip("/")
@@ -161,7 +161,7 @@ def _prepare_projected(volume: JSON, sources: Sources) -> Path:
 
 
 _KINDS: dict[str, Callable[[JSON, Sources], Path]] = {
-    "hostPath": _host_path,
+    "hostPath": _prepare_host_path,
     "emptyDir": _empty_dir,
     "configMap": _config_map,
     "secret": _prepare_secret,

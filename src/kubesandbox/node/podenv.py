@@ -26,7 +26,7 @@ def container_environment(pod: WholePod, container: ContainerSpec, *, host_ip: s
     result: dict[str, str] = {}
     # envFrom comes first, so that the entries of env win.
     for source in container.env_from:
-        result.update(_env_from(source, lookup))
+        result.update(_variables_from(source, lookup))
     for entry in container.env:
         value = _variable_value(pod, container, entry, host_ip=host_ip, lookup=lookup)
         if value is not None:
@@ -93,7 +93,7 @@ def named_references(source: JSON, kinds: Mapping[str, str], key: str) -> set[tu
     return {(kind, source[field][key]) for field, kind in kinds.items() if (source.get(field) or {}).get(key)}
 
 
-def _env_from(source: JSON, lookup: Lookup) -> dict[str, str]:
+def _variables_from(source: JSON, lookup: Lookup) -> dict[str, str]:
     """Returns the variables of one envFrom source, with its prefix. Raises BadPod."""
     for field, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):
         reference = source.get(field)

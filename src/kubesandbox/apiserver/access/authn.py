@@ -36,14 +36,14 @@ class Authenticator:
         header = request.header("authorization")
         scheme, _, token = header.partition(" ")
         if scheme.lower() == "bearer" and token.strip():
-            return self._by_token(token.strip())
+            return self._user_of_token(token.strip())
         if certificate is not None:
             return certificate
         if request.path.startswith(ANONYMOUS_PATHS):
             return ANONYMOUS
         raise unauthorized()
 
-    def _by_token(self, token: str) -> User:
+    def _user_of_token(self, token: str) -> User:
         """Returns the user of a bearer token. Raises ApiError 401."""
         if user := self._static.get(token):
             return user
@@ -63,7 +63,7 @@ class Authenticator:
         if claims.expires_s <= int(self._now().timestamp()) or not set(audiences) & set(claims.audiences):
             self._claims.pop(token, None)
             return None
-        if not self._still_there(claims):
+        if not self._owners_still_exist(claims):
             return None
         # Bounds the memory; the tokens are verified again.
         if len(self._claims) > 10_000:
@@ -71,7 +71,7 @@ class Authenticator:
         self._claims[token] = claims
         return _account_user(claims)
 
-    def _still_there(self, claims: Claims) -> bool:
+    def _owners_still_exist(self, claims: Claims) -> bool:
         """Returns whether the account of a token, and the object that it is bound to, still exist."""
         # A token is invalid once its account, or the object that it is bound to, is deleted.
         bound = [("serviceaccounts", claims.account, claims.account_uid)]

@@ -53,7 +53,7 @@ class Reviews:
         """Handles a SubjectAccessReview of any of the kinds. Raises ApiError 422."""
         body = read_object(request)
         spec = body.get("spec") or {}
-        _raise_faults([*_attribute_faults(spec), *_subject_faults(spec), *_place_faults(spec, target.namespace)])
+        _raise_faults([*_attribute_faults(spec), *_subject_faults(spec), *_namespace_faults(spec, target.namespace)])
         extra = tuple((key, tuple(values)) for key, values in (spec.get("extra") or {}).items())
         user = User(spec.get("user", ""), spec.get("uid", ""), tuple(spec.get("groups") or ()), extra)
         return _review_response(body, self._decide_access(user, spec))
@@ -142,7 +142,7 @@ def _subject_faults(spec: JSON) -> Iterator[FieldError]:
         yield FieldError(Fault.INVALID, "spec.user", "", "at least one of user or group must be specified")
 
 
-def _place_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
+def _namespace_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
     """Yields a fault if a LocalSubjectAccessReview is about another namespace than its own."""
     if not namespace:
         return

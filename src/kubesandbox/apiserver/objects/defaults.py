@@ -155,7 +155,7 @@ def _changed_pod(new: JSON, old: JSON) -> None:
             new["spec"][key] = old["spec"][key]
 
 
-def _changed_service(new: JSON, old: JSON) -> None:
+def _keep_allocated_fields(new: JSON, old: JSON) -> None:
     """Keeps a Service's allocated fields in an update that leaves them out."""
     before, after = old.get("spec") or {}, new["spec"]
     if before.get("type") == "ExternalName" or after.get("type") == "ExternalName":
@@ -176,5 +176,5 @@ _NEW: dict[str, Callable[[JSON, datetime], None]] = {
 _CHANGED: dict[str, Callable[[JSON, JSON], None]] = {
     "daemonsets.apps": _daemon_set,
     "pods": _changed_pod,
-    "services": _changed_service,
+    "services": _keep_allocated_fields,
 }

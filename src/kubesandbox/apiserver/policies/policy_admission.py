@@ -60,7 +60,7 @@ class PolicyAdmission:
         denials: list[_Denial] = []
         for policy in (entry.load() for entry in policies):
             if matches_criteria(policy["spec"].get("matchConstraints") or {}, write, labels):
-                denials += self._by_policy(policy, write, namespace, labels, warnings, annotations)
+                denials += self._denials_of_policy(policy, write, namespace, labels, warnings, annotations)
         if denials:
             raise _denied_error(write, denials[0])
 
@@ -70,7 +70,7 @@ class PolicyAdmission:
         entry = self._store.get("namespaces", "", write.namespace)
         return entry.load() if entry else None
 
-    def _by_policy(
+    def _denials_of_policy(
         self,
         policy: JSON,
         write: Write,
@@ -100,7 +100,7 @@ class PolicyAdmission:
                 outcome = Evaluation(policy, write, param, _namespace_view(namespace)).outcome()
                 for decision in outcome.decisions:
                     if decision.denied:
-                        yield from _acted_on(policy, binding, decision, warnings, annotations)
+                        yield from _carry_out_actions(policy, binding, decision, warnings, annotations)
                 for key, value in outcome.annotations:
                     if value not in values.setdefault(key, []):
                         values[key].append(value)
@@ -160,7 +160,7 @@ def _misconfiguration_denial(policy: JSON, binding: str, why: str) -> Iterator[_
         yield _Denial(policy["metadata"]["name"], binding, Decision(True, why))
 
 
-def _acted_on(
+def _carry_out_actions(
     policy: JSON, binding: JSON, decision: Decision, warnings: list[str], annotations: dict[str, str]
 ) -> Iterator[_Denial]:
     """Does what the binding says about a failed validation: denies, warns, or notes it for the audit log."""

@@ -47,13 +47,13 @@ def _type_warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> 
     for index, validation in enumerate(spec.get("validations") or ()):
         for key in ("expression", "messageExpression"):
             if expression := validation.get(key):
-                found = [_of_kind(kind, type_, expression, spec, known) for kind, type_ in types.items()]
+                found = [_fault_for_kind(kind, type_, expression, spec, known) for kind, type_ in types.items()]
                 if told := "\n".join(filter(None, found)):
                     warnings.append({"fieldRef": f"spec.validations[{index}].{key}", "warning": told})
     return warnings
 
 
-def _of_kind(kind: Kind, type_: CelType, expression: str, spec: JSON, known: Mapping[str, CelType]) -> str:
+def _fault_for_kind(kind: Kind, type_: CelType, expression: str, spec: JSON, known: Mapping[str, CelType]) -> str:
     """Returns why an expression does not fit one kind's type, or ""."""
     if AUTHORIZER.search(expression):
         return ""

@@ -37,9 +37,9 @@ def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
         return pod_usage.usage_of_pod(obj, now)
     used = {f"count/{resource}": "1"}
     if resource == SERVICES:
-        return {**used, **_of_service(obj.get("spec") or {})}
+        return {**used, **_usage_of_service(obj.get("spec") or {})}
     if resource == CLAIMS:
-        return {**used, **_of_claim(obj)}
+        return {**used, **_usage_of_claim(obj)}
     return {**used, resource: "1"} if resource in _ALIASES else used
 
 
@@ -76,7 +76,7 @@ def _counts_kind(resource: str, name: str) -> bool:
     return name == f"count/{resource}" or (name == resource and resource in _ALIASES)
 
 
-def _of_service(spec: JSON) -> dict[str, str]:
+def _usage_of_service(spec: JSON) -> dict[str, str]:
     """Returns what a Service uses: node ports and load balancers."""
     ports, kind = spec.get("ports") or (), spec.get("type")
     node_ports = len(ports) if kind in {"NodePort", "LoadBalancer"} else 0
@@ -86,7 +86,7 @@ def _of_service(spec: JSON) -> dict[str, str]:
     return {"services": "1", "services.nodeports": str(node_ports), "services.loadbalancers": balancers}
 
 
-def _of_claim(claim: JSON) -> dict[str, str]:
+def _usage_of_claim(claim: JSON) -> dict[str, str]:
     """Returns what a PersistentVolumeClaim uses: storage, and the same by its storage class."""
     spec = claim.get("spec") or {}
     annotations = claim["metadata"].get("annotations") or {}

@@ -37,9 +37,9 @@ def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = ""
         yield from openapi_faults(child, where, rules, uncorrelated or _uncorrelated_path(schema, path, where))
     if schema.get(_PRESERVE) is False:
         yield FieldError(Fault.INVALID, f"{path}.{_PRESERVE}", False, "must be true or undefined")
-    yield from _map_type(schema, path)
-    yield from _list_type(schema, path)
-    yield from _map_keys(schema, path)
+    yield from _map_type_faults(schema, path)
+    yield from _list_type_faults(schema, path)
+    yield from _list_map_key_faults(schema, path)
     yield from rules(schema, path, uncorrelated)
 
 
@@ -92,7 +92,7 @@ def _of_type(schema: JSON, path: str, wanted: str, key: str) -> Errors:
         yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, f"{path}.type", kind, detail)
 
 
-def _map_type(schema: JSON, path: str) -> Errors:
+def _map_type_faults(schema: JSON, path: str) -> Errors:
     """Yields the faults of x-kubernetes-map-type."""
     map_type = schema.get(_MAP_TYPE)
     if map_type is None:
@@ -102,7 +102,7 @@ def _map_type(schema: JSON, path: str) -> Errors:
         yield not_supported(f"{path}.{_MAP_TYPE}", map_type, ("atomic", "granular"))
 
 
-def _list_type(schema: JSON, path: str) -> Errors:
+def _list_type_faults(schema: JSON, path: str) -> Errors:
     """Yields the faults of x-kubernetes-list-type."""
     list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS)
     where = f"{path}.{_LIST_TYPE}"
@@ -129,11 +129,11 @@ def _set_items(items: Any, path: str) -> Errors:
         yield FieldError(Fault.INVALID, f"{path}.{_MAP_TYPE}", items.get(_LIST_TYPE), detail)
 
 
-def _map_keys(schema: JSON, path: str) -> Errors:
+def _list_map_key_faults(schema: JSON, path: str) -> Errors:
     """Yields the faults of x-kubernetes-list-map-keys, which only lists of type map have."""
     list_type, keys, items = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS) or [], schema.get("items")
     if list_type == "map":
-        yield from _listed_keys(keys, items, path)
+        yield from _faults_of_keys(keys, items, path)
     if list_type not in ("map", "set") or not isinstance(items, dict):
         return
     if items.get("nullable"):
@@ -152,7 +152,7 @@ def _map_keys(schema: JSON, path: str) -> Errors:
             yield FieldError(Fault.FORBIDDEN, f"{where}.nullable", detail=detail)
 
 
-def _listed_keys(keys: list[str], items: Any, path: str) -> Errors:
+def _faults_of_keys(keys: list[str], items: Any, path: str) -> Errors:
     """Yields a fault for each key that the items do not have, or that may be absent."""
     where = f"{path}.{_LIST_KEYS}"
     if not keys:

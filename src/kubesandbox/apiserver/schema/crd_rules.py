@@ -53,10 +53,10 @@ def _message_faults(schema: JSON, raw: JSON, where: str) -> Errors:
         yield FieldError(Fault.REQUIRED, f"{where}.messageExpression", detail=detail)
     if raw.get("reason") is not None and raw["reason"] not in _REASONS:
         yield not_supported(f"{where}.reason", raw["reason"], _REASONS)
-    yield from _field_path(schema, raw.get("fieldPath") or "", f"{where}.fieldPath")
+    yield from _field_path_faults(schema, raw.get("fieldPath") or "", f"{where}.fieldPath")
 
 
-def _field_path(schema: JSON, given: str, where: str) -> Errors:
+def _field_path_faults(schema: JSON, given: str, where: str) -> Errors:
     """Yields a fault if a rule's fieldPath does not lead to a field of the schema."""
     if not given:
         return
@@ -112,7 +112,7 @@ def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
         if compiled is None:
             yield FieldError(Fault.INVALID, f"{where}.rule", _rule_as_go(raw), f"compilation failed: {why}")
             continue
-        yield from _result_types(compiled, raw, variables, where)
+        yield from _result_type_faults(compiled, raw, variables, where)
         # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
         if compiled.transition and uncorrelated:
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
@@ -126,7 +126,7 @@ def _rule_variables(node: Structural, path: str, rule: Rule) -> dict[str, CelTyp
     return {"self": known, "oldSelf": CelType("optional", known) if rule.optional_old_self else known}
 
 
-def _result_types(
+def _result_type_faults(
     compiled: CompiledRule, raw: Mapping[str, Any], variables: Mapping[str, CelType], where: str
 ) -> Errors:
     """Yields a fault for a rule that is not bool, and for a messageExpression that is not text."""

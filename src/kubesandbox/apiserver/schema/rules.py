@@ -152,13 +152,13 @@ def _broken_rule(
         detail = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
         raise _OverBudget(FieldError(Fault.INVALID, path, node.type, detail)) from error
     except CelEvaluationError as error:
-        yield FieldError(Fault.INVALID, path, node.type, _could_not_tell(str(error), shown))
+        yield FieldError(Fault.INVALID, path, node.type, _evaluation_error_text(str(error), shown))
         return
     if holds is not True:
         yield _rule_failure(node, compiled, variables, path, budget)
 
 
-def _could_not_tell(reason: str, shown: str) -> str:
+def _evaluation_error_text(reason: str, shown: str) -> str:
     """Returns the words for a rule whose evaluation failed."""
     if reason.startswith("no such overload"):
         return (

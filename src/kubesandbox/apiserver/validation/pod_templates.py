@@ -132,14 +132,14 @@ def _source_faults(volume: JSON, where: str) -> Faults:
     for extra in given[1:]:
         yield FieldError(Fault.FORBIDDEN, f"{where}.{extra}", None, _OF_ONE_KIND)
     if given == ["hostPath"]:
-        yield from _host_path(volume["hostPath"], f"{where}.hostPath")
+        yield from _host_path_faults(volume["hostPath"], f"{where}.hostPath")
     if given == ["secret"] and not volume["secret"].get("secretName"):
         yield FieldError(Fault.REQUIRED, f"{where}.secret.secretName")
     if given == ["configMap"] and not volume["configMap"].get("name"):
         yield FieldError(Fault.REQUIRED, f"{where}.configMap.name")
 
 
-def _host_path(source: JSON, where: str) -> Faults:
+def _host_path_faults(source: JSON, where: str) -> Faults:
     """Yields the faults of a hostPath volume."""
     path, kind = source.get("path") or "", source.get("type")
     if not path:

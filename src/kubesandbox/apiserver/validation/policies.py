@@ -82,7 +82,7 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
         yield from changed_paths(obj, old, "preemptionPolicy")
         return
     if name.startswith(_SYSTEM):
-        if why := _not_of_the_system(name, value, obj):
+        if why := _why_reserved_name(name, value, obj):
             reserved = "priority class names with 'system-' prefix are reserved for system use only."
             yield FieldError(Fault.FORBIDDEN, "metadata.name", detail=f"{reserved} error: {why}")
     elif value > _GREATEST:
@@ -102,7 +102,7 @@ def runtime_class(obj: JSON, old: JSON | None) -> Faults:
         yield FieldError(Fault.INVALID, "handler", handler, why)
 
 
-def _not_of_the_system(name: str, value: int, obj: JSON) -> str:
+def _why_reserved_name(name: str, value: int, obj: JSON) -> str:
     """Returns why a PriorityClass cannot have a name of the system's, or ""."""
     known = SYSTEM_CLASSES.get(name)
     if known is None:
