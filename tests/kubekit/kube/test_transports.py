@@ -269,13 +269,13 @@ async def test_each_repetition_of_a_write_is_asked_about(api: ScriptedApi, call:
         # There is a connection by then, as there is where work begins.
         await client.send(GET)
         client.fence(may_write)
-        with pytest.raises(errors.Fenced) as raised:
+        with pytest.raises(api_errors.Fenced) as raised:
             await client.send(call)
         assert raised.value.reason == "LeaseNotHeld"
         assert f"{call.request.method} {call.request.path}" in str(raised.value)
         assert asked == [call.request.method] * 2
         await client.send(GET)
-        with pytest.raises(errors.Fenced):
+        with pytest.raises(api_errors.Fenced):
             await client.send(call)
     assert [request.method for request in api.requests] == ["GET", call.request.method, "GET"]
 
