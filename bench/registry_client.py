@@ -21,7 +21,7 @@ from bench.registry_cases import CASES, DEADLINE_S, MIB, Case, Done, do, world_i
 from kubekit.oci.images import Execution
 from kubekit.oci.reference import sha256
 from runup.release.control.build import BuiltImage, Layer, build_image
-from runup.sandbox.processes.registry_process import keep_writer
+from runup.sandbox.processes.registry_process import write_credentials_file
 
 CLIENTS = ("oras", "runup")
 IMPORTS = {"oras": "import oras.layout", "runup": "import kubekit.oci.registry", "bare interpreter": "pass"}
@@ -78,7 +78,7 @@ def _there_and_back(folder: Path, built: BuiltImage, client: str) -> tuple[Done,
     with sandbox_registry(folder) as host:
         job = {"client": client, "layout": str(built.layout), "tag": "1", "digest": built.digest}
         (folder / "docker").mkdir()
-        keep_writer(folder / "docker" / "config.json", host, {"writer": "word"})
+        write_credentials_file(folder / "docker" / "config.json", host, {"writer": "word"})
         push = {"do": "push", "image": f"{host}/a/b:1", "auth_file": str(folder / "docker" / "config.json")}
         pushed = do(folder, {**job, **push}, {"DOCKER_CONFIG": str(folder / "docker")})
         pulled = do(folder, {**job, "do": "pull", "image": f"{host}/a/b@{built.digest}", "layout": str(folder / "p")})

@@ -23,7 +23,7 @@ _LIMIT_S = 2.0
 
 def versions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Returns the versions that the cluster knows as updates, newest first, described as recommended or risky."""
-    return _matching_items(_ask_cluster(ctx, _versions), incomplete)
+    return _matching_items(_ask_cluster(ctx, _target_versions), incomplete)
 
 
 def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -41,7 +41,8 @@ def _matching_items(items: Iterable[tuple[str, str]], incomplete: str) -> list[C
     return [static_completion.item(name, help=text) for name, text in items if name.startswith(incomplete)]
 
 
-def _versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
+def _target_versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
+    """Returns the versions that the cluster is offered, the newest first, each with a word about its risks."""
     from runup.cli.versions import newest_first
 
     named = {release.version: "recommended" for release in cluster.status.available_updates or ()}

@@ -67,7 +67,7 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
         roots = list(_roots(folder))
         read = _of_cases(folder) if not roots else None
         if read is None:
-            found = _in_trees(roots) or _in_archive(folder) or _in_folder(folder)
+            found = _versions_in_trees(roots) or _in_archive(folder) or _in_folder(folder)
             read = Read(_newest([(_typed(place, folder, path), obj) for place, obj in found], path))
             for root in (*roots, folder):
                 if alerts and read.alerts is None and not read.problem:
@@ -110,7 +110,8 @@ def _roots(folder: str, depth: int = 0) -> Iterator[str]:
             yield from _roots(os.path.join(folder, name), depth + 1)
 
 
-def _in_trees(roots: list[str]) -> list[Found]:
+def _versions_in_trees(roots: list[str]) -> list[Found]:
+    """Returns the ClusterVersions in must-gathers, by the places where these keep them."""
     versions = []
     for root in roots:
         place = os.path.join(root, _TREE, _VERSION)
@@ -150,6 +151,7 @@ def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
 
 
 def _contents_of(file: str) -> bytes:
+    """Returns the content of a file. Raises CommandError for one that is too large."""
     try:
         return contents(file)
     except OSError as error:
@@ -287,7 +289,7 @@ def _with_alerts(read: Read, path: str) -> Read:
     try:
         return msgspec.structs.replace(read, alerts=json.loads(content), alerts_path=path)
     except (ValueError, RecursionError) as error:
-        return msgspec.structs.replace(read, problem=f"parsing alerts: {_go_words(error)}", alerts_path=path)
+        return msgspec.structs.replace(read, problem=f"parsing alerts: {_error_as_go_says(error)}", alerts_path=path)
 
 
 # Python's messages for invalid JSON, and Go's, which oc prints.
@@ -300,7 +302,8 @@ _GO_WORDS = {
 }
 
 
-def _go_words(error: Exception) -> str:
+def _error_as_go_says(error: Exception) -> str:
+    """Returns the text of a JSON error as Go words it, which `oc` prints."""
     where, message = getattr(error, "pos", -1), getattr(error, "msg", "")
     document = getattr(error, "doc", "")
     if message.startswith("Unterminated string") or (message and not document[where:].strip()):

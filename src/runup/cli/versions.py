@@ -37,6 +37,7 @@ def check_version(text: str) -> None:
 
 
 def _check_number(text: str, upper: str, lower: str) -> None:
+    """Raises ValueError with the text of Go's semver if `text` is not the number of a version."""
     if not _DIGITS.issuperset(text):
         raise ValueError(f"Invalid character(s) found in {lower} number {_quote(text)}")
     if len(text) > 1 and text[0] == "0":
@@ -46,6 +47,7 @@ def _check_number(text: str, upper: str, lower: str) -> None:
 
 
 def _check_prerelease(piece: str) -> None:
+    """Raises ValueError with the text of Go's semver if `piece` may not stand in a prerelease."""
     if not piece:
         raise ValueError("Prerelease is empty")
     if _DIGITS.issuperset(piece):

@@ -170,7 +170,7 @@ def is_must_gather(root: Path, top: Path) -> bool:
 
 def _of_insights(root: Path) -> Iterator[tuple[Resource, str]]:
     """Yields what the archive's own record says was gathered without an error."""
-    for row in _rows(root / "insights-operator" / "gathers.json", "status_reports"):
+    for row in _rows_of_record(root / "insights-operator" / "gathers.json", "status_reports"):
         resource = _GATHERERS.get(str(row.get("name")))
         if resource and not row.get("errors") and not row.get("panic"):
             yield resource, ALL
@@ -195,7 +195,7 @@ def of_record(root: Path) -> Recorded | None:
         return None
     known: list[tuple[Resource, str]] = []
     absent: set[Resource] = set()
-    for row in _rows(root / COLLECTED, "kinds"):
+    for row in _rows_of_record(root / COLLECTED, "kinds"):
         plural, _, group = str(row.get("resource") or "").partition(".")
         namespaces = row.get("namespaces")
         if row.get("state") == "complete":
@@ -206,7 +206,8 @@ def of_record(root: Path) -> Recorded | None:
     return Recorded(tuple(known), frozenset(absent))
 
 
-def _rows(file: Path, key: str) -> list[dict[str, Any]]:
+def _rows_of_record(file: Path, key: str) -> list[dict[str, Any]]:
+    """Returns the rows below `key` of a JSON file; none if the file cannot be read."""
     try:
         record = json.loads(contents(file))
     except (OSError, ValueError, RecursionError):

@@ -107,7 +107,8 @@ def complete_kinds(
     if ALL in proofs.get(_POOLS, ()) and _machines(objects) == numbers["", "Node"]:
         proofs[_NODES].add(ALL)
     whole = frozenset(
-        {resource for resource, where in proofs.items() if ALL in where} | set(_singletons(layout, objects, plural))
+        {resource for resource, where in proofs.items() if ALL in where}
+        | set(_singleton_kinds(layout, objects, plural))
     )
     namespaces = {resource: frozenset(where) for resource, where in proofs.items() if resource not in whole and where}
     partly = (frozenset(held) | frozenset(namespaces)) - whole
@@ -198,7 +199,8 @@ def _machines(objects: Iterable[JSON]) -> int | None:
     return sum(whole) if whole and len(whole) == len(counts) else None
 
 
-def _singletons(layout: Layout, objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
+def _singleton_kinds(layout: Layout, objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
+    """Yields the kinds of which the only object that there can be is in the dump."""
     for obj in objects:
         # Of an operator's own configuration an Insights archive has the spec only.
         if layout.style == "insights" and "status" not in obj:

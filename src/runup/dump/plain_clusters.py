@@ -87,6 +87,7 @@ def _of_file(file: Path) -> str:
 
 
 def _version_in(read: Any) -> str:
+    """Returns the Kubernetes version that a document says, or an empty string."""
     if not isinstance(read, dict):
         return ""
     for above in _ABOVE:

@@ -129,6 +129,7 @@ class Endpoint:
             await runner.cleanup()
 
     async def _serve_metrics(self, request: web.Request) -> web.Response:
+        """Answers with the metrics in Prometheus' text format, or with a refusal: 401 or 403."""
         if self._refused is not None:
             refusal = await self._refused(request.headers.get("Authorization", ""), request.path)
             if refusal is not None:

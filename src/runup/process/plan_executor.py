@@ -70,7 +70,7 @@ class Executor:
         elif isinstance(action, PatchStatus):
             await self._patch_status(action)
         elif isinstance(action, Delete):
-            await self._delete(action)
+            await self._delete_object(action)
         else:
             await self._create_event(action)
 
@@ -108,7 +108,8 @@ class Executor:
                 raise StatusRefused(action, error) from error
             raise
 
-    async def _delete(self, action: Delete) -> None:
+    async def _delete_object(self, action: Delete) -> None:
+        """Deletes the object of that UID; it is no error if it is gone already."""
         key = action.key
         try:
             await self._client.send(

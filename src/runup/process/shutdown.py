@@ -56,6 +56,7 @@ async def run_until_told(
     signalled = False
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
+        """Begins to stop at the first signal, and ends the process at the second."""
         nonlocal signalled
         if signalled:
             os._exit(1)

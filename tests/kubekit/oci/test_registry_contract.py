@@ -18,8 +18,7 @@ from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
-from kubekit.oci.registry_errors import ImageNotFound, Unauthorized
-from runup.sandbox.processes.registry_process import keep_writer, kept_writer
+from runup.sandbox.processes.registry_process import kept_writer, write_credentials_file
 
 FOLDERS = ("manifests", "release-manifests")
 NONE = Access()
@@ -162,7 +161,7 @@ def test_skopeo_pushes_with_the_kept_secret(tmp_path: Path) -> None:
     source = f"oci:{built.layout}:5.2.0"
     file = tmp_path / "auth.json"
     with sandbox_registry(tmp_path) as host:
-        keep_writer(file, host, {"writer": "word"})
+        write_credentials_file(file, host, {"writer": "word"})
         command = [skopeo, "--insecure-policy", "copy", "--dest-tls-verify=false"]
         target = f"docker://{host}/ocp/release:5.2.0"
         nobody = [*command, "--dest-no-creds", source, target]

@@ -104,6 +104,7 @@ class Prometheus:
                 task.cancel()
 
     async def _run_query(self, query: str, slots: asyncio.Semaphore) -> None:
+        """Sends one query and keeps its answer; the empty query asks for alerts."""
         async with slots:
             if query:
                 answer = await self._evaluate(query)

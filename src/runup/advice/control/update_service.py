@@ -74,13 +74,14 @@ class UpdateService:
             return Failure("ResponseFailed", unable_message(f"unexpected HTTP status: {status}"))
         try:
             # In a thread: the event loop has a lease to renew.
-            graph = await in_thread(lambda: _graph(body, query), "read the update service's answer")
+            graph = await in_thread(lambda: _parse_usable_graph(body, query), "read the update service's answer")
         except BadGraph as error:
             return Failure(error.reason, unable_message(error.message))
         self.state = replace(self.state, graph=graph)
         return None
 
     async def _get_page(self, uri: str) -> tuple[int, bytes]:
+        """Returns status code and body of a GET. Raises aiohttp.ClientError, also for a body that is too large."""
         context = ssl.create_default_context(cafile=self._ca_file or None) if uri.startswith("https:") else None
         headers = {"Accept": "application/json", "User-Agent": f"ClusterVersionOperator/{__version__}"}
         page = await http_fetch.fetch(uri, within_s=TIMEOUT_S, limit=MAX_BYTES, headers=headers, context=context)
@@ -89,10 +90,10 @@ class UpdateService:
         return page.status, page.body
 
 
-def _graph(body: bytes, query: Query) -> Graph:
-    """Returns the graph, with all derived that passes need. Raises BadGraph.
+def _parse_usable_graph(body: bytes, query: Query) -> Graph:
+    """Returns the graph with the advice derived, since a pass would need long for that. Raises BadGraph.
 
-    A graph without the current version is one nevertheless, and what follows from it is decided in a pass.
+    A graph without the current version is returned too: a pass decides what follows from it.
     """
     graph = parse_graph(body)
     try:

@@ -170,7 +170,7 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
 
 def _advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
     """Returns the updates that `graph` offers from `current`, with and without risks, newest first."""
-    here = _current_index(graph, current, channel)
+    here = _index_of_current(graph, current, channel)
     if migrating:
         return Advice(updates=(graph.releases[here],))
     plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == here)
@@ -194,6 +194,7 @@ def reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
 
 
 def _find_reachable(graph: Graph, current: Version) -> tuple[Release, ...]:
+    """Returns the releases that one or several hops without known risks lead to from `current`."""
     start = {index for index, version in enumerate(graph.versions) if version == current}
     visited, queue = set(start), list(start)
     while queue:
@@ -260,7 +261,8 @@ def _unique(updates: tuple[ConditionalUpdate, ...]) -> Iterable[ConditionalUpdat
     return (update for update in updates if images[update.release.image] == 1)
 
 
-def _current_index(graph: Graph, current: Version, channel: str) -> int:
+def _index_of_current(graph: Graph, current: Version, channel: str) -> int:
+    """Returns the index of the current release. Raises BadGraph if the graph does not have it."""
     for index, version in enumerate(graph.versions):
         if version == current:
             return index

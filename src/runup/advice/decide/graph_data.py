@@ -120,6 +120,7 @@ def _edge(file: str, document: Any) -> BlockedEdge:
 
 
 def _previous_metadata(raw: Any) -> Iterator[tuple[str, Previous]]:
+    """Yields for each release what `raw/metadata.json` adds to and removes from its previous releases."""
     file = "raw/metadata.json"
     for name, changes in _mapping(file, raw or {}).items():
         metadata = _mapping(file, changes)

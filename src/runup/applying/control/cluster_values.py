@@ -117,6 +117,7 @@ class ClusterValuesWatcher:
         return cache.get(_CLUSTER) if cache is not None else None
 
     def _internal_api_server(self) -> tuple[str, str]:
+        """Returns host and port of the internal API server, two empty strings if they are not known."""
         infrastructure = self._cluster_object(INFRASTRUCTURE)
         url = urlsplit(_text_value(infrastructure.status, "apiServerInternalURI") if infrastructure is not None else "")
         try:

@@ -153,9 +153,10 @@ class Run:
         assert self._group is not None
         for task in node.tasks:
             if task.kind == CLUSTER_OPERATOR and not task.deletes:
-                self._group.create_task(self._try(task))
+                self._group.create_task(self._create_ahead(task))
 
-    async def _try(self, task: Task) -> None:
+    async def _create_ahead(self, task: Task) -> None:
+        """Tries once to create the object of a task before its turn; a failure is only logged."""
         try:
             await self._ours.wait()
             await self._retrier.wait_for_dependencies(task)
@@ -204,9 +205,9 @@ class Run:
         text = f"waiting on {', '.join(map(str, needed))}, which comes after {task}"
         log.info("postponed", task=str(task), until=[str(other) for other in needed])
         self.progress.tell(task, Problem("WaitingForObject", text, Effect.NONE))
-        self._group.create_task(self._put_after(task, needed))
+        self._group.create_task(self._apply_after(task, needed))
 
-    async def _put_after(self, task: Task, needed: Sequence[Task]) -> None:
+    async def _apply_after(self, task: Task, needed: Sequence[Task]) -> None:
         await self.progress.finished(*needed)
         if await self._put_task(task):
             await self._see_well(task)

@@ -125,7 +125,7 @@ def _as_one(same: Sequence[Problem]) -> Problem:
     if len(same) == 1:
         return same[0]
     if same[0].plural:
-        return _plural(same)
+        return _merged_problem(same)
     return _several_waits(same) if _is_wait(same[0]) else same[0]
 
 
@@ -136,7 +136,8 @@ def _several_waits(same: Sequence[Problem]) -> Problem:
     return Problem(same[0].reason, "; ".join(texts), Effect.NONE)
 
 
-def _plural(same: Sequence[Problem]) -> Problem:
+def _merged_problem(same: Sequence[Problem]) -> Problem:
+    """Returns one problem that stands for the same problem of several operators."""
     names = tuple(sorted({name for problem in same for name in problem.names}))
     since = tuple(sorted({pair for problem in same for pair in problem.since}))
     one = same[0]

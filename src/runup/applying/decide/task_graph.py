@@ -35,7 +35,7 @@ def graph_of(tasks: Sequence[Task], state: State) -> Graph:
     """Returns the graph for applying `tasks` in `state`; `tasks` are in the order of the release."""
     nodes: list[Node] = []
     before: frozenset[int] = frozenset()
-    for bucket in _buckets(tasks, state):
+    for bucket in _buckets_for_state(tasks, state):
         first = len(nodes)
         nodes.extend(Node(group, before) for group in bucket)
         before = frozenset(range(first, len(nodes)))
@@ -59,7 +59,8 @@ def after_definitions(task: Task) -> bool:
     return task.deletes or task.kind in (DEPLOYMENT, DAEMON_SET, JOB, CLUSTER_OPERATOR)
 
 
-def _buckets(tasks: Sequence[Task], state: State) -> Iterator[Bucket]:
+def _buckets_for_state(tasks: Sequence[Task], state: State) -> Iterator[Bucket]:
+    """Yields the buckets, one after another while updating; otherwise those between two Jobs are done at once."""
     for part in _around_jobs(tasks):
         buckets = tuple(_by_level(part))
         if state is State.UPDATING:

@@ -254,7 +254,7 @@ def coverage(releases: tuple[str, ...], updates: tuple[str, ...]) -> int:
     checks_by_release = {}
     for typed in releases:
         version, _, folder = typed.partition("=")
-        checks_by_release[_version(version, "--release")] = _read((folder,)) if folder else ()
+        checks_by_release[_parse_version(version, "--release")] = _read((folder,)) if folder else ()
     edges = {edge for typed in updates for edge in _edges(typed)}
     missing = list(gaps(checks_by_release, edges))
     for gap in missing:
@@ -273,13 +273,13 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
     # A file may have two dots in its name, too.
     if ".." in typed and not Path(typed).is_file():
         source, _, target = typed.partition("..")
-        return [(_version(source, "--update"), _version(target, "--update"))]
+        return [(_parse_version(source, "--update"), _parse_version(target, "--update"))]
     try:
         graph = json.loads(contents(typed))
-        versions = [_version(node["version"], "--update") for node in graph["nodes"]]
+        versions = [_parse_version(node["version"], "--update") for node in graph["nodes"]]
         unconditional = [(versions[source], versions[target]) for source, target in graph["edges"]]
         return unconditional + [
-            (_version(edge["from"], "--update"), _version(edge["to"], "--update"))
+            (_parse_version(edge["from"], "--update"), _parse_version(edge["to"], "--update"))
             for group in graph.get("conditionalEdges") or ()
             for edge in group["edges"]
         ]
@@ -287,7 +287,8 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
         raise CommandError(f"--update {typed}: is neither FROM..TO nor an update graph: {error}") from error
 
 
-def _version(text: str, flag: str) -> Version:
+def _parse_version(text: str, flag: str) -> Version:
+    """Returns the version that a flag names. Raises CommandError."""
     from kubekit.lang.version import Version, VersionError
 
     try:
@@ -325,7 +326,7 @@ def new(name: str, component: str, resource: str, kind: str, target: str, folder
         raise CommandError(
             f"{name!r} is not a name of a check; use small letters, digits and dashes, for example old-routes"
         )
-    _version(target, "--target")
+    _parse_version(target, "--target")
     resource, kind = complete_resource(resource, kind)
     into = Path(folder)
     paths = (into / f"{name}.yaml", into / f"{name}.test.yaml")

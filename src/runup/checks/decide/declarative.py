@@ -206,7 +206,7 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
     variables = {name: "list" for name in reads if name != spec.for_} | {UPDATE: "map"}
     variables |= {OBJECT: "dyn"} if spec.for_ else {}
     programs = {
-        path: _program(expression, variables, path, result)
+        path: _compile_expression(expression, variables, path, result)
         for path, expression, result in (
             ("spec.expression", spec.expression, "bool"),
             ("spec.when", spec.when, "bool"),
@@ -226,6 +226,7 @@ def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
 
 
 def _check_risk(risk: RiskSpec) -> None:
+    """Raises _Problem for a risk whose name, message or URL no finding may have."""
     if not NAME.fullmatch(risk.name) or len(risk.name) > MAX_NAME:
         raise _Problem("spec.risk.name", f"{risk.name[:MAX_NAME]!r} does not match ^{NAME.pattern}$")
     if not risk.message:
@@ -306,7 +307,8 @@ def _range(text: str, path: str) -> Range:
         raise _Problem(path, str(error)) from error
 
 
-def _program(expression: str, variables: dict[str, str], path: str, result: str) -> Program:
+def _compile_expression(expression: str, variables: dict[str, str], path: str, result: str) -> Program:
+    """Returns the compiled expression. Raises _Problem if it is not CEL, or does not return `result`."""
     try:
         program = compile_cel(expression, variables)
     except CelSyntaxError as error:

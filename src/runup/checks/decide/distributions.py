@@ -74,12 +74,13 @@ def distribution_of(nodes: Iterable[Node]) -> Distribution:
             or any(annotation in node.metadata.annotations for annotation in row.get("annotations", ()))
             for node, info in told
         ):
-            return _distribution(row["name"])
-    return _distribution("")
+            return _distribution_named(row["name"])
+    return _distribution_named("")
 
 
 @cache
-def _distribution(name: str) -> Distribution:
+def _distribution_named(name: str) -> Distribution:
+    """Returns the row of that distribution, or that of all others if it has none."""
     table = document("distributions")
     row = next((each for each in table["distributions"] if each["name"] == name), table["other"])
     return Distribution(

@@ -89,17 +89,17 @@ def removed_versions(source: int, target: int) -> Mapping[tuple[str, str, str], 
 
     Those that are planned for versions that the table does not reach are among them.
     """
-    return {triple: minor for triple, minor in _all_removed().items() if source < minor <= target}
+    return {triple: minor for triple, minor in _removal_minors().items() if source < minor <= target}
 
 
 def removal_of(group: str, version: str, kind: str) -> int | None:
     """Returns the minor version that no longer serves a built-in kind in that version, or None if none is known."""
-    return _all_removed().get((group, version, kind))
+    return _removal_minors().get((group, version, kind))
 
 
 def life_of(group: str, version: str, kind: str) -> Life:
     """Returns the life of a built-in kind in that version; of one that stays, nothing is known."""
-    return _lives().get((group, version, kind), Life())
+    return _api_lives().get((group, version, kind), Life())
 
 
 def versions_of(group: str, kind: str) -> dict[str, Life]:
@@ -119,7 +119,8 @@ def removed_resource(resource: str, version: str, group: str) -> int | None:
 
 
 @cache
-def _all_removed() -> Mapping[tuple[str, str, str], int]:
+def _removal_minors() -> Mapping[tuple[str, str, str], int]:
+    """Returns the minor version that no longer serves each API (group, version, kind), planned ones included."""
     rows = table("removed-apis")
     return {
         (entry["group"], entry["version"], kind): minor
@@ -130,7 +131,8 @@ def _all_removed() -> Mapping[tuple[str, str, str], int]:
 
 
 @cache
-def _lives() -> Mapping[tuple[str, str, str], Life]:
+def _api_lives() -> Mapping[tuple[str, str, str], Life]:
+    """Returns for each API (group, version, kind) when it was introduced, deprecated and removed."""
     return {
         (row["group"], row["version"], kind): Life(
             row.get("introduced"),
@@ -158,7 +160,7 @@ def _addon_removals() -> Mapping[tuple[str, str, str], AddonRemoval]:
 
 @cache
 def _removed_resources() -> Mapping[tuple[str, str, str], int]:
-    return {(_plural(kind), version, group): minor for (group, version, kind), minor in _all_removed().items()}
+    return {(_plural(kind), version, group): minor for (group, version, kind), minor in _removal_minors().items()}
 
 
 def _plural(kind: str) -> str:

@@ -125,7 +125,7 @@ def _report(
             started_time=header.started_time,
             observed_time=now,
             message=message,
-            checks=tuple(_as_reported(outcome) for outcome in outcomes),
+            checks=tuple(_reported_check(outcome) for outcome in outcomes),
             risks=risks(outcomes, header.documentation_base),
             risks_omitted=count_omitted(outcomes),
         )
@@ -140,7 +140,7 @@ def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
     return dataclass_replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
 
 
-def _as_reported(outcome: CheckOutcome) -> ReportedCheck:
+def _reported_check(outcome: CheckOutcome) -> ReportedCheck:
     return ReportedCheck(
         name=outcome.check.name,
         component=outcome.check.component,
@@ -225,6 +225,7 @@ def _fit_into_limit(report: Report) -> Report:
 
 
 def _trim_risk(risk: ReportedRisk, characters: int, resources: int) -> ReportedRisk:
+    """Returns the risk with texts of at most `characters`, and with at most `resources` resources."""
     return replace(
         risk,
         message=_text(risk.message, characters),

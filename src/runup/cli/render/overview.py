@@ -24,7 +24,7 @@ _MORE = (
 def overview(cluster: Facts, *, include_not_recommended: bool) -> Iterator[Output]:
     """Yields everything that the command prints about the cluster and its updates."""
     yield from _cluster_state(cluster)
-    yield from _channel(cluster)
+    yield from _channel_lines(cluster)
     yield from _recommended_updates(cluster)
     yield from _conditional(cluster, shown=include_not_recommended)
 
@@ -52,7 +52,8 @@ def _cluster_state(cluster: Facts) -> Iterator[Output]:
         yield out(f"ReleaseAccepted={accepted.status}\n\n{_detail(accepted)}\n")
 
 
-def _channel(cluster: Facts) -> Iterator[Output]:
+def _channel_lines(cluster: Facts) -> Iterator[Output]:
+    """Yields where updates come from: the upstream and the channel; nothing without a channel."""
     if not cluster.channel:
         return
     if cluster.upstream:

@@ -199,7 +199,7 @@ class _Layout:
         with console.capture() as capture:
             if self._table.head:
                 titles = [self._as_text(self._table.columns[place].title, "bold") for place in self._beside]
-                console.print(self._line(titles))
+                console.print(self._beside_line(titles))
             for row in self._table.rows:
                 for part in self._row_parts(row):
                     console.print(part)
@@ -211,7 +211,7 @@ class _Layout:
         from rich.padding import Padding
 
         table = self._table
-        yield self._line([self._cell_text(row, place) for place in self._beside])
+        yield self._beside_line([self._cell_text(row, place) for place in self._beside])
         for place in self._below:
             title = "" if place == table.flow else table.columns[place].title.capitalize()
             if row.cells[place]:
@@ -231,7 +231,8 @@ class _Layout:
 
         return Text(printable(text), style=style, overflow="fold")
 
-    def _line(self, cells_: list[Text]) -> RenderableType:
+    def _beside_line(self, cells_: list[Text]) -> RenderableType:
+        """Returns one line of cells that stand beside each other, each in its column's width."""
         from rich.table import Table as Grid
 
         grid = Grid.grid(padding=(0, _GAP, 0, 0))

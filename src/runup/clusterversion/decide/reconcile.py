@@ -182,10 +182,10 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     troubled = observed.unwritten or observed.failure is not None
     actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
-    actions.extend((*_taken_back(decided), *_events(current_status, wanted)))
+    actions.extend((*_taken_back(decided), *_events_of_changes(current_status, wanted)))
     uid = observed.cluster_version.metadata.uid
     about = (replace(each, uid=uid) if isinstance(each, Event) else each for each in actions)
-    return Plan(tuple(about), _requeue(decided), _work_of(decided))
+    return Plan(tuple(about), _requeue(decided), _work_to_begin(decided))
 
 
 def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
@@ -196,7 +196,8 @@ def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
     return (Apply(preflight_workload.CONFIG_MAP, histories.config_map(wanted, namespace)),)
 
 
-def _work_of(decided: _Decided) -> tuple[Work, ...]:
+def _work_to_begin(decided: _Decided) -> tuple[Work, ...]:
+    """Returns the work to begin after the pass: retrieve updates, evaluate rules, check and apply releases."""
     due = decided.view.advised.due
     asking: tuple[Work, ...] = (RetrieveUpdates(due),) if due is not None else ()
     rules = promql.queries(judged.risk for candidate in decided.view.advised.candidates for judged in candidate.risks)
@@ -256,7 +257,8 @@ def _cautions(decided: _Decided) -> tuple[Event, ...]:
     )
 
 
-def _events(found: ClusterVersionStatus, wanted: ClusterVersionStatus) -> tuple[Event, ...]:
+def _events_of_changes(found: ClusterVersionStatus, wanted: ClusterVersionStatus) -> tuple[Event, ...]:
+    """Returns an event for each condition that changed to a value worth one."""
     events = []
     for (type_, status), kind in _EVENTS.items():
         new = statuses.changed_condition(found.conditions, wanted.conditions, type_)

@@ -148,7 +148,7 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
         return Decision(accepted=Accepted(target, verified=False))
     check = view.observed.releases.get(target.image) or ReleaseCheck()
     if check.trust is Trust.PENDING or (check.trust is Trust.FAILED and not update.force):
-        return _while_untrusted(view, update, target, check)
+        return _decide_unverified(view, update, target, check)
     # A graph may be wrong about an image: what the image says of itself counts.
     if check.version and parse(check.version) != parse(target.version):
         return Decision(_another_version(target, check.version))
@@ -208,7 +208,8 @@ def _check_preconditions(
     return Decision(accepted=Accepted(target, check.trust is Trust.VERIFIED, risks), warnings=warnings)
 
 
-def _while_untrusted(view: View, update: Update, target: Release, check: ReleaseCheck) -> Decision:
+def _decide_unverified(view: View, update: Update, target: Release, check: ReleaseCheck) -> Decision:
+    """Returns the decision while the image's signature is not verified: wait, or fail and try again."""
     work = check_work(target.image, check, view.now)
     if check.trust is Trust.PENDING:
         return Decision(_unknown_condition(_retrieving_text(target)), work=work)

@@ -173,6 +173,7 @@ def _valid_rule(rule: MatchingRule) -> MatchingRule:
 
 
 def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
+    """Returns the candidate with at most `limit` risks; one stands for the others."""
     if len(candidate.risks) <= limit:
         return candidate
     # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).

@@ -47,7 +47,7 @@ def with_updates(
     # What nobody offers is never among the offers, whatever is accepted (docs/decisions/0075).
     available = tuple(c.release for c in candidates if c.offered and judged[c.release.image].status == "True")
     writer = _Writer(status, publish_names, now)
-    conditional = tuple(writer.update(c, judged[c.release.image]) for c in candidates if c.risks)
+    conditional = tuple(writer.conditional_update(c, judged[c.release.image]) for c in candidates if c.risks)
     risks = tuple(writer.risk(risk) for risk in by_name(candidates)) if publish_names else ()
     return replace(
         status,
@@ -70,7 +70,8 @@ class _Writer:
             self._applies.update({risk.name: risk.conditions for risk in update.risks})
         self._applies.update({risk.name: risk.conditions for risk in status.conditional_update_risks})
 
-    def update(self, candidate: Candidate, verdict: Condition) -> ConditionalUpdate:
+    def conditional_update(self, candidate: Candidate, verdict: Condition) -> ConditionalUpdate:
+        """Returns the conditional update of a candidate, as status.conditionalUpdates has it."""
         conditions = self._verdicts.get(candidate.release.image, ())
         return ConditionalUpdate(
             release=candidate.release,

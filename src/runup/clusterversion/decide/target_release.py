@@ -89,6 +89,7 @@ def _taken_back(request: Request, status: ClusterVersionStatus, own: Release) ->
 
 
 def _fill_gaps(release: Release, gaps: Release) -> Release:
+    """Returns `release` with the fields that it lacks taken from `gaps`."""
     return Release(
         version=release.version or gaps.version,
         image=release.image or gaps.image,

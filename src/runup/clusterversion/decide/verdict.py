@@ -62,7 +62,7 @@ def refusals(view: View, target: CheckedTarget, found: Sequence[SourceRisk]) -> 
     """Returns a risk for each guard that would refuse an update to `target` now."""
     # The fourth precondition, whether the update is recommended, only warns, and follows from the risks themselves.
     objections = preconditions.objections(judged_version(view, found), target.release, available=True, recommended=None)
-    risks = [_precondition(view, target, objection) for objection in objections if objection.blocking]
+    risks = [_risk_of_objection(view, target, objection) for objection in objections if objection.blocking]
     signature = _signature(view, target)
     return (*risks, *([signature] if signature is not None else []))
 
@@ -113,7 +113,8 @@ def grown_text(view: View, report: Report | None) -> str:
     )
 
 
-def _precondition(view: View, target: CheckedTarget, objection: preconditions.Objection) -> JudgedRisk:
+def _risk_of_objection(view: View, target: CheckedTarget, objection: preconditions.Objection) -> JudgedRisk:
+    """Returns the risk that a precondition's objection comes to: the update would be refused."""
     message = objection.message
     if objection.name == preflight_reasons.GIANT_HOP:
         message = f"{message} {way_to(view, target.release)}"

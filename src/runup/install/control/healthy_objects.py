@@ -63,10 +63,11 @@ def _pods(client: SyncClient, task: Task) -> str:
     labels = task.manifest.object["spec"]["selector"]["matchLabels"]
     selector = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     pods = client.listing_raw(POD, task.identity.namespace, label_selector=selector).items
-    return "".join(f"\npod {pod['metadata']['name']}: {words}" for pod in pods if (words := _words(pod)))
+    return "".join(f"\npod {pod['metadata']['name']}: {words}" for pod in pods if (words := _reason_of_pod(pod)))
 
 
-def _words(pod: JSON) -> str:
+def _reason_of_pod(pod: JSON) -> str:
+    """Returns why a pod is not ready, by its containers' states or its conditions."""
     status = pod.get("status") or {}
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():

@@ -55,6 +55,7 @@ def _changes(component: Component, options: Options) -> tuple[Callable[[Objects]
 
 
 def _read_manifests(name: str, data: bytes, options: Options) -> Objects:
+    """Returns the objects of one manifest file, rendered with the image that is to be installed."""
     # Only the manifests of a release are templates, by the name of their files.
     text = data.decode()
     if name.startswith("0000_"):
@@ -86,6 +87,7 @@ def move_to_namespace(objects: Objects, manifest_namespace: str, namespace: str)
         return objects
 
     def move_name(text: str) -> str:
+        """Returns the text with the namespace replaced, where it is a name or a Service's address."""
         if text == manifest_namespace:
             return namespace
         if text.startswith(f"{manifest_namespace}/"):

@@ -41,6 +41,7 @@ def _container(container: JSON) -> JSON:
 
 
 def _require_scc(obj: JSON) -> JSON:
+    """Returns a Deployment with SecurityContextConstraints `nonroot-v2` pinned; other objects as they are."""
     if obj["kind"] != "Deployment":
         return obj
     template = obj["spec"]["template"]

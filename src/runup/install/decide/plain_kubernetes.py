@@ -132,13 +132,14 @@ def _on_any_node(pod: JSON) -> JSON:
 
 def _policy(obj: JSON, options: Options, *, serves: bool) -> JSON:
     spec = obj["spec"]
-    egress = [rule for each in spec.get("egress", ()) for rule in _way_out(each, options.api_ports)]
+    egress = [rule for each in spec.get("egress", ()) for rule in _egress_rules(each, options.api_ports)]
     ingress = list(spec.get("ingress", ())) if serves else []
     rules = {name: rules for name, rules in (("ingress", ingress), ("egress", egress)) if rules}
     return {**obj, "spec": {key: value for key, value in spec.items() if key not in ("ingress", "egress")} | rules}
 
 
-def _way_out(rule: JSON, api_ports: tuple[int, ...]) -> list[JSON]:
+def _egress_rules(rule: JSON, api_ports: tuple[int, ...]) -> list[JSON]:
+    """Returns the egress rules that a rule for OpenShift becomes elsewhere."""
     ports = {port.get("port") for port in rule.get("ports", ())}
     if ports == {443, 6443}:
         return [{"ports": [{"protocol": "TCP", "port": port} for port in sorted({443, *api_ports})]}]

@@ -48,6 +48,7 @@ def with_authority(objects: Objects, authority: bytes) -> Objects:
 
 
 def _trust_authority(obj: JSON, authority: bytes) -> JSON:
+    """Returns a definition whose conversion webhook trusts the authority; other objects as they are."""
     if not _has_conversion_webhook(obj):
         return obj
     conversion = obj["spec"]["conversion"]

@@ -84,6 +84,7 @@ def exit_code(looked: CheckResult) -> int:
 
 
 def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
+    """Returns the kernel to look for: one that is named, or that of a release's image."""
     from kubekit.oci.image_locations import LAYOUT, REGISTRY, files_of, place_of
 
     if flags.to_image.startswith(LAYOUT):

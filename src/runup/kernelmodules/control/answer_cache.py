@@ -117,12 +117,13 @@ class AnswerCache:
         self._told()
 
     async def _answer_or_failure(self, question: Question) -> AnswerValue:
+        """Returns the answer; an exception becomes an answer that reports it."""
         try:
             return await self._answer(question)
         except Exception as error:
             # A question without an answer would leave its Module pending for ever.
             log.exception("a question could not be answered", question=str(question))
-            return _failed(question, f"{type(error).__name__}: {error}")
+            return _answer_about_bug(question, f"{type(error).__name__}: {error}")
 
     def _drop_old(self) -> None:
         oldest = self._clock.now() - ANSWER_TTL
@@ -142,7 +143,7 @@ def _depends_on(question: Question, kind: str, where: NamespacedName) -> bool:
     return where.name in names
 
 
-def _failed(question: Question, problem: str) -> AnswerValue:
+def _answer_about_bug(question: Question, problem: str) -> AnswerValue:
     """Returns an answer that reports our own bug, which must not look like a verdict on a Module.
 
     The question is asked again like any that failed.

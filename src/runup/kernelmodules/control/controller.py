@@ -146,6 +146,7 @@ class KernelModulesController:
         )
 
     def _observed_runs(self) -> tuple[Run, ...]:
+        """Returns the build and sign runs of Jobs and Builds, sorted by key."""
         pods = self._caches.pods.all()
         runs = [
             *(build_jobs.run_of(each, pods) for each in self._caches.jobs.all()),

@@ -82,6 +82,7 @@ class InputWatches:
                 self._watched[(kind, namespace)] = task
 
     def _reflector(self, resource: Resource, namespace: str) -> Reflector[Any]:
+        """Returns the watch of one kind in one namespace, which reports each change of an object."""
         kind = ServiceAccount if resource == ACCOUNTS else Object
         cache: Cache[Any] = Cache(kind, keep=_keep_name_only)
         heard = self._account_changed if resource == ACCOUNTS else self._object_changed(resource)
@@ -94,6 +95,7 @@ class InputWatches:
         """Returns a listener that reports changed objects, and the builder's account with its pull secrets."""
 
         def report_change(_change: object, old: Object | None, new: Object | None) -> None:
+            """Reports the changed object, and the builder account if it is one of its pull secrets."""
             if (obj := new or old) is None:
                 return
             key = key_of(obj)

@@ -49,6 +49,7 @@ class Metrics:
         """Returns `answer` wrapped so that the duration of each call is recorded."""
 
         async def answer_timed(question: Question) -> AnswerValue:
+            """Answers the question and records how many seconds that took."""
             started = clock.monotonic()
             try:
                 return await answer(question)

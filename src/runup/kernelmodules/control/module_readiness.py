@@ -93,6 +93,8 @@ async def verdicts_of(
 
 
 def _toolkit_reader(wanted: Wanted, registries: Registries) -> Reading:
+    """Returns a function that reads the driver toolkit for an architecture, of the image or the release."""
+
     async def read(architecture: str) -> Toolkit:
         if wanted.toolkit:
             return await toolkit_at(wanted.toolkit, registries, architecture=architecture)

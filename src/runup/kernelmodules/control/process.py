@@ -105,7 +105,8 @@ class Process:
             if asking.expire(kind, where):
                 controller.on_any_change()
 
-        async def work() -> None:
+        async def run_while_leading() -> None:
+            """Runs the controller and its watches; the watches end with it."""
             inputs = InputWatches(client, self.caches, clock, input_changed)
             watching = asyncio.create_task(restart_on_error(inputs.run, clock))
             try:
@@ -117,7 +118,7 @@ class Process:
         try:
             await run_while_leader(
                 client,
-                work,
+                run_while_leading,
                 namespace=options.namespace,
                 lease=LEASE,
                 election=options.election,

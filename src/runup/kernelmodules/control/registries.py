@@ -73,7 +73,7 @@ class ClusterRegistries:
 
     async def access(self, namespace: str, secret: str, notes: list[str], *, cluster: bool = True) -> Access:
         """Returns the access with the cluster's credentials (`Registries.access`); raises BadCredentials."""
-        files = [file async for file in self._files(namespace, secret, notes)]
+        files = [file async for file in self._auth_files(namespace, secret, notes)]
         if cluster:
             files += (*(await cluster_credentials(self.client, notes)).files, *self.also.credentials.files)
         mirrors = (*await cluster_mirrors(self.client, notes, (*MIRROR_KINDS, TAG_MIRRORS)), *self.also.mirrors)
@@ -87,7 +87,8 @@ class ClusterRegistries:
             timeout_s=min(self.also.timeout_s, ANSWER_S),
         )
 
-    async def _files(self, namespace: str, secret: str, notes: list[str]) -> AsyncIterator[AuthFile]:
+    async def _auth_files(self, namespace: str, secret: str, notes: list[str]) -> AsyncIterator[AuthFile]:
+        """Yields the credential files of a pull secret, or else of the builder's account."""
         if not namespace:
             return
         names = [secret] if secret else await self._builders(namespace, notes)

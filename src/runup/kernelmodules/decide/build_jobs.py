@@ -98,7 +98,7 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
 
 def _why_failed(job: NamespacedName, pods: Iterable[WholePod]) -> str:
     """Returns the end of the failed container's log, which the kubelet keeps in the status, else its exit code."""
-    for status in _containers(job, pods):
+    for status in _container_statuses(job, pods):
         ended = (status.get("state") or {}).get("terminated") or {}
         if ended.get("exitCode"):
             return str(ended.get("message") or f"{ended.get('reason', 'Error')}, exit code {ended['exitCode']}")
@@ -107,14 +107,15 @@ def _why_failed(job: NamespacedName, pods: Iterable[WholePod]) -> str:
 
 def _why_not_started(job: NamespacedName, pods: Iterable[WholePod]) -> str:
     """Returns what a run that has not started waits for, such as a missing Secret or image; "" if nothing is known."""
-    for status in _containers(job, pods):
+    for status in _container_statuses(job, pods):
         waiting = (status.get("state") or {}).get("waiting") or {}
         if waiting.get("message"):
             return f"{waiting.get('reason', '')}: {waiting['message']}"
     return ""
 
 
-def _containers(job: NamespacedName, pods: Iterable[WholePod]) -> Sequence[JSON]:
+def _container_statuses(job: NamespacedName, pods: Iterable[WholePod]) -> Sequence[JSON]:
+    """Returns the statuses of all containers in the pods of a Job, init containers included."""
     return [
         status
         for pod in pods

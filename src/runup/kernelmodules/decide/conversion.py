@@ -95,6 +95,7 @@ def _to_v1beta2(status: JSON) -> JSON:
 
 
 def _older_entry(entry: JSON) -> JSON:
+    """Returns an entry of v1beta2's list as v1beta1 has it; words that are not known are left as they are."""
     words = tuple(entry.get(key) for key in ("verificationStatus", "verificationStage", "runningStage"))
     rest = {key: value for key, value in entry.items() if key not in ("namespace", "name")}
     if not _are_texts(words) or words not in _WORDS:
@@ -105,6 +106,7 @@ def _older_entry(entry: JSON) -> JSON:
 
 
 def _newer_entry(entry: JSON) -> JSON:
+    """Returns an entry of v1beta1 as v1beta2 has it; words that are not known are left as they are."""
     words = (entry.get("verificationStatus"), entry.get("verificationStage"))
     if not _are_texts(words) or words not in _NEWER_WORDS:
         return entry

@@ -77,7 +77,7 @@ def resolve(module: Module, kernel: str) -> Resolved:
         raise Unmapped(module, kernel, "spec.moduleLoader is missing, so there is no kernel module to look for")
     container = loader.container
     try:
-        at, mapping = _mapping_for(container.kernel_mappings, kernel)
+        at, mapping = _first_matching(container.kernel_mappings, kernel)
         values = variables(kernel)
         image = mapping.container_image or container.container_image
         if not image:
@@ -113,7 +113,8 @@ class _NoMapping(ValueError):
     """Raised if no mapping can be used."""
 
 
-def _mapping_for(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int, KernelMapping]:
+def _first_matching(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int, KernelMapping]:
+    """Returns the first mapping that matches the kernel, with its index. Raises _NoMapping."""
     for at, mapping in enumerate(mappings):
         if mapping.literal and mapping.literal == kernel:
             return at, mapping
@@ -123,6 +124,7 @@ def _mapping_for(mappings: Sequence[KernelMapping], kernel: str) -> tuple[int, K
 
 
 def _matches_kernel(regexp: str, kernel: str) -> bool:
+    """Returns whether the regular expression matches the kernel. Raises _NoMapping if it is not valid."""
     try:
         return bool(_matcher().evaluate({"kernel": kernel, "regexp": regexp}))
     except CelError as error:
@@ -178,6 +180,7 @@ def _merged_sign(ours: Sign | None, theirs: Sign | None) -> Sign | None:
 
 
 def _substitute_paths(sign: Sign | None, values: dict[str, str]) -> Sign | None:
+    """Returns `sign` with the variables in its image and paths replaced."""
     if sign is None:
         return None
     return replace(

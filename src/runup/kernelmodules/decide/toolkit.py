@@ -47,7 +47,7 @@ class Toolkit:
 
 def toolkit_image(references: bytes, release: str) -> str:
     """Returns the pull spec of the driver toolkit in a release's image references; raises Terminal."""
-    tags = _member(_document(references, REFERENCES_FILE), "spec", "tags")
+    tags = _member(_json_object(references, REFERENCES_FILE), "spec", "tags")
     for tag in tags if isinstance(tags, list) else ():
         if isinstance(tag, dict) and tag.get("name") == TOOLKIT:
             name = _member(tag, "from", "name")
@@ -62,7 +62,7 @@ def toolkit_of(data: bytes, image: str, architecture: str = "") -> Toolkit:
 
     Toolkits of 4.7 and 4.8 sometimes name their kernels without the architecture, which nodes never do: it is added.
     """
-    document = _document(data, TOOLKIT_FILE)
+    document = _json_object(data, TOOLKIT_FILE)
     kernel, system, real_time = (
         value.strip() if isinstance(value := document.get(key), str) else ""
         for key in ("KERNEL_VERSION", "RHEL_VERSION", "RT_KERNEL_VERSION")
@@ -100,7 +100,8 @@ def _with_architecture(kernel: str, image: str, architecture: str) -> str:
     return kernel if named or not ending else f"{kernel}.{ending}"
 
 
-def _document(data: bytes, name: str) -> dict[str, Any]:
+def _json_object(data: bytes, name: str) -> dict[str, Any]:
+    """Returns a JSON object. Raises Terminal, which names the file."""
     try:
         document = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -267,7 +267,8 @@ def _compare_kept(words: tuple[str, str], store: str, cluster: str, to: str, out
     from runup.preflight.cli import compared as places
     from runup.preflight.cli.render import history_tables as rendered
 
-    def compared() -> int:
+    def compare_pair() -> int:
+        """Compares two kept reports, prints the difference, and returns 0."""
         if store:
             pairs = places.of_store(words, store, cluster, to)
         else:
@@ -278,7 +279,7 @@ def _compare_kept(words: tuple[str, str], store: str, cluster: str, to: str, out
         _print(lambda screen: rendered.comparison(found, screen, wide=wide), rendered.comparison_data(found), output)
         return 0
 
-    run_guarded(compared)
+    run_guarded(compare_pair)
 
 
 @preflight.command("explain")

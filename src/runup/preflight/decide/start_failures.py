@@ -59,7 +59,7 @@ def find_trouble(
         )
     if _has_begun(pod):
         return None
-    return _not_scheduled(pod) or _not_set_up(pod, events, now)
+    return _not_scheduled(pod) or _trouble_of_setup(pod, events, now)
 
 
 def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, now: datetime) -> Trouble | None:
@@ -69,7 +69,7 @@ def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, no
         return _thrown_out(pods) or _not_ended(pods, now) or _no_pod(job, pods, _refusals_of_job(job, events), now)
     if _has_begun(pod):
         return None
-    return _not_scheduled(pod) or _not_set_up(pod, events, now)
+    return _not_scheduled(pod) or _trouble_of_setup(pod, events, now)
 
 
 def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: datetime) -> float | None:
@@ -233,7 +233,7 @@ def _not_scheduled(pod: Pod) -> Trouble | None:
     )
 
 
-def _not_set_up(pod: Pod, events: Iterable[Event], now: datetime) -> Trouble | None:
+def _trouble_of_setup(pod: Pod, events: Iterable[Event], now: datetime) -> Trouble | None:
     """Returns the trouble of a scheduled pod without a started container, from its events or how long it has waited."""
     if _age_s(pod, now) < REPORT_AFTER_S:
         return None

@@ -36,10 +36,10 @@ def table(rows: Iterable[Sequence[str]], screen: Screen = PIPE) -> str:
 def difference_text(before: Payload, after: Payload, found: Difference, screen: Screen = PIPE) -> str:
     """Returns the changes, section by section; an empty section is one line."""
     lines = [f"{before.version} -> {after.version}", ""]
-    lines += _section("Images", found.images, _name_row, screen=screen)
-    lines += _section("Manifests", found.manifests, _manifest_row, more=f"{found.same} the same", screen=screen)
-    lines += _section("Checks", found.checks, _manifest_row, screen=screen)
-    lines += _section("Feature gates", found.gates, _name_row, screen=screen)
+    lines += _section_lines("Images", found.images, _name_row, screen=screen)
+    lines += _section_lines("Manifests", found.manifests, _manifest_row, more=f"{found.same} the same", screen=screen)
+    lines += _section_lines("Checks", found.checks, _manifest_row, screen=screen)
+    lines += _section_lines("Feature gates", found.gates, _name_row, screen=screen)
     lines += [f"Access: {_number_of(len(found.access), 'role or binding', 'roles and bindings')} changed"]
     for change in found.access:
         lines.append(one_line(f"  {change.object}"))
@@ -165,9 +165,10 @@ def _comparison_clause(rule: str, cluster: DescribedCluster, verdict: str) -> st
     return clauses.get(rule, "") if verdict == "passes" else ""
 
 
-def _section(
+def _section_lines(
     title: str, found: Sequence[T], row: Callable[[T], tuple[str, ...]], *, screen: Screen, more: str = ""
 ) -> Iterator[str]:
+    """Yields a title with the number of changes by state, and a table of them."""
     states = [row(change)[0].strip() for change in found]
     counts = [f"{states.count(state)} {state}" for state in _COUNTED if state in states]
     yield f"{title}: {', '.join([*(counts or ['no change']), *([more] if more else [])])}"
@@ -182,6 +183,7 @@ def _name_row(change: NameChange) -> tuple[str, ...]:
 
 
 def _manifest_row(change: ManifestChange) -> tuple[str, ...]:
+    """Returns the cells for a manifest: state, object, and what that means for a cluster."""
     detail = {
         "changed": _fields(change.changes),
         "removed": "nothing deletes it: clusters that have it keep it",
@@ -201,6 +203,7 @@ def _name_data(change: NameChange) -> JSON:
 
 
 def _manifest_data(change: ManifestChange) -> JSON:
+    """Returns the change of a manifest for programs."""
     return {
         "object": change.object,
         "variant": change.variant,

@@ -142,6 +142,7 @@ class _Cluster:
         return frozenset(name for name in self._new_namespaces if self._is_absent(name))
 
     def _is_absent(self, namespace: str) -> bool:
+        """Returns whether the namespace is known not to be there."""
         try:
             self._client.send(calls.get(Namespace, namespace))
         except NotFound:
@@ -178,6 +179,7 @@ def _without_hash_label(obj: JSON) -> JSON:
 
 
 def _defined_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yields group and kind that a CustomResourceDefinition of the release defines."""
     if (manifest.identity.group, manifest.identity.kind) != _CRD or is_deletion(manifest):
         return
     spec = manifest.object.get("spec")

@@ -60,7 +60,7 @@ def make_release(wanted: Wanted, access: Access) -> tuple[str, str]:
     _check_versions(wanted)
     _check_documentation(wanted)
     place = destination_of(wanted.destination, wanted.version)
-    key = _signing_key(wanted.sign_key) if wanted.sign_key else None
+    key = _read_signing_key(wanted.sign_key) if wanted.sign_key else None
     with tempfile.TemporaryDirectory() as scratch:
         built = _build(Path(scratch), wanted, access)
         layout = Layout.open(built.layout)
@@ -74,7 +74,8 @@ def make_release(wanted: Wanted, access: Access) -> tuple[str, str]:
     return built.digest, name
 
 
-def _signing_key(path: str) -> SigningKey:
+def _read_signing_key(path: str) -> SigningKey:
+    """Returns the private key in a file. Raises CommandError."""
     key = SigningKey(read_file("--sign-key", path))
     try:
         key.public  # noqa: B018 -- reading it is the check
@@ -162,6 +163,7 @@ def _check_documentation(wanted: Wanted) -> None:
 
 
 def _check_versions(wanted: Wanted) -> None:
+    """Raises CommandError if a flag names a version that is not semantic."""
     named = {"--version": [wanted.version], "--previous": wanted.previous, "--next": wanted.following}
     for flag, versions in named.items():
         for version in versions:

@@ -103,6 +103,7 @@ async def _list_objects(client: Client, resource: Resource, notes: list[str]) ->
 
 
 def _decode_secret(held: Any, key: str, where: str) -> bytes:
+    """Returns the bytes below `key` of a Secret's data. Raises BadCredentials."""
     if not isinstance(held, dict):
         raise BadCredentials(f"{where}: data is not an object")
     try:

@@ -113,7 +113,7 @@ class ReleaseImages:
         notes: list[str] = []
         try:
             async with asyncio.timeout(within_s):
-                access = await self._access(stop, notes)
+                access = await self._registry_access(stop, notes)
                 client = RegistryClient(access)
                 return await in_thread(lambda: question(client), f"read {image}")
         except TimeoutError as error:
@@ -129,7 +129,8 @@ class ReleaseImages:
             # Ends the waits of the thread, which cannot be cancelled.
             stop.set()
 
-    async def _access(self, stop: threading.Event, notes: list[str]) -> Access:
+    async def _registry_access(self, stop: threading.Event, notes: list[str]) -> Access:
+        """Returns how registries are reached: the cluster's credentials and mirrors."""
         return Access(
             credentials=await registry_access.cluster_credentials(self._client, notes),
             mirrors=await registry_access.cluster_mirrors(self._client, notes),

@@ -42,6 +42,7 @@ _ADDED: dict[str, tuple[str, ...]] = {
 
 
 def _cumulated_sets() -> dict[str, frozenset[str]]:
+    """Returns each capability set with all that the sets before it have."""
     sets: dict[str, frozenset[str]] = {}
     cumulated: frozenset[str] = frozenset()
     for name, added in _ADDED.items():

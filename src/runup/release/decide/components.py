@@ -95,6 +95,7 @@ def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple
 
 
 def _substitute_images(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:
+    """Returns a manifest with images and version replaced."""
     if replaced:
         # In one pass, so that a replacement is never replaced again.
         pattern = b"|".join(re.escape(source) + _PULL_SPEC_END for source, _ in replaced)

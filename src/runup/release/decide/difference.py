@@ -196,6 +196,7 @@ def _feature_set(found: dict[str, Any]) -> str:
 
 
 def _enabled_gates(found: dict[str, Any]) -> Iterable[str]:
+    """Yields the names of the gates that a FeatureGate's status enables."""
     status = found.get("status")
     entries = status.get("featureGates") if isinstance(status, dict) else None
     for entry in entries if isinstance(entries, list) else ():

@@ -113,7 +113,8 @@ def _identifier(_: Manifest, annotations: Annotations, filters: Filters) -> str:
     return f"{key}=true" if annotations.get(key) == "true" else ""
 
 
-def _conflict(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+def _annotation_conflict(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    """Returns why a manifest with both annotations is not applied, or an empty string."""
     active = filters.feature_set is not None and filters.gates is not None
     if active and FEATURE_SET in annotations and FEATURE_GATE in annotations:
         return (
@@ -164,7 +165,7 @@ def _major(manifest: Manifest, annotations: Annotations, filters: Filters) -> st
     for item in _split_list(value):
         negative = item.startswith("-")
         digits = item[1:] if negative else item
-        if problem := _no_major(digits):
+        if problem := _major_fault(digits):
             kind = "excluded" if negative else "included"
             return f"invalid {kind} major version {_quote(digits)} in annotation: {problem}"
         (excluded if negative else included).add(int(digits))
@@ -177,7 +178,8 @@ def _major(manifest: Manifest, annotations: Annotations, filters: Filters) -> st
     return f"major version {filters.major} does not match any required versions" if included else ""
 
 
-def _profile(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+def _profile_mismatch(_: Manifest, annotations: Annotations, filters: Filters) -> str:
+    """Returns why the manifest is not for this cluster profile, or an empty string."""
     if filters.profile is None:
         return ""
     key = INCLUDE_PREFIX + filters.profile
@@ -199,7 +201,8 @@ def _capabilities(_: Manifest, annotations: Annotations, filters: Filters) -> st
     return f"disabled capabilities: {', '.join(disabled)}" if disabled else ""
 
 
-def _overrides(manifest: Manifest, _: Annotations, filters: Filters) -> str:
+def _override_of(manifest: Manifest, _: Annotations, filters: Filters) -> str:
+    """Returns `overridden` if the administrator manages the object, or an empty string."""
     own = manifest.identity
     for override in filters.overrides:
         # For a manifest without a namespace the override's namespace is ignored, whatever the scope of its kind.
@@ -211,13 +214,13 @@ def _overrides(manifest: Manifest, _: Annotations, filters: Filters) -> str:
 
 RULES: dict[str, Callable[[Manifest, Annotations, Filters], str]] = {
     "excluded identifier": _identifier,
-    "set and gates together": _conflict,
+    "set and gates together": _annotation_conflict,
     "feature set": _feature_set,
     "feature gates": _gates,
     "major version": _major,
-    "profile": _profile,
+    "profile": _profile_mismatch,
     "capabilities": _capabilities,
-    "overrides": _overrides,
+    "overrides": _override_of,
 }
 """The rules by name, in the order of evaluation; each returns an objection in words, or an empty string."""
 
@@ -226,7 +229,8 @@ def _split_list(value: str) -> list[str]:
     return [item for item in (part.strip(_SPACE) for part in value.split(",")) if item]
 
 
-def _no_major(digits: str) -> str:
+def _major_fault(digits: str) -> str:
+    """Returns why the digits are not a major version, in the words of Go, or an empty string."""
     if _DIGITS.match(digits) is None:
         return f"strconv.ParseUint: parsing {_quote(digits)}: invalid syntax"
     # The length is checked first, because Python's int() refuses thousands of digits.

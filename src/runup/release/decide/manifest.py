@@ -63,7 +63,7 @@ class Manifest:
     @classmethod
     def of(cls, file: str, identity: Identity, obj: JSON) -> Manifest:
         """Returns the manifest of `obj`; raises ValueError for a value that JSON cannot represent."""
-        return cls(file, identity, _go_json(obj), _annotations(obj))
+        return cls(file, identity, _go_json(obj), _valid_annotations(obj))
 
     @property
     def object(self) -> JSON:
@@ -72,7 +72,8 @@ class Manifest:
         return decoded
 
 
-def _annotations(obj: JSON) -> dict[str, str] | None:
+def _valid_annotations(obj: JSON) -> dict[str, str] | None:
+    """Returns the annotations, None if they are not a mapping to texts."""
     metadata = obj.get("metadata")
     values = metadata.get("annotations") if isinstance(metadata, dict) else None
     if not isinstance(values, dict):

@@ -56,7 +56,7 @@ class ImageReferences:
 
 def parse_release_metadata(data: bytes) -> ReleaseMetadata:
     """Parses the file `release-metadata`; raises MetadataError."""
-    document = _document(data, "release-metadata")
+    document = _parse_object(data, "release-metadata")
     if document.get("kind") != KIND:
         raise MetadataError(f"release-metadata: unrecognized kind {document.get('kind')!r}, expected {KIND!r}")
     version = document.get("version")
@@ -110,7 +110,8 @@ def check_same_version(metadata: ReleaseMetadata, references: ImageReferences) -
 
 
 def _image_stream(data: bytes) -> dict[str, Any]:
-    document = _document(data, "image-references")
+    """Returns the ImageStream of `image-references`. Raises MetadataError."""
+    document = _parse_object(data, "image-references")
     if document.get("kind") != "ImageStream" or document.get("apiVersion") not in {"image.openshift.io/v1", "v1"}:
         kind_and_version = f"{document.get('kind')} of {document.get('apiVersion')}"
         raise MetadataError(
@@ -119,7 +120,8 @@ def _image_stream(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _document(data: bytes, name: str) -> dict[str, Any]:
+def _parse_object(data: bytes, name: str) -> dict[str, Any]:
+    """Returns a YAML or JSON object. Raises MetadataError, which names the file."""
     try:
         document = kyaml.load(data, name=name)
     except kyaml.YamlError as error:
@@ -154,6 +156,7 @@ def _url(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
 
 
 def _architecture(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Returns `Multi` or an empty string, and a problem if the metadata says anything else."""
     value = details.get(ARCHITECTURE_KEY)
     if value is None:
         return "", ()
@@ -170,6 +173,7 @@ def _channels(details: dict[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def _documentation_base(details: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
+    """Returns the base address of the documentation, and a problem if it cannot be used."""
     value = details.get(documentation.KEY, "")
     if not isinstance(value, str):
         return "", (f"metadata[{documentation.KEY}] is not text",)

@@ -82,6 +82,7 @@ def _image(name: str, values: Values, line: int) -> str:
 
 
 def _unquote(literal: str, line: int) -> str:
+    """Returns the text of a Go string literal. Raises TemplateError with the line."""
     if literal[0] == "`":
         return literal[1:-1].replace("\r", "")
     try:

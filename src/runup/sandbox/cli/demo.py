@@ -253,7 +253,7 @@ class Story:
         accepted = {risk["name"] for risk in (data["desiredUpdate"] or {}).get("acceptRisks", ())}
         for update in data["conditionalUpdates"]:
             if update["release"]["version"] == TARGET:
-                return [name for name in _applying(update) if name not in accepted]
+                return [name for name in _names_of_applying(update) if name not in accepted]
         return []
 
     def _runup(self, *words: str, expect: int = 0) -> None:
@@ -270,6 +270,7 @@ class Story:
             self._send_fix()
 
     def _send_fix(self) -> None:
+        """Resumes the paused pool, as an administrator would."""
         from kubekit.api.scheme import resource_of
         from kubekit.kube import calls, config
         from kubekit.kube.client_sync import SyncClient
@@ -279,6 +280,7 @@ class Story:
             client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
 
     def _run_shown(self, command: Sequence[str], shown: Sequence[str], expect: int) -> None:
+        """Shows a command and runs it. Raises StepFailed if it ends with another code than `expect`."""
         show(shown)
         sys.stdout.flush()
         code, _, _ = self.interrupts.run(command, self._environment())
@@ -341,7 +343,8 @@ def _namespace() -> str:
     return namespace()
 
 
-def _applying(update: dict[str, Any]) -> list[str]:
+def _names_of_applying(update: dict[str, Any]) -> list[str]:
+    """Returns the names of the risks that apply or may apply."""
     names = []
     for risk in update.get("risks", ()):
         verdict = next((c["status"] for c in risk.get("conditions", ()) if c["type"] == "Applies"), "Unknown")

@@ -90,6 +90,7 @@ class Build:
             raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
 
     def _begin_stage(self, words: Sequence[str]) -> None:
+        """Begins the stage of a FROM instruction, on an earlier stage or an image. Raises BadDockerfile."""
         base = words[0] if words else ""
         if not base:
             raise BadDockerfile("FROM: the name of an image is empty")

@@ -35,7 +35,7 @@ from kubesandbox.node.runners import runners
 from kubesandbox.node.unpacked_images import ImageStore
 from kubesandbox.sandbox_error import SandboxError
 from runup.dump import load
-from runup.sandbox.processes.registry_process import Registry, keep_writer, kept_writer
+from runup.sandbox.processes.registry_process import Registry, kept_writer, write_credentials_file
 from runup.sandbox.processes.update_service_process import UpdateService
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import from_dump
@@ -98,7 +98,7 @@ class Cluster:
         registry = await stack.enter_async_context(
             Registry(self._data / "registry", port=port, signatures=self._data / "signatures", writers=writers)
         )
-        keep_writer(secret, registry.host, writers)
+        write_credentials_file(secret, registry.host, writers)
         graph = releases.graph(wanted, ())
         updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))
         built = await asyncio.to_thread(

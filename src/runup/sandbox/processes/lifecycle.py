@@ -212,6 +212,7 @@ def _port(port: int) -> int:
 
 
 def _make_folder(data: Path) -> None:
+    """Creates the sandbox's folder for its owner alone. Raises SandboxError."""
     try:
         (data / "logs").mkdir(parents=True, exist_ok=True)
         data.chmod(0o700)
@@ -308,6 +309,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _is_zombie(pid: int) -> bool:
+    """Returns whether the process has ended, and its parent has not asked for its exit code."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:

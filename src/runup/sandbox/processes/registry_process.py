@@ -117,7 +117,7 @@ class Registry:
             web.put(name + "/manifests/{reference}", self._put_manifest),
             web.get(name + "/blobs/{digest}", self._blob),
             web.post(name + "/blobs/uploads/", self._start_upload),
-            web.patch(name + "/blobs/uploads/{upload}", self._append),
+            web.patch(name + "/blobs/uploads/{upload}", self._append_chunk),
             web.put(name + "/blobs/uploads/{upload}", self._finish_upload),
             web.get(name + "/blobs/uploads/{upload}", self._upload_status),
             web.get("/signatures/{path:.+}", self._signature),
@@ -188,7 +188,8 @@ class Registry:
             return await self._finish_with_body(request, upload)
         return self._accepted(request, upload, 202)
 
-    async def _append(self, request: web.Request) -> web.Response:
+    async def _append_chunk(self, request: web.Request) -> web.Response:
+        """Appends the body to an upload, and answers 202."""
         upload = request.match_info["upload"]
         if upload not in self._uploads:
             return _error(404, "BLOB_UPLOAD_UNKNOWN", "blob upload unknown to registry", {})
@@ -267,7 +268,7 @@ def kept_writer(file: Path) -> dict[str, str]:
     return {_WRITER: secrets.token_urlsafe(32)}
 
 
-def keep_writer(file: Path, host: str, writers: Mapping[str, str]) -> None:
+def write_credentials_file(file: Path, host: str, writers: Mapping[str, str]) -> None:
     """Writes the credentials for `host` as docker, skopeo and `--registry-config` read them; raises OSError.
 
     Only the owner may read the file.

@@ -186,7 +186,7 @@ def find(name: str) -> Path:
 def load(folder: Path) -> Scenario:
     """Reads a scenario's folder; raises ScenarioError naming the file and what is wrong with it."""
     content = _read_scenario_file(folder / FILE)
-    folders = (*_bases(folder, content), folder)
+    folders = (*_base_folders(folder, content), folder)
     values = _values(content)
     layers = [objects_under(layer / "cluster", values=values) for layer in folders]
     scenario = Scenario(
@@ -242,7 +242,8 @@ def _read_scenario_file(file: Path) -> _ScenarioFile:
         raise ScenarioError(f"{file}: {error}", reason="BadScenario") from error
 
 
-def _bases(folder: Path, written: _ScenarioFile) -> tuple[Path, ...]:
+def _base_folders(folder: Path, written: _ScenarioFile) -> tuple[Path, ...]:
+    """Returns the folder that the scenario builds on, if it names one. Raises ScenarioError."""
     if not written.base:
         return ()
     base = folder.parent / written.base if (folder.parent / written.base).is_dir() else BUNDLED / written.base

@@ -90,7 +90,7 @@ def manifests(spec: ReleaseSpec, image: str) -> dict[str, bytes]:
     return {
         f"release-manifests/0000_{component.level}_{component.name}_{name}.yaml": kyaml.dump_all(objects).encode()
         for component in COMPONENTS
-        for name, objects in _files(component, spec, image)
+        for name, objects in _manifest_files(component, spec, image)
     }
 
 
@@ -116,7 +116,8 @@ def _check_components(spec: ReleaseSpec) -> None:
             raise SandboxError(f"release {spec.version}: {problem}", reason="BadScenario")
 
 
-def _files(component: Component, spec: ReleaseSpec, image: str) -> Iterator[tuple[str, list[JSON]]]:
+def _manifest_files(component: Component, spec: ReleaseSpec, image: str) -> Iterator[tuple[str, list[JSON]]]:
+    """Yields name and objects of each manifest file of the component."""
     yield "00_namespace", [_object("v1", "Namespace", component.namespace)]
     yield "01_serviceaccount", [_object("v1", "ServiceAccount", component.name, component.namespace)]
     yield "02_rbac", [*_rights(component)]

@@ -74,7 +74,7 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
             files=local_manifests.fit_files(files, scenario.cluster, update_service),
             image_references=references,
             previous=[source for source, target in _edges(scenario.graph) if target == spec.version],
-            metadata=_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
+            metadata=_release_metadata(spec) | {documentation.KEY: f"http://{registry}/docs"},
             operator=_operator(scenario, spec),
         )
         release = Release(spec, built.pullspec(f"{registry}/{REPOSITORY}"), built)
@@ -118,6 +118,7 @@ def operand_manifests() -> list[Path]:
 
 
 def _manifest_files(name: str) -> list[Path]:
+    """Returns the files of `deploy/NAME`, of a checkout or an installed package. Raises SandboxError."""
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / name, package.parent.parent / "deploy" / name):
         manifest_files = sorted(folder.glob("*.yaml"))
@@ -158,6 +159,7 @@ def _edges(known: Graph) -> list[tuple[str, str]]:
 
 
 def _files_of_release(folder: Path) -> dict[str, bytes]:
+    """Returns the content of the release's files by their paths."""
     return {
         str(file.relative_to(folder)): file.read_bytes()
         for name in FOLDERS
@@ -186,7 +188,8 @@ def _image(scenario: Scenario, spec: ReleaseSpec, name: str, layout: Path, regis
     return built.pullspec(f"{registry}/runup/{name}")
 
 
-def _metadata(spec: ReleaseSpec) -> JSON:
+def _release_metadata(spec: ReleaseSpec) -> JSON:
+    """Returns the metadata of a release: its URL, channels and Kubernetes version."""
     metadata: JSON = {"url": spec.url or f"https://docs.runup.example/releases/{spec.version}"}
     if spec.channels:
         metadata["io.openshift.upgrades.graph.release.channels"] = ",".join(spec.channels)
@@ -196,7 +199,9 @@ def _metadata(spec: ReleaseSpec) -> JSON:
 
 
 def _node(release: Release) -> JSON:
-    metadata = {key: value for key, value in _metadata(release.spec).items() if key != "io.openshift.build.versions"}
+    metadata = {
+        key: value for key, value in _release_metadata(release.spec).items() if key != "io.openshift.build.versions"
+    }
     return {"version": release.version, "payload": release.image, "metadata": metadata}
 
 

@@ -275,6 +275,7 @@ async def _await_served(client: Client, clock: Clock, wanted: set[tuple[str, str
 
 
 async def _can_be_listed(client: Client, resources: Iterable[Resource]) -> bool:
+    """Returns whether the server serves all of these resources."""
     try:
         for resource in resources:
             await client.send(calls.list_raw(resource, limit=1))

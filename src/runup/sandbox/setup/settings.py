@@ -52,7 +52,7 @@ class Ready(Wire, frozen=True):
 
 def load(data: Path) -> Settings | None:
     """Returns the settings of the sandbox in `data`, or None if there is none; raises SandboxError."""
-    return _read_file(data / FILE, Settings)
+    return _read_settings_file(data / FILE, Settings)
 
 
 def save(data: Path, settings: Settings) -> None:
@@ -62,7 +62,7 @@ def save(data: Path, settings: Settings) -> None:
 
 def ready(data: Path) -> Ready | None:
     """Returns the report of the cluster process, or None while it is not ready."""
-    return _read_file(data / READY, Ready)
+    return _read_settings_file(data / READY, Ready)
 
 
 def save_ready(data: Path, value: Ready) -> None:
@@ -107,7 +107,8 @@ def running_pid(data: Path) -> int:
     return pid
 
 
-def _read_file(file: Path, kind: type[S]) -> S | None:
+def _read_settings_file(file: Path, kind: type[S]) -> S | None:
+    """Returns the settings in a file, None if there is none. Raises SandboxError."""
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except FileNotFoundError:

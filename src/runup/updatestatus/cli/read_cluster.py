@@ -51,7 +51,7 @@ def observe(client: SyncClient, now: datetime, told: Refusals) -> Snapshot:
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
         machine_configs=_try(lambda: _configurations(client, undecodable, partly), told),
-        machine_config_operator=_deployment(client),
+        machine_config_operator=_read_operator_deployment(client),
         alerts=thanos.alerts(client, now) if _asks_for_alerts(cluster) else None,
         pending_pods=_try(lambda: _list_objects(client, Pod, undecodable, partly, "status.phase=Pending"), told),
         draining_pods=_try(
@@ -102,7 +102,8 @@ def _configurations(client: SyncClient, odd: dict[str, str], partly: dict[str, s
     return tuple(MachineConfig(metadata=item.metadata) for item in listing.items)
 
 
-def _deployment(client: SyncClient) -> Deployment | Unreadable | None:
+def _read_operator_deployment(client: SyncClient) -> Deployment | Unreadable | None:
+    """Returns the machine-config operator's Deployment, None if there is none."""
     try:
         return client.send(calls.get(Deployment, MACHINE_CONFIG_OPERATOR, MCO_NAMESPACE))
     except NotFound:

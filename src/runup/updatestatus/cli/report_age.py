@@ -83,6 +83,7 @@ def read_instead(obj: JSON, said: str, age: Freshness, now: datetime) -> JSON:
 
 
 def _current_condition(status: str, reason: str, message: str, since: datetime) -> JSON:
+    """Returns the condition Current as JSON: whether the report is kept up to date."""
     return {
         "type": "Current",
         "status": status,

@@ -130,6 +130,7 @@ def _items_of(document: Any) -> list[Any]:
 
 
 def _convert_item(item: Any, kind: type[K], path: str) -> K:
+    """Returns the object, with missing statuses filled if it needs them. Raises CommandError."""
     try:
         try:
             return codec.convert(kind, item)

@@ -61,7 +61,7 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     """Returns everything that the snapshot shows at `now`."""
     cluster = None if isinstance(snapshot.cluster_version, Unreadable) else snapshot.cluster_version
     pools = _pools(snapshot, cluster)
-    state = _control_plane(snapshot, cluster, now)
+    state = _control_plane_state(snapshot, cluster, now)
     waiting: tuple[AwaitedOperator, ...] = ()
     if cluster is not None and state is not None:
         waiting_since = memory.operators_awaited(uids.of_object("cv", cluster.metadata.name))
@@ -125,7 +125,8 @@ def _pools(snapshot: Snapshot, cluster: ClusterVersion | None) -> tuple[PoolStat
     return states.assess_pools(pools, nodes, states.versions_of(configs), states.target_of(cluster))
 
 
-def _control_plane(snapshot: Snapshot, cluster: ClusterVersion | None, now: datetime) -> ControlPlaneState | None:
+def _control_plane_state(snapshot: Snapshot, cluster: ClusterVersion | None, now: datetime) -> ControlPlaneState | None:
+    """Returns the state of the control plane, None if what it takes could not be read."""
     operators = snapshot.cluster_operators
     if cluster is None or isinstance(operators, Unreadable):
         return None

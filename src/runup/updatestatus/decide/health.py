@@ -97,7 +97,7 @@ def of_pools(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
     for pool in pools:
         for node in pool.nodes:
             if node.unavailable and not node.updating and node.is_serious(now):
-                yield _unavailable_node(node, pool)
+                yield _finding_of_unavailable(node, pool)
             if node.degraded:
                 yield _node_finding(
                     NODE_DEGRADED, ERROR, UPDATE_STALLED, f"Node {node.name} is degraded", node.reason, node, pool
@@ -139,10 +139,13 @@ def _node_finding(
     )
 
 
-def _unavailable_node(node: NodeState, pool: PoolState) -> Finding:
+def _finding_of_unavailable(node: NodeState, pool: PoolState) -> Finding:
+    """Returns the finding about a node that is not available, with the texts of `oc`."""
     summary = " | ".join(_summary_text(node.name, trouble) for trouble in node.troubles)
     # As in oc, the description of a node that is also degraded is the machine-config daemon's reason.
-    description = node.reason if node.degraded else " | ".join(_description(trouble) for trouble in node.troubles)
+    description = (
+        node.reason if node.degraded else " | ".join(_trouble_description(trouble) for trouble in node.troubles)
+    )
     times = [trouble.since for trouble in node.troubles if trouble.since]
     since = min(times, default=None)
     return _node_finding(NODE_UNAVAILABLE, WARNING, UPDATE_SPEED, summary, description, node, pool, since)
@@ -153,7 +156,8 @@ def _summary_text(name: str, trouble: UnavailableReason) -> str:
     return f"Node {name} {end}" if end else trouble.reason
 
 
-def _description(trouble: UnavailableReason) -> str:
+def _trouble_description(trouble: UnavailableReason) -> str:
+    """Returns the text about one cause of unavailability, as `oc` words it."""
     condition = _NODE_CONDITION.get(trouble.reason)
     if condition is None:
         return trouble.reason

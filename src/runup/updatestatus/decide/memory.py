@@ -46,11 +46,12 @@ class PreviousStatus:
     def conditions(self, old: Iterable[Condition], *said: ConditionValues) -> tuple[Condition, ...]:
         """Returns the new conditions; lastTransitionTime changes only if the status does."""
         old = tuple(old)
-        return tuple(self._condition(find(old, each[0]), *each) for each in said)
+        return tuple(self._dated_condition(find(old, each[0]), *each) for each in said)
 
-    def _condition(
+    def _dated_condition(
         self, old: Condition | None, type_: str, status: ConditionStatus, reason: str, message: str
     ) -> Condition:
+        """Returns the condition; its transition time is the old one's while the status is the same."""
         since = old.last_transition_time if old and old.status == status else None
         return Condition(
             type=type_, status=status, reason=reason, message=message, last_transition_time=since or self.stamp

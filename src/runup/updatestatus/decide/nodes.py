@@ -200,14 +200,15 @@ def assess_pools(
     pools: Sequence[MachineConfigPool], nodes: Sequence[Node], versions: Mapping[str, str], target: Target
 ) -> tuple[PoolState, ...]:
     """Returns the state of every pool, in the order of `pools`; a node that belongs to none is left out."""
-    members = _members(pools, nodes)
+    members = _nodes_by_pool(pools, nodes)
     return tuple(
         pool_state(pool, tuple(node_state(node, pool, versions, target) for node in members[pool.metadata.name]))
         for pool in pools
     )
 
 
-def _members(pools: Sequence[MachineConfigPool], nodes: Sequence[Node]) -> dict[str, list[Node]]:
+def _nodes_by_pool(pools: Sequence[MachineConfigPool], nodes: Sequence[Node]) -> dict[str, list[Node]]:
+    """Returns the nodes of each pool, by the pool's name."""
     members: dict[str, list[Node]] = {pool.metadata.name: [] for pool in pools}
     choose = _chooser(pools)
     for node in nodes:
@@ -275,7 +276,7 @@ def node_state(node: Node, pool: MachineConfigPool, versions: Mapping[str, str],
     )
     degraded = bool(desired) and notes.get(STATE) in ("Degraded", "Unreconcilable")
     troubles, unavailable = _availability(node, pool)
-    phase = _phase(notes, updated=updated, updating=updating, paused=pool.spec.paused)
+    phase = _update_phase(notes, updated=updated, updating=updating, paused=pool.spec.paused)
     assessment, estimate = _BY_PHASE[phase]
     message = ""
     if unavailable and not updating:
@@ -308,7 +309,8 @@ def _cordoned_at(node: Node, pool: MachineConfigPool) -> datetime | None:
     return next((time for time in times if time >= began.last_transition_time), None)
 
 
-def _phase(notes: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:
+def _update_phase(notes: Mapping[str, str], *, updated: bool, updating: bool, paused: bool) -> str:
+    """Returns how far the machine-config daemon is with the node, by its annotations."""
     if updating:
         if _is_draining(notes):
             return DRAINING

@@ -163,7 +163,7 @@ def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
     if own is None and omitted:
         # Nodes that are omitted and not counted are taken as not updated.
         counts = Counts(**{**_as_dict(counts), "total": counts.total + omitted, "outdated": counts.outdated + omitted})
-    return PoolReport(name, own.assessment if own else _assessment(counts), counts, rows)
+    return PoolReport(name, own.assessment if own else _pool_assessment(counts), counts, rows)
 
 
 def _as_dict(counts: Counts) -> dict[str, int]:
@@ -204,7 +204,8 @@ def count(rows: Iterable[NodeRow]) -> Counts:
     )
 
 
-def _assessment(counts: Counts) -> str:
+def _pool_assessment(counts: Counts) -> str:
+    """Returns the word for a pool by the numbers of its nodes."""
     if not counts.outdated:
         return states.COMPLETED
     if counts.degraded:

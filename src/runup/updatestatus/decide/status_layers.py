@@ -174,7 +174,7 @@ def _pools_omitted(count: int) -> Finding:
 
 def _own_conditions(found: Draft, missing: Omitted, pools: int, memory: PreviousStatus) -> tuple[Condition, ...]:
     """Returns the conditions of the report itself; conditions that other clients set are kept."""
-    own: list[ConditionValues] = [_available(found), _alerts(found), _completeness(missing, pools)]
+    own: list[ConditionValues] = [_available(found), _alerts(found), _completeness_values(missing, pools)]
     old = memory.conditions_of()
     others = without_condition(old, *(each[0] for each in own))
     return (*memory.conditions(old, *own), *others)
@@ -195,7 +195,8 @@ def _alerts(found: Draft) -> ConditionValues:
     return ("AlertsReachable", "True", "AsExpected", "")
 
 
-def _completeness(missing: Omitted, pools: int) -> ConditionValues:
+def _completeness_values(missing: Omitted, pools: int) -> ConditionValues:
+    """Returns the values of the condition Complete: what was left out to keep the object small."""
     parts = [f"{missing.nodes} nodes"] if missing.nodes else []
     parts += [f"{missing.health} health insights"] if missing.health else []
     parts += [f"{pools} worker pools"] if pools else []

@@ -18,7 +18,7 @@ _LIMIT = 63
 def of_object(kind: str, name: str) -> str:
     """Returns a uid such as `co-etcd`; a long name, or one with dots, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
-    return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_digest([name])}"
+    return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_short_digest([name])}"
 
 
 def of_finding(finding: Finding) -> str:
@@ -28,14 +28,15 @@ def of_finding(finding: Finding) -> str:
         if finding.identity
         else [part for ref in finding.resources for part in _identifying_parts(ref)]
     )
-    return f"health-{_digest([finding.check, *about])}"
+    return f"health-{_short_digest([finding.check, *about])}"
 
 
 def _identifying_parts(ref: ResourceRef) -> tuple[str, ...]:
     return ref.group, ref.resource, ref.namespace, ref.name
 
 
-def _digest(parts: Iterable[str]) -> str:
+def _short_digest(parts: Iterable[str]) -> str:
+    """Returns 26 characters that are the same only for the same parts."""
     import base64
 
     # The lengths distinguish ("ab", "c") from ("a", "bc").

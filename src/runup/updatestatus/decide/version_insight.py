@@ -103,6 +103,7 @@ def _completed_at(
 def _estimated_end(
     state: ControlPlaneState | None, completed: datetime | None, old: ClusterVersionInsight | None, stamp: datetime
 ) -> datetime | None:
+    """Returns when the update is expected to end; the old estimate where it is about the same."""
     if state is None or state.is_done:
         return None
     end = (completed or stamp) + timedelta(seconds=state.estimate.remaining_s)

@@ -150,6 +150,7 @@ def _parse_yaml_file(file: Path) -> Any:
 
 
 def _read_release_list(file: str | None) -> tuple[KnownRelease, ...]:
+    """Returns the releases in `file`, none without a file. Raises CommandError."""
     if file is None:
         return ()
     try:

@@ -23,6 +23,7 @@ def summary(found: Source) -> JSON:
 
 
 def _count_parts(document: JSON) -> JSON:
+    """Returns the numbers of the graph's nodes and edges, and the names of its risks."""
     groups = document["conditionalEdges"]
     return {
         "nodes": len(document["nodes"]),

@@ -73,7 +73,7 @@ def checks(alerts: Iterable[Mapping[str, Any]]) -> tuple[Check, ...]:
             continue
         # A critical alert about a PodDisruptionBudget belongs to that class as well.
         failing_kinds |= {kind, _BUDGET} if kind == _CRITICAL and name == _LIMIT else {kind}
-        failing.append(Check(_condition(alert, name, kind, len(failing)), name))
+        failing.append(Check(_alert_condition(alert, name, kind, len(failing)), name))
     passing = [
         Check(Condition(_TYPES[kind], "True", "AsExpected")) for kind in range(_VIRTUAL) if kind not in failing_kinds
     ]
@@ -93,9 +93,10 @@ def _kind(name: str, labels: Mapping[str, Any]) -> int | None:
     return next((kind for kind, fits in enumerate(tests) if fits), None)
 
 
-def _condition(alert: Mapping[str, Any], name: str, kind: int, number: int) -> Condition:
+def _alert_condition(alert: Mapping[str, Any], name: str, kind: int, number: int) -> Condition:
+    """Returns the condition that an alert comes to; texts and order are those of `oc`."""
     labels, state = mapping(alert, "labels"), text(alert, "state")
-    details = _details(name, mapping(alert, "annotations"))
+    details = _alert_details(name, mapping(alert, "annotations"))
     if kind == _BUDGET or (kind == _CRITICAL and name == _LIMIT):
         budget = f"Namespace={text(labels, 'namespace')}, PodDisruptionBudget={text(labels, 'poddisruptionbudget')}. "
         details = budget + details
@@ -103,7 +104,8 @@ def _condition(alert: Mapping[str, Any], name: str, kind: int, number: int) -> C
     return Condition(f"{_TYPES[kind]}/{name}/{number}", "False", f"Alert:{state}", message)
 
 
-def _details(name: str, annotations: Mapping[str, Any]) -> str:
+def _alert_details(name: str, annotations: Mapping[str, Any]) -> str:
+    """Returns summary and description of an alert in one line, as `oc` prints them."""
     summary = text(annotations, "summary") or name
     summary = summary if summary.endswith(".") else f"{summary}."
     descriptions = [part for part in (text(annotations, "description"), text(annotations, "message")) if part]

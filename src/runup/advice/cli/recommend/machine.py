@@ -25,9 +25,13 @@ def as_data(
         "channel": facts.channel,
         "channels": list(facts.channels),
         "upstream": facts.upstream,
-        "conditions": [_condition(condition) for condition in facts.conditions],
+        "conditions": [_condition_data(condition) for condition in facts.conditions],
         "prechecks": [
-            {**_condition(check.condition), "acceptName": check.name or None, "accepted": check.name in asked.accept}
+            {
+                **_condition_data(check.condition),
+                "acceptName": check.name or None,
+                "accepted": check.name in asked.accept,
+            }
             for check in checks
         ],
         "precheckProblem": problem or None,
@@ -40,7 +44,8 @@ def as_data(
     }
 
 
-def _condition(condition: Condition) -> JSON:
+def _condition_data(condition: Condition) -> JSON:
+    """Returns the condition without its transition time, which changes from run to run."""
     return {
         "type": condition.type,
         "status": condition.status,

@@ -48,11 +48,14 @@ def of(
     except codec.DecodeError as error:
         raise CommandError(f"what preflights found cannot be read: {error}") from error
     accepted_names = findings.accepted(cluster, texts(accepted, "data"), now)
-    results = [result for result in _results(cluster, stored, accepted_names) if version in ("", result.found.target)]
+    results = [
+        result for result in _preflight_results(cluster, stored, accepted_names) if version in ("", result.found.target)
+    ]
     return list(_table_lines(results, at_length=bool(version))), [_as_data(result) for result in results]
 
 
-def _results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
+def _preflight_results(cluster: ClusterVersion, past: History, accepted: Accepted) -> Iterator[Result]:
+    """Yields the result of the preflight that is requested, and of each that has ended."""
     requested = findings.current_findings(cluster, past, accepted)
     if requested is not None:
         yield Result(requested, _state_text(requested), ended=False)

@@ -119,6 +119,7 @@ def _service(facts: Facts, issues: set[str]) -> Iterator[Output]:
 
 
 def _updates_by_minor(found: Buckets, *, outdated: bool) -> Iterator[Output]:
+    """Yields the updates under a heading for each minor version; with `outdated` all of them in a table."""
     if not found.by_minor:
         yield out(NO_UPDATES)
     for (major, minor), updates in found.by_minor.items():

@@ -45,19 +45,21 @@ def _blocks(page: str) -> Iterator[str]:
 def _block(block: str) -> Markup:
     if block.startswith(_FENCE):
         return el("pre", el("code", "\n".join(block.splitlines()[1:]).removesuffix(_FENCE).rstrip()))
-    return el("p", _inline(" ".join(block.split())))
+    return el("p", _inline_markup(" ".join(block.split())))
 
 
-def _inline(words: str) -> Markup:
+def _inline_markup(words: str) -> Markup:
+    """Returns a line with its code, bold words and links as elements."""
     parts: list[Markup] = []
     place = 0
     for match in _INLINE.finditer(words):
-        parts += [text(words[place : match.start()]), _mark(match)]
+        parts += [text(words[place : match.start()]), _marked_element(match)]
         place = match.end()
     return join(*parts, text(words[place:]))
 
 
-def _mark(match: re.Match[str]) -> Markup:
+def _marked_element(match: re.Match[str]) -> Markup:
+    """Returns the element of one match; only web addresses become links."""
     if match["code"]:
         return el("code", match["code"])
     if match["bold"]:

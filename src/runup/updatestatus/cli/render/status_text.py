@@ -67,7 +67,7 @@ def render(report: Report, now: int, wanted: Details = _PLAIN, *, rows: int = RO
     return "".join(
         [
             _control_plane(report, now, wanted),
-            _control_plane_nodes(report, wanted, rows),
+            _control_plane_table(report, wanted, rows),
             _workers(report, wanted, rows),
             _health(report.health, _updating_for(report, now), now, wanted),
         ]
@@ -125,10 +125,10 @@ def _control_plane(report: Report, now: int, wanted: Details) -> str:
         return f"{head}Update to {report.target} successfully completed at {moment} (duration: {duration})\n"
     updating = [operator for operator in report.operators if operator.updating]
     lines = [
-        ("Assessment:", _assessment(report, times)),
+        ("Assessment:", _assessment_text(report, times)),
         ("Target Version:", report.target_text),
         *([("Updating:", ", ".join(operator.name for operator in updating))] if updating else []),
-        ("Completion:", _completion(report)),
+        ("Completion:", _completion_text(report)),
         ("Duration:", short_duration(times.duration) + _remaining(report, times)),
         ("Operator Health:", _operator_health(report)),
     ]
@@ -140,7 +140,8 @@ def _delta(ns: int) -> timedelta:
     return timedelta(microseconds=ns // 1000)
 
 
-def _assessment(report: Report, times: _Times) -> str:
+def _assessment_text(report: Report, times: _Times) -> str:
+    """Returns the word for the update; computed anew from the time that remains, as in `oc`."""
     insight = report.cluster_version
     if insight is None:
         return UNKNOWN
@@ -149,7 +150,8 @@ def _assessment(report: Report, times: _Times) -> str:
     return insight.assessment
 
 
-def _completion(report: Report) -> str:
+def _completion_text(report: Report) -> str:
+    """Returns the share of updated operators in percent, and their numbers."""
     operators = report.operators
     updated = sum(operator.updated for operator in operators)
     percent = f"{100 * (updated / len(operators)):.0f}" if operators else _stated_completion(report)
@@ -208,7 +210,8 @@ def _reason_text(reason: str) -> str:
 # ---- nodes and pools
 
 
-def _control_plane_nodes(report: Report, wanted: Details, rows: int) -> str:
+def _control_plane_table(report: Report, wanted: Details, rows: int) -> str:
+    """Returns the table of control plane nodes, or one line once all are updated."""
     pool = report.control_plane_pool
     if pool is None or not pool.counts.total:
         return ""
@@ -318,13 +321,14 @@ def _block(row: HealthRow, now: int) -> str:
             f"  Impact:      {row.impact}\n",
             f"  Reference:   {row.reference}\n",
             "  Resources:\n",
-            *_resources(row.resources),
+            *_resource_lines(row.resources),
             f"  Description: {description}\n",
         ]
     )
 
 
-def _resources(refs: Iterable[ResourceRef]) -> Iterator[str]:
+def _resource_lines(refs: Iterable[ResourceRef]) -> Iterator[str]:
+    """Yields a line for each kind with the names of its objects."""
     kinds: dict[str, list[str]] = {}
     for ref in refs:
         kind = f"{ref.resource}.{ref.group}" if ref.group else ref.resource

@@ -85,7 +85,7 @@ def _head(status: UpdateStatusStatus, control_plane: ControlPlane, now: datetime
     busy = is_updating(status)
     return el(
         "section",
-        el("div", el("h1", _title(insight, busy=busy)), badge(*_verdict(insight, busy=busy)), class_="head"),
+        el("div", el("h1", _page_title(insight, busy=busy)), badge(*_verdict(insight, busy=busy)), class_="head"),
         el("p", _subtitle(insight), class_="faint"),
         _control_plane_bar(insight, control_plane),
         _facts(insight, control_plane, now),
@@ -100,7 +100,7 @@ def _age(status: UpdateStatusStatus) -> Markup | None:
     return el("p", current.message, class_="faint") if current and current.status == "True" else None
 
 
-def _title(found: ClusterVersionInsight, *, busy: bool) -> str:
+def _page_title(found: ClusterVersionInsight, *, busy: bool) -> str:
     target = found.versions.target.version if found.versions else "an unknown version"
     if not busy:
         return f"The cluster is at {target}"

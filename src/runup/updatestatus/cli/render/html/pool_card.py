@@ -36,7 +36,7 @@ def row_of(node: NodeInsight) -> Row:
     reason = updating.reason if updating else ""
     return Row(
         node.name,
-        _assessment(node, reason),
+        _node_assessment(node, reason),
         {"Completed": "Updated"}.get(reason, reason) or "Unknown",
         node.version or "?",
         _estimate(node.est_to_complete),
@@ -51,7 +51,8 @@ def _estimate(duration: str) -> str:
     return f"+{short_duration(nanoseconds)}" if nanoseconds else "-"
 
 
-def _assessment(node: NodeInsight, reason: str) -> str:
+def _node_assessment(node: NodeInsight, reason: str) -> str:
+    """Returns the word for a node: the worst of its conditions, or what its reason says."""
     updating = status_of(node.conditions, "Updating")
     if status_of(node.conditions, "Degraded") == "True":
         return "Degraded"

@@ -86,7 +86,7 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
     if version is None or version.started_at is None:
         return None
     since = Since(now, version.started_at, _first_look(status) or now)
-    groups = list(_groups(status, since))
+    groups = list(_lane_groups(status, since))
     end = max(_end_of_drawing(groups, version.completed_at, now), version.started_at + timedelta(minutes=1))
     span = Span(version.started_at, end)
     rows = [_draw_group(span, title, lanes) for title, lanes in groups if lanes]
@@ -111,7 +111,8 @@ def _end_of_drawing(groups: Sequence[tuple[str, list[Lane]]], completed: datetim
     return min(now, max([completed, *(lane.since for lane in lanes if lane.since and not lane.before)]))
 
 
-def _groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str, list[Lane]]]:
+def _lane_groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str, list[Lane]]]:
+    """Yields the title and the lanes of each group: operators, control plane, each worker pool."""
     control_plane = status.control_plane or ControlPlane()
     operators = [i.cluster_operator for i in insights_of(control_plane) if i.cluster_operator]
     yield "Operators", _sorted(_operator(each, since) for each in operators)
