@@ -118,7 +118,7 @@ def operand_manifests() -> list[Path]:
 
 
 def _manifest_files(name: str) -> list[Path]:
-    """Returns the files of `deploy/NAME`, of a checkout or an installed package. Raises SandboxError."""
+    """Returns the files of that deployment, in a checkout or an installed package. Raises SandboxError."""
     package = Path(runup.__file__).parent
     for folder in (package / "deploy" / name, package.parent.parent / "deploy" / name):
         manifest_files = sorted(folder.glob("*.yaml"))
