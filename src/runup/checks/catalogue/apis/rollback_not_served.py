@@ -33,17 +33,13 @@ from runup.checks.decide.removal_tables import document, versions_of
 from runup.checks.decide.wording import count, names
 
 NAME = "RollbackNotServed"
-_CERTIFICATES, _RESOURCE, _SCHEDULING = "certificates.k8s.io", "resource.k8s.io", "scheduling.k8s.io"
+_CERTS, _DEVICES, _GROUPS = "certificates.k8s.io", "resource.k8s.io", "scheduling.k8s.io"
 # Besides those that come under another version: what is new, and somebody else than the control plane writes.
 _NEW = (
-    metadata_reads(
-        _CERTIFICATES, ("v1", "v1beta1"), "PodCertificateRequest", "podcertificaterequests", namespaced=True
-    ),
-    metadata_reads(_RESOURCE, ("v1", "v1beta2", "v1alpha3"), "DeviceTaintRule", "devicetaintrules"),
-    metadata_reads(_SCHEDULING, ("v1beta1", "v1alpha3", "v1alpha2"), "PodGroup", "podgroups", namespaced=True),
-    metadata_reads(
-        _SCHEDULING, ("v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"), "Workload", "workloads", namespaced=True
-    ),
+    metadata_reads(_CERTS, ("v1", "v1beta1"), "PodCertificateRequest", "podcertificaterequests", namespaced=True),
+    metadata_reads(_DEVICES, ("v1", "v1beta2", "v1alpha3"), "DeviceTaintRule", "devicetaintrules"),
+    metadata_reads(_GROUPS, ("v1beta1", "v1alpha3", "v1alpha2"), "PodGroup", "podgroups", namespaced=True),
+    metadata_reads(_GROUPS, ("v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"), "Workload", "workloads", namespaced=True),
 )
 _ALL = (*KINDS, *_NEW)
 EXAMPLE = """
