@@ -1,7 +1,7 @@
 """`python -m bench aims`: the figures that a user feels, each with its aim and whether it holds.
 
-Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json` prints the page `docs/limits.md`
-of such a run. A figure that a run lacks (a program is not there) is told as not measured, and does not hold.
+Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json` prints a page of such a run. A
+figure that a run lacks (a program is not there) is told as not measured, and does not hold.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def exponent(costs: Mapping[int, float]) -> float:
 
 
 def page(result: Mapping[str, Any]) -> str:
-    """Returns `docs/limits.md` of a result that `run` gave."""
+    """Returns the page of a result that `run` gave."""
     rows = [Judged(**each) for each in result["judged"]]
     held = sum(row.verdict == HOLDS for row in rows)
     lines = [
@@ -175,7 +175,7 @@ def page(result: Mapping[str, Any]) -> str:
         "",
         "```sh",
         "python -m bench aims > result.json",
-        "python -m bench.aims result.json > docs/limits.md",
+        "python -m bench.aims result.json",
         "```",
         "",
         f"Measured at {result['commit']} on {result['processors']} processors: {held} of {len(rows)} hold.",

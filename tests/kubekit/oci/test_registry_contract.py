@@ -18,6 +18,7 @@ from kubekit.oci.layers import open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
+from kubekit.oci.registry_errors import ImageNotFound, Unauthorized
 from runup.sandbox.processes.registry_process import kept_writer, write_credentials_file
 
 FOLDERS = ("manifests", "release-manifests")

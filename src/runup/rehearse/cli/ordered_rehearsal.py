@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubekit.errors import RunupError
+from kubekit.error_types import RunupError
 from runup.preflight.control.rehearsal_process import TOO_LARGE, RehearsalOrder
 
 _NICE = 10

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kubekit.api import codec
+from kubekit.api.meta_v1 import Object
 from kubekit.error_types import Terminal
+from kubekit.kube.api_errors import KubeError
 from kubekit.kube.clock import Clock
-from kubekit.kube.errors import KubeError
 from kubekit.lang.version import Version
-from kubesandbox.apiserver.errors import ApiError as ServerError
+from kubesandbox.apiserver.status_errors import ApiError as ServerError
 from kubesandbox.apiserver.store import Entry, StoreError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.applying.control.task_errors import KindMissing, words_of
