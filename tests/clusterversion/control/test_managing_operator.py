@@ -227,7 +227,7 @@ NOWHERE = {"edges": [{"from": "5.0.0", "to": "9.9.9"}], "risks": []}
             "9.9.9",
             id="an edge to nowhere",
         ),
-        pytest.param(b"<html>", "is no graph", id="no graph"),
+        pytest.param(b"<html>", "is not a graph", id="no graph"),
     ],
 )
 async def test_a_bad_answer_keeps_the_last_good_one_also_over_a_restart(tmp_path: Path, body: bytes, says: str) -> None:

@@ -89,7 +89,7 @@ def test_a_released_command_knows_its_image() -> None:
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"image": None}, "--image is needed: this runup is no released version"),
+        ({"image": None}, "--image is needed: this runup is not a released version"),
         ({"component": "operator", "image": None}, "--image is needed: the operator runs as a release"),
         ({"component": "operator", "image": "release:5"}, "--image release:5: name the release by digest"),
         ({"image": "a b"}, "--image a b: "),

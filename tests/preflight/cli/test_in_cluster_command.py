@@ -70,9 +70,17 @@ def cluster(server: Server, run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A cluster at 5.0.0, without reports."""
     server.set_cluster_version(status=RUNNING)
     found = Cluster(server, run, monkeypatch)
+    # Other files have made runs on the same server.
+    _clear_runs(found)
     yield found
+    _clear_runs(found)
+
+
+def _clear_runs(cluster: Cluster) -> None:
+    """Deletes the objects of all runs, and the reports that are kept of them."""
+    server = cluster.server
     for kind in KINDS:
-        for metadata in found.left(kind):
+        for metadata in cluster.left(kind):
             server.client.send(calls.delete(kind, metadata["name"], metadata.get("namespace", "")))
     for name in ("runup-preflight-history", "preflight-history"):
         try:

@@ -122,18 +122,22 @@ UNUSABLE: list[Any] = [
                 needs(key="x", operator="Lt", values=["1", "2"]),
                 "has operator Lt without one whole number, for x",
             ),
-            ("no label's value", needs(key="x", operator="In", values=["a b"]), "has the value 'a b', which no label"),
+            (
+                "no label's value",
+                needs(key="x", operator="In", values=["a b"]),
+                "has the value 'a b', which is not valid for a label",
+            ),
             ("a term of nothing", needs().replace("[{}]", "[]"), "has a term without matchExpressions"),
             ("a preferred term of nothing", fits(1).replace("[{}]", "[]"), "has a term without matchExpressions"),
             (
                 "less than what no label has",
                 needs(key="x", operator="Lt", values=["-3"]),
-                "has the value '-3', which no label",
+                "has the value '-3', which is not valid for a label",
             ),
             ("more than all the weight", fits(101, key="a", operator="Exists"), "not between 1 and 100"),
         )
     ),
-    pytest.param({"tolerations": "- {key: x, value: a b}"}, "value 'a b', which no taint can", id="no taint's value"),
+    pytest.param({"tolerations": "- {key: x, value: a b}"}, "value 'a b', which is not valid", id="no taint's value"),
     pytest.param({"tolerations": "- {operator: Exists, value: z}"}, "for all keys", id="a value for all keys"),
     pytest.param({"timeout": "24h1s"}, "is not between 30s and 24h", id="a second longer than a day"),
     pytest.param({"memoryLimit": "1048575"}, "is less than 1Mi", id="a byte less than a mebibyte"),
@@ -157,7 +161,7 @@ UNUSABLE: list[Any] = [
     pytest.param({"tolerations": "- {key: x, effect: NoRun}"}, "Invalid enum value 'NoRun'", id="no such effect"),
     pytest.param({"tolerations": "- {value: x}"}, "without key", id="a toleration of nothing"),
     pytest.param({"tolerations": "- {key: x, operator: Exists, value: z}"}, "value beside", id="a value too many"),
-    pytest.param({"tolerations": "- {key: a b}"}, "which no taint can have", id="no taint's key"),
+    pytest.param({"tolerations": "- {key: a b}"}, "which is not valid for a taint", id="no taint's key"),
     pytest.param(
         {"tolerations": "- {key: x, effect: NoSchedule, tolerationSeconds: 1}"}, "tolerationSeconds", id="for a while"
     ),
@@ -168,7 +172,7 @@ UNUSABLE: list[Any] = [
     ),
     pytest.param(
         {"tolerations": f"- {{key: {'a' * 254}/b, operator: Exists}}"},
-        "which no taint can have",
+        "which is not valid for a taint",
         id="too long a prefix",
     ),
     pytest.param(
@@ -176,14 +180,14 @@ UNUSABLE: list[Any] = [
             "affinity": "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
             f"[{{matchExpressions: [{{key: {'a' * 254}/b, operator: Exists}}]}}]}}}}"
         },
-        "which no label can have",
+        "which is not valid for a label",
         id="too long a prefix of a label",
     ),
     pytest.param({"tolerations": "["}, "is not a list of tolerations", id="no YAML"),
     pytest.param({"affinity": "podAffinity: {}"}, "is not an affinity with nodeAffinity", id="a pod's affinity"),
     pytest.param(
         {"affinity": "nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: []}}"},
-        "which no node fits",
+        "which selects no node",
         id="no term",
     ),
     pytest.param(

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 from tests.cli.commands import Run, Server
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION, STATUS
-from tests.servers import CLUSTER_VERSIONS
-
-from kubekit.kube import calls
 
 ROOT = Path(__file__).parents[3]
 RELEASE = ("--release-dir", "release")
@@ -57,9 +54,7 @@ def test_what_is_known_already(run: Run, folder: Path) -> None:
 
 def test_a_live_cluster(run: Run, server: Server) -> None:
     """A live cluster is read by its context, and has findings of its own."""
-    server.client.send(calls.create(CLUSTER_VERSIONS, CLUSTER_VERSION))
-    status = {"status": STATUS}
-    server.client.send(calls.merge_patch(CLUSTER_VERSIONS, "version", status, subresource="status"))
+    server.set_cluster_version(spec=CLUSTER_VERSION["spec"], status=STATUS)
     ran = run("fleet", "rehearse", "--contexts", "all", "--kubeconfig", server.kubeconfig, *RELEASE, "-o", "json")
     assert ran.code in (2, 3), ran.err
     (one,) = json.loads(ran.out)["clusters"]

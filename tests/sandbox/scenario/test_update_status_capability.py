@@ -24,6 +24,7 @@ ALL = {
     "NetworkPolicy",
     "Service",
     "ServiceMonitor",
+    "PrometheusRule",
 }
 
 

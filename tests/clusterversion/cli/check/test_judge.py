@@ -112,7 +112,7 @@ def test_all_is_well() -> None:
             "cluster", PROBLEM, "could not find", 2, id="a cluster that is no OpenShift"),
         pytest.param(
             {"cluster": _cluster(a="observedGeneration: 4=>observedGeneration: 3")},
-            "operator", PROBLEM, "generation 4, seen 3", 2, id="an operator that does not look"),
+            "operator", PROBLEM, "generation 4, observed 3", 2, id="an operator that does not look"),
         pytest.param(
             {"mode": 'unknown field "spec.desiredUpdate.mode"'},
             "preflight field", PROBLEM, "unknown field", 2, id="a server that does not know mode"),
@@ -133,7 +133,7 @@ def test_all_is_well() -> None:
             "update service", PROBLEM, "RemoteFailed: no route", 2, id="an update service that was not reached"),
         pytest.param(
             {"cluster": _cluster(a="type: RetrievedUpdates=>type: Available")},
-            "update service", UNKNOWN, "does not say", 3, id="an operator that has not asked yet"),
+            "update service", UNKNOWN, "does not report whether", 3, id="an operator that has not asked yet"),
         pytest.param(
             {"reached": {REGISTRY: "timed out", STORE: ""}},
             "registry", UNKNOWN, "timed out", 3, id="a registry that this machine does not reach"),
