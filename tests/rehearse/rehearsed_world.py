@@ -28,8 +28,8 @@ from runup.dump.documents import identity
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import Wanted, rehearse
-from runup.rehearse.decide.findings import outcomes_of
-from runup.rehearse.decide.outcome import Rehearsal
+from runup.rehearse.decide.rehearsal_findings import outcomes_of
+from runup.rehearse.decide.rehearsal_outcome import Rehearsal
 from runup.release.decide.manifest import Identity, Manifest
 from runup.release.decide.payload import load_payload
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubekit.lang import yaml as kyaml
-from runup.fleet.decide.inventory import members_in
+from runup.fleet.decide.inventory_file import members_in
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, selected
 
 HARBOUR = Member("harbour", context="harbour", labels={"env": "production", "zone": "a"})

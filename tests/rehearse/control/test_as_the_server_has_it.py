@@ -24,8 +24,8 @@ from kubekit.kube.request import Call
 from runup.applying.control import object_requests
 from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import tasks_of
-from runup.rehearse.decide import differences, refusals
-from runup.rehearse.decide.outcome import Action
+from runup.rehearse.decide import differences, server_refusals
+from runup.rehearse.decide.rehearsal_outcome import Action
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]
@@ -116,7 +116,7 @@ async def test_it_happens_as_it_was_rehearsed(server: str, name: str, tmp_path: 
         assert version is not None
         paths, refused = await applied(cluster, tmp_path, version["metadata"]["uid"], *case.target)
     assert {each.identity: each.message for each in said.refusals} == refused
-    assert [refusals.kind_of(text)[0] for text in refused.values()] == [each.kind for each in said.refusals]
+    assert [server_refusals.kind_of(text)[0] for text in refused.values()] == [each.kind for each in said.refusals]
     updated = {str(each.identity): each for each in said.changes if each.action is not Action.CREATE}
     rehearsed_paths = {name: [field.path for field in updated[name].fields] for name in paths}
     assert rehearsed_paths == paths

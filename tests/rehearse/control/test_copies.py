@@ -33,7 +33,7 @@ from runup.dump.completeness import CompleteKinds
 from runup.rehearse.control.cluster_copy import copied
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import rehearse
-from runup.rehearse.decide.outcome import Action
+from runup.rehearse.decide.rehearsal_outcome import Action
 from runup.release.decide.inclusion import CAPABILITY
 from runup.release.decide.manifest import Identity
 
@@ -245,7 +245,7 @@ def test_the_folder_goes_by_a_signal(number: signal.Signals, code: int, tmp_path
     """A command that is ended in the middle of a rehearsal removes the copy, and says so by its exit code."""
     waiting = (
         "import asyncio, sys\n"
-        "from runup.rehearse.control import release_run\n"
+        "from runup.rehearse.control import rehearsal_run\n"
         "async def go(self):\n"
         "    print('applying', flush=True)\n"
         "    await asyncio.Event().wait()\n"

@@ -8,8 +8,8 @@ import pytest
 
 from runup.rehearse.decide import field_owners
 from runup.rehearse.decide.differences import HIDDEN, changes
-from runup.rehearse.decide.findings import value_change
-from runup.rehearse.decide.outcome import FieldChange, Weight
+from runup.rehearse.decide.rehearsal_findings import value_change
+from runup.rehearse.decide.rehearsal_outcome import FieldChange, Weight
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from runup.rehearse.decide import rights
+from runup.rehearse.decide import rights_changes
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]
-ROLE = Identity(rights.GROUP, "ClusterRole", "", "viewer")
-BINDING = Identity(rights.GROUP, "ClusterRoleBinding", "", "viewers")
+ROLE = Identity(rights_changes.GROUP, "ClusterRole", "", "viewer")
+BINDING = Identity(rights_changes.GROUP, "ClusterRoleBinding", "", "viewers")
 ANN, BOB = ({"kind": "User", "name": name} for name in ("ann", "bob"))
 
 
@@ -27,7 +27,7 @@ def role(*rules: JSON, **more: Any) -> JSON:
 
 def binding(*subjects: JSON, name: str = "viewer") -> JSON:
     """A binding of a ClusterRole."""
-    ref = {"apiGroup": rights.GROUP, "kind": "ClusterRole", "name": name}
+    ref = {"apiGroup": rights_changes.GROUP, "kind": "ClusterRole", "name": name}
     return {"metadata": {"name": "viewers"}, "roleRef": ref, "subjects": list(subjects)}
 
 
@@ -72,7 +72,7 @@ def binding(*subjects: JSON, name: str = "viewer") -> JSON:
 )
 def test_what_a_role_loses_and_gains(before: JSON, after: JSON, lost: tuple[str, ...], gained: tuple[str, ...]) -> None:
     """Rights that others cover are not lost."""
-    found = rights.change_of_role(ROLE, before, after, [binding(ANN), binding(BOB, name="other")])
+    found = rights_changes.change_of_role(ROLE, before, after, [binding(ANN), binding(BOB, name="other")])
     assert found is not None
     assert (found.lost, found.gained, found.subjects) == (lost, gained, ("User ann",))
 
@@ -87,12 +87,12 @@ def test_what_a_role_loses_and_gains(before: JSON, after: JSON, lost: tuple[str,
 )
 def test_a_role_that_stays(before: JSON, after: JSON) -> None:
     """The same rights in other words are no change; an aggregated role's rules are its controller's."""
-    assert rights.change_of_role(ROLE, before, after, []) is None
+    assert rights_changes.change_of_role(ROLE, before, after, []) is None
 
 
 def test_whom_a_binding_no_longer_names() -> None:
     """Who leaves a binding loses what its role grants; who comes gains it."""
-    (lost, gained) = rights.change_of_binding(
+    (lost, gained) = rights_changes.change_of_binding(
         BINDING, binding(ANN), binding(BOB), {ROLE: role(rule("get"), rule("list", "nodes"))}
     )
     assert (lost.lost, lost.subjects) == (("get pods", "list nodes"), ("User ann",))
@@ -101,5 +101,5 @@ def test_whom_a_binding_no_longer_names() -> None:
 
 def test_a_binding_of_a_role_that_is_not_there() -> None:
     """What nobody can look up is named by its role."""
-    (lost,) = rights.change_of_binding(BINDING, binding(ANN), None, {})
+    (lost,) = rights_changes.change_of_binding(BINDING, binding(ANN), None, {})
     assert lost.lost == ("what ClusterRole viewer grants",)

@@ -17,7 +17,7 @@ from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError, describe
 from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
-from runup.fleet.control import sources
+from runup.fleet.control import cluster_sources
 from runup.fleet.control.workers import Lost, Pool, Retried
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, selected
 
@@ -58,13 +58,13 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
     try:
         with _ended_by_sigterm(), ExitStack() as unpacked:
             if named.contexts:
-                _append_to(sources.of_contexts(named.contexts, connection.kubeconfig), found, notes)
+                _append_to(cluster_sources.of_contexts(named.contexts, connection.kubeconfig), found, notes)
             for folder in named.kubeconfigs:
-                _append_to(sources.of_kubeconfigs(Path(folder)), found, notes)
+                _append_to(cluster_sources.of_kubeconfigs(Path(folder)), found, notes)
             for path in named.dumps:
-                _append_to(unpacked.enter_context(sources.of_dumps(Path(path))), found, notes)
+                _append_to(unpacked.enter_context(cluster_sources.of_dumps(Path(path))), found, notes)
             for file in named.inventories:
-                found += sources.of_inventory(Path(file))
+                found += cluster_sources.of_inventory(Path(file))
             yield selected(fleet_of(found), named.selector), notes
     except BadFleet as error:
         raise CommandError(error.message) from error

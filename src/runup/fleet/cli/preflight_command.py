@@ -25,8 +25,8 @@ from runup.fleet.cli.render import fleet_forms, fleet_page, fleet_text
 from runup.fleet.decide.matrix import Matrix, matrix
 from runup.preflight.cli import evaluate, outputs, run_command
 from runup.preflight.cli.catalog_options import images_of
-from runup.preflight.cli.render import changes
 from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.cli.render import report_changes
 from runup.preflight.cli.render.cluster_result import ClusterResult, Place
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _print_results(
 
     def text_of(form: str) -> str:
         if form == "markdown" and known is not None:
-            return changes.markdown(results, known)
+            return report_changes.markdown(results, known)
         return _as_document(form, results, members, table, code)
 
     problems = [*problems, *outputs.saved(flags.outputs, text_of)]

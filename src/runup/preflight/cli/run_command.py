@@ -29,8 +29,8 @@ from runup.dump.dump_files import name_of
 from runup.preflight.cli import evaluate, outputs
 from runup.preflight.cli import suppressions as suppress
 from runup.preflight.cli.catalog_options import images_of
-from runup.preflight.cli.render import changes
 from runup.preflight.cli.render import output_formats as forms
+from runup.preflight.cli.render import report_changes
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide import baseline as baselines
 from runup.preflight.decide.baseline import Baseline
@@ -292,7 +292,7 @@ def _print(
 
 def _in_form(found: Sequence[ClusterResult], form: str, known: Baseline | None, *, many: bool) -> str:
     if form == "markdown" and known is not None:
-        return changes.markdown(found, known)
+        return report_changes.markdown(found, known)
     if form in ("json", "yaml"):
         data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
         return machine(data, form)

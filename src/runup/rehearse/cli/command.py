@@ -90,7 +90,7 @@ def rehearse(
     """
     if ctx.invoked_subcommand is not None:
         return 0
-    from runup.rehearse.cli import run_command as runs
+    from runup.rehearse.cli import rehearsal_command as runs
 
     targets = [name for name, given in (("--to-image", to_image), ("--release-dir", release_dir)) if given]
     if len(targets) > 1:

@@ -181,9 +181,9 @@ async def _judged(member: Member, connection: Connection, wanted: Wanted, now: d
     from runup.preflight.cli.evaluate import EvaluatedCluster
     from runup.preflight.cli.run_command import findings_of
     from runup.rehearse.cli import releases
-    from runup.rehearse.cli.run_command import not_on_the_cluster
+    from runup.rehearse.cli.rehearsal_command import not_on_the_cluster
     from runup.rehearse.control.rehearsal import rehearse as rehearsed_on
-    from runup.rehearse.decide.findings import report_of
+    from runup.rehearse.decide.rehearsal_findings import report_of
 
     source = await _source(member, connection, max_objects)
     version = releases.version_of(source)

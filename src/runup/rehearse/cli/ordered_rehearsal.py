@@ -46,7 +46,7 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     from runup.rehearse.cli.signals import ended_by_signals
     from runup.rehearse.control.cluster_source import of_cluster
     from runup.rehearse.control.rehearsal import Wanted, rehearse
-    from runup.rehearse.decide.findings import outcomes_of
+    from runup.rehearse.decide.rehearsal_findings import outcomes_of
     from runup.release.decide import documentation
     from runup.release.decide.payload import load_payload
 

@@ -32,7 +32,7 @@ from kubesandbox.apiserver.store import Conflict, Entry
 from runup.dump.documents import JSON, identity
 from runup.dump.large_lists import unpacked
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.decide.outcome import LeftOut
+from runup.rehearse.decide.rehearsal_outcome import LeftOut
 from runup.release.decide.manifest import Identity
 from runup.sandbox.setup.scenario_objects import missing_definitions
 

@@ -29,7 +29,7 @@ from runup.dump.large_lists import packed, unpacked
 from runup.dump.load import SKIPPED_KINDS, moment_of
 from runup.dump.load import read as read_dump
 from runup.preflight.control.read_only_client import ReadOnlyClient
-from runup.rehearse.decide.outcome import LeftOut
+from runup.rehearse.decide.rehearsal_outcome import LeftOut
 
 # Objects of a copy: a cluster of 1,000 nodes and 30,000 pods has some 80,000. Each takes 5 KiB on average.
 MAX_OBJECTS = 100_000

@@ -34,11 +34,11 @@ from runup.preflight.control.target_process import Request, filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
-from runup.rehearse.control.release_run import Failure, ReleaseRun, RunResult, count_behind
+from runup.rehearse.control.rehearsal_run import Failure, ReleaseRun, RunResult, count_behind
 from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.control.stored_objects import Definition
-from runup.rehearse.decide import differences, refusals, rights
-from runup.rehearse.decide.outcome import (
+from runup.rehearse.decide import differences, rights_changes, server_refusals
+from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     CopyAccount,
     DefinitionOutcome,
@@ -286,7 +286,7 @@ def _pair_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult, 
 
 def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, waiting: int) -> Refusal:
     task, message = failure.task, failure.message
-    kind, by = refusals.kind_of(message)
+    kind, by = server_refusals.kind_of(message)
     if isinstance(failure.error, KindMissing):
         kind = RefusalKind.NOT_SERVED if _would_be_known(source, task.identity.group) else RefusalKind.NOT_KNOWN
     lost_namespace = f'namespaces "{task.identity.namespace}" not found'
@@ -316,21 +316,21 @@ def _would_be_known(source: ClusterSource, group: str) -> bool:
 
 
 def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[RightsChange]:
-    bindings = [obj for kind in rights.BINDINGS for obj in copy_.all(rights.GROUP, kind)]
+    bindings = [obj for kind in rights_changes.BINDINGS for obj in copy_.all(rights_changes.GROUP, kind)]
     roles: Mapping[Identity, JSON] = {
-        Identity(rights.GROUP, kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
-        for kind in rights.ROLES
-        for obj in copy_.all(rights.GROUP, kind)
+        Identity(rights_changes.GROUP, kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
+        for kind in rights_changes.ROLES
+        for obj in copy_.all(rights_changes.GROUP, kind)
     }
     for task, (change, before, after) in zip(tasks, pairs, strict=True):
-        if task.identity.group != rights.GROUP or change.action is Action.NOTHING or not change.known:
+        if task.identity.group != rights_changes.GROUP or change.action is Action.NOTHING or not change.known:
             continue
-        if task.identity.kind in rights.ROLES:
-            found = rights.change_of_role(task.identity, before, after, bindings)
+        if task.identity.kind in rights_changes.ROLES:
+            found = rights_changes.change_of_role(task.identity, before, after, bindings)
             if found is not None:
                 yield found
-        elif task.identity.kind in rights.BINDINGS:
-            yield from rights.change_of_binding(task.identity, before, after, roles)
+        elif task.identity.kind in rights_changes.BINDINGS:
+            yield from rights_changes.change_of_binding(task.identity, before, after, roles)
 
 
 def _definition_outcomes(

@@ -16,7 +16,7 @@ from kubekit.lang.version import parse
 from kubesandbox.apiserver.custom import custom_kinds
 from kubesandbox.apiserver.schema import DecodeError, Schema, SchemaError, compile_schema
 from kubesandbox.apiserver.store import Entry
-from runup.rehearse.decide.outcome import DefinitionOutcome, StoredObject
+from runup.rehearse.decide.rehearsal_outcome import DefinitionOutcome, StoredObject
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]

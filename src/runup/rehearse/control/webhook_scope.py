@@ -8,7 +8,7 @@ from typing import Any
 from kubesandbox.apiserver.http.messages import User
 from kubesandbox.apiserver.policies.matching import Write, is_exempt, matches_criteria
 from runup.rehearse.control.cluster_copy import ClusterCopy
-from runup.rehearse.decide.outcome import Action, ObjectChange, Webhook
+from runup.rehearse.decide.rehearsal_outcome import Action, ObjectChange, Webhook
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]

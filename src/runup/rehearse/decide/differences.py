@@ -11,7 +11,7 @@ from typing import Any
 
 from runup.rehearse.decide import field_owners
 from runup.rehearse.decide.field_owners import Path
-from runup.rehearse.decide.outcome import WEIGHTS, FieldChange, Weight
+from runup.rehearse.decide.rehearsal_outcome import WEIGHTS, FieldChange, Weight
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from runup.checks.decide.removal_tables import removed_versions, table
-from runup.rehearse.decide.outcome import LeftOut, Unserved
+from runup.rehearse.decide.rehearsal_outcome import LeftOut, Unserved
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]

@@ -7,8 +7,8 @@ from typing import Any
 from tests.preflight.cli.render.samples import risk
 
 from kubekit.api.meta_v1 import Condition
-from runup.preflight.cli.render.changes import markdown
 from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.cli.render.report_changes import markdown
 from runup.preflight.decide.baseline import Baseline
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED

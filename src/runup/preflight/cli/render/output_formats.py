@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import timestamp
-from runup.preflight.cli.render import cause_texts, finding_texts, plan, preflight_page
+from runup.preflight.cli.render import cause_texts, finding_texts, preflight_page, step_plan
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.cli.render.sarif import sarif
 from runup.preflight.decide.causes import Cause
@@ -128,7 +128,7 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
         yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
     if findings.steps:
         yield "\n## The plan"
-        for number, planned in enumerate(plan.plan(findings), 1):
+        for number, planned in enumerate(step_plan.plan(findings), 1):
             yield f"\n{number}. {planned.title}"
             yield from (f"   - [ ] {plain(item)}" for item in planned.items)
     clear = [check.name for check in findings.checks if check.result == "Clear"]
@@ -233,5 +233,5 @@ FORMS: dict[str, Callable[[Sequence[ClusterResult]], str]] = {
     "sarif": sarif,
     "markdown": markdown,
     "html": html,
-    "plan": plan.text,
+    "plan": step_plan.text,
 }

@@ -25,7 +25,7 @@ from runup.preflight.cli.render.finding_texts import (
     steps_on,
     verdict_parts,
 )
-from runup.preflight.cli.render.plan import plan
+from runup.preflight.cli.render.step_plan import plan
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
 from runup.preflight.decide.report import ReportedCheck

@@ -8,7 +8,7 @@ from runup.checks.decide.wording import count, names
 from runup.cli.render.html.markup import Markup, el
 from runup.cli.render.html.parts import grid
 from runup.rehearse.cli.render.plan_text import field_text, ordered
-from runup.rehearse.decide.outcome import ObjectChange, Rehearsal
+from runup.rehearse.decide.rehearsal_outcome import ObjectChange, Rehearsal
 
 # Objects and fields that the page shows; `-o json` has all of them.
 _OBJECTS, _FIELDS = 500, 20

@@ -8,8 +8,8 @@ from typing import Any
 
 from kubekit.lang.printable import printable
 from runup.checks.decide.wording import count, names
-from runup.rehearse.decide.findings import value, value_change
-from runup.rehearse.decide.outcome import (
+from runup.rehearse.decide.rehearsal_findings import value, value_change
+from runup.rehearse.decide.rehearsal_outcome import (
     WEIGHTS,
     Action,
     CopyAccount,

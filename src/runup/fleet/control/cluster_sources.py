@@ -13,7 +13,7 @@ from kubekit.lang.files import contents
 from runup.dump import archive
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import COLLECTED, BadDump
-from runup.fleet.decide.inventory import members_in
+from runup.fleet.decide.inventory_file import members_in
 from runup.fleet.decide.members import BadFleet, Member
 
 ALL = "all"

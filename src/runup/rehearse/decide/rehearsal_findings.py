@@ -15,7 +15,7 @@ from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
 from runup.preflight.decide.report import CheckResult, Report, ReportedResource, Severity
-from runup.rehearse.decide.outcome import (
+from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     DefinitionOutcome,
     FieldChange,

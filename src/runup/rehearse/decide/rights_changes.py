@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runup.rehearse.decide.outcome import RightsChange
+from runup.rehearse.decide.rehearsal_outcome import RightsChange
 from runup.release.decide.manifest import Identity
 
 JSON = dict[str, Any]

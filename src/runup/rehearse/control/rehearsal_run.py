@@ -35,7 +35,7 @@ from runup.applying.decide.workload_health import KINDS
 from runup.rehearse.control.cluster_copy import ClusterCopy
 from runup.rehearse.control.quiet_parts import KeptNotices, UnwatchedObjects
 from runup.rehearse.control.stand_ins import StandIns
-from runup.rehearse.decide.outcome import Wait
+from runup.rehearse.decide.rehearsal_outcome import Wait
 from runup.release.decide.manifest import Identity
 
 FAILURES = (KubeError, DecodeError, Terminal, KindMissing)

@@ -36,8 +36,8 @@ from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import account_of, rehearse
 from runup.rehearse.decide import served_versions
-from runup.rehearse.decide.findings import report_of
-from runup.rehearse.decide.outcome import LeftOut, Rehearsal
+from runup.rehearse.decide.rehearsal_findings import report_of
+from runup.rehearse.decide.rehearsal_outcome import LeftOut, Rehearsal
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access

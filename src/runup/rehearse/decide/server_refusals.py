@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from runup.rehearse.decide.outcome import RefusalKind
+from runup.rehearse.decide.rehearsal_outcome import RefusalKind
 
 # k8s.io/apiserver/pkg/admission/plugin/policy/validating: how a denial is worded.
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)'")
