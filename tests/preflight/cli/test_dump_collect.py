@@ -15,6 +15,7 @@ import pytest
 from tests.cli.commands import Run, Server
 from tests.cli.rights import LOOKER, let_looker
 
+from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube import calls
@@ -22,6 +23,7 @@ from kubekit.kube.api_errors import NotFound
 from runup.checks.catalogue import CHECKS
 from runup.dump import load
 from runup.preflight.cli.collecting import kinds
+from runup.preflight.cli.collecting.listers import ProgramLister, Refused
 
 JSON = dict[str, Any]
 BUDGETS, MAPS = resource_of(PodDisruptionBudget), Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -208,3 +210,17 @@ def test_the_sample_of_the_repository(run: Run) -> None:
     held = set(states(sample)) - set(report.get("lacking", ()))
     assert held == set(states(sample))
     assert set(states(sample).values()) == {"complete", "absent"}
+
+
+@pytest.mark.parametrize(
+    "answer", [b"{", b"[]", b'{"a": "\xff"}', b"[" * 2000], ids=["half", "a list", "no UTF-8", "deep"]
+)
+def test_an_object_that_a_program_prints_and_nobody_can_read(answer: bytes, tmp_path: Path) -> None:
+    """Of one that is needed by its name: the kind is said to have failed, and the command goes on."""
+    program = tmp_path / "kubectl"
+    program.write_bytes(f"#!/bin/sh\ncat {tmp_path}/answer\n".encode())
+    program.chmod(0o755)
+    (tmp_path / "answer").write_bytes(answer)
+    with pytest.raises(Refused, match="ConfigMap a could not be read") as caught:
+        ProgramLister(str(program)).named(resource_of(ConfigMap), "default", "a")
+    assert caught.value.state == "failed"

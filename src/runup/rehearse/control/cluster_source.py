@@ -13,8 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
+from kubekit.api import codec
 from kubekit.api.scheme import Resource
 from kubekit.error_types import Terminal
 from kubekit.kube import calls
@@ -108,12 +107,15 @@ def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
 
 
 async def of_cluster(config: ClusterConfig, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
-    """Returns a live cluster, read page by page. Raises KubeError, and Terminal for one with too many objects."""
+    """Returns a live cluster, read page by page.
+
+    Raises KubeError, codec.DecodeError for a server that cannot be read, and Terminal for too many objects.
+    """
     async with ReadOnlyClient(config, namespace="", user_agent=AGENT) as client:
         reader = _LiveReader(client, max_objects)
         await reader.read()
         answer: bytes = await client.send(calls.get_path("/version"))
-        version = msgspec.json.decode(answer, type=dict[str, Any])
+        version = codec.decode(dict[str, Any], answer)
     return ClusterSource(
         "the cluster",
         reader.objects,
@@ -146,7 +148,7 @@ class _LiveReader:
                 continue
             try:
                 await self._list_resource(resource)
-            except KubeError as error:
+            except (KubeError, codec.DecodeError) as error:
                 message = error.message if isinstance(error, ApiError) else str(error)
                 self.left_out.append(LeftOut(_resource_name(resource.group, resource.plural), message))
         text = "only their names and labels were read; what needs their contents is not known"
@@ -188,7 +190,7 @@ class _LiveReader:
         for path in paths:
             try:
                 body = await self._get_json(path)
-            except KubeError as error:
+            except (KubeError, codec.DecodeError) as error:
                 self.left_out.append(LeftOut(path.removeprefix("/apis/"), f"it could not be discovered: {error}"))
                 continue
             group, _, version = str(body.get("groupVersion", "")).rpartition("/")
@@ -201,7 +203,7 @@ class _LiveReader:
     async def _get_json(self, path: str) -> JSON:
         self.requests += 1
         answer: bytes = await self._client.send(calls.get_path(path))
-        return msgspec.json.decode(answer, type=dict[str, Any])
+        return codec.decode(dict[str, Any], answer)
 
 
 def _only_metadata(request: Request) -> Request:

@@ -9,8 +9,7 @@ import re
 import subprocess
 from typing import Any, Protocol
 
-import msgspec
-
+from kubekit.api import codec
 from kubekit.api.codec import DecodeError
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
@@ -117,8 +116,10 @@ class ProgramLister:
             if refused.state == "absent":
                 return None
             raise
-        found: JSON = msgspec.json.decode(data)
-        return found
+        try:
+            return codec.decode(dict, data)
+        except DecodeError as error:
+            raise Refused("failed", f"{resource.kind} {name} could not be read: {error}") from error
 
     def server_version(self) -> str:
         """Returns the server's version of Kubernetes, or an empty string if it does not say it."""

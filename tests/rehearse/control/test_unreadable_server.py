@@ -1,0 +1,90 @@
+"""A live cluster of which an answer is no JSON: a group or a kind is left out by name, and nothing else."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubekit.api.codec import DecodeError
+from kubekit.kube.config import ClusterConfig
+from runup.rehearse.control.cluster_source import of_cluster
+
+
+def resources(*plurals: str) -> bytes:
+    """A discovery page of core kinds."""
+    listed = [{"name": each, "kind": each[:-1], "namespaced": True, "verbs": ["get", "list"]} for each in plurals]
+    return json.dumps({"groupVersion": "v1", "resources": listed}).encode()
+
+
+GROUPS = {"preferredVersion": {"groupVersion": "odd/v1"}, "versions": [{"groupVersion": "odd/v1"}]}
+PAGE = b'{"metadata": {}, "items": [{"metadata": {"name": "a", "namespace": "b"}}]}'
+WELL = {
+    "/apis": json.dumps({"groups": [GROUPS]}).encode(),
+    "/apis/odd/v1": b'{"groupVersion": "odd/v1", "resources": []}',
+    "/api/v1": resources("pods", "services"),
+    "/api/v1/pods": PAGE,
+    "/api/v1/services": PAGE,
+    "/version": b'{"gitVersion": "v1.34.1"}',
+}
+
+
+@pytest.fixture
+def answers() -> dict[str, bytes]:
+    """What the server says, by path."""
+    return dict(WELL)
+
+
+@pytest.fixture
+def cluster(answers: dict[str, bytes]) -> Iterator[ClusterConfig]:
+    """A server with these answers."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = answers[self.path.partition("?")[0]]
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            return
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield ClusterConfig(f"http://127.0.0.1:{server.server_address[1]}")
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("path", "left_out"),
+    [
+        pytest.param("/apis/odd/v1", "odd/v1", id="a group's discovery"),
+        pytest.param("/api/v1/services", "services", id="a list"),
+    ],
+)
+@pytest.mark.parametrize("body", [b"{", b'"\xff"', b"[" * 2000], ids=["half", "no UTF-8", "deep"])
+async def test_what_cannot_be_read_is_left_out(
+    path: str, left_out: str, body: bytes, cluster: ClusterConfig, answers: dict[str, bytes]
+) -> None:
+    """And counts as not complete."""
+    whole = await of_cluster(cluster)
+    answers[path] = body
+    source = await of_cluster(cluster)
+    assert [each.kind for each in source.left_out] == [left_out, *(each.kind for each in whole.left_out)]
+    assert ("", "pods") in source.collected.whole
+    assert ("", left_out) not in source.collected.whole
+
+
+@pytest.mark.parametrize("path", ["/apis", "/version"])
+async def test_a_server_that_cannot_be_read(path: str, cluster: ClusterConfig, answers: dict[str, bytes]) -> None:
+    """Is an error of the command."""
+    answers[path] = b"<html>"
+    with pytest.raises(DecodeError):
+        await of_cluster(cluster)
