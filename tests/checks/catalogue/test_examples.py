@@ -522,6 +522,7 @@ ROWS = (
         ),
     ),
     Row("back: written by the API server", "RollbackNotServed", (("mesh-operator", "kube-apiserver"),)),
+    Row("back: written by a kubelet", "RollbackNotServed", (("mesh-operator", "kubelet"),)),
     Row("back: no way back", "RollbackNotServed", (("{from: 1.36.2, to: 1.35.0}", "{from: 1.36.2, to: 1.37.0}"),)),
     Row(
         "back: between versions that both have it",

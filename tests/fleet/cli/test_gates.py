@@ -176,6 +176,31 @@ def test_argo_workflows(place: Place) -> None:
     assert place.text("verdict") == "1"
 
 
+def test_a_version_that_is_proposed_to_clusters_at_the_old_one(place: Place) -> None:
+    """The normal case: they are not judged for what they run, and every risk of the new version counts as new."""
+    lines = steps("version-bump.yaml")
+    (place.folder / "clusters.yaml").write_text("clusters:\n- name: orchard\n  dump: plain-kubernetes\n")
+    commit = "git -c user.name=a -c user.email=a@example.com -c commit.gpgsign=false commit -qm x"
+    made = f"git init -q . && echo 1.34 > target-version && git add target-version && {commit}"
+    assert place.run(f"{made} && echo 1.35 > target-version && git add target-version && {commit}") == 0
+    assert place.run(lines["Preflight"], GITHUB_OUTPUT=str(place.folder / "output")) == 0
+    assert place.text("output") == "code=2\n"
+    assert "new: **PodDisruptionBudgetBlocksDrain**" in place.text("change.md")
+
+
+def test_what_a_pull_request_is_compared_with_is_of_the_main_branch_alone() -> None:
+    """It is kept before the verdict ends the job, and never by the pull request."""
+    jobs = document("github-actions.yaml")["jobs"]["preflight"]["steps"]
+    uses = [each.get("uses", "").partition("@")[0] or each["name"] for each in jobs]
+    save = jobs[uses.index("actions/cache/save")]
+    assert uses.index("actions/cache/restore") < uses.index("Preflight") < uses.index("actions/cache/save")
+    assert uses.index("actions/cache/save") < uses.index("Verdict")
+    assert save["if"].startswith("github.event_name != 'pull_request' && ")
+    job = document("gitlab-ci.yaml")["preflight"]
+    assert (job["cache"]["when"], job["cache"]["unprotect"]) == ("always", True)
+    assert [rule["variables"]["CACHE_POLICY"] for rule in job["rules"]] == ["pull", "pull-push"]
+
+
 def test_a_version_that_is_proposed(place: Place) -> None:
     """What was in the way of the old version is not the new one's."""
     lines = steps("version-bump.yaml")

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from tests.preflight.control.test_report_store import NAMES, NOON, REPORT
 
 from kubekit.error_types import Terminal
+from runup.preflight.cli import run_command
 from runup.preflight.control.stores import Store, opened
 from runup.preflight.decide.report import Report, ReportedResource, ReportedRisk
 
@@ -76,6 +77,13 @@ def test_every_character_comes_back(store: Store) -> None:
     report = replace(REPORT, risks=(ReportedRisk(name="Ack", message="\0\n'\"%s", resources=(resource,)),))
     store.keep("a", report, NOON)
     assert [each.report() for each in store.reports_of("a")] == [report]
+
+
+def test_a_name_that_is_no_text_costs_nothing(store: Store) -> None:
+    """A folder's name may be any bytes: Python has them as surrogates, which no file takes."""
+    told = "no such file: a\udcff"
+    assert run_command.stored(store, [("a\udcff", REPORT, "", ""), ("b\udcff", None, "4.16.0", told)], NOON) == []
+    assert store.clusters() == ("a\\udcff", "b\\udcff")
 
 
 def test_several_writers_at_once_lose_nothing(tmp_path: Path, store: Store) -> None:
@@ -150,6 +158,7 @@ UNWRITABLE: dict[str, tuple[str, str]] = {
     "a folder as file": ("sqlite:{}", "is a folder; name a file"),
     "a file without a folder": ("sqlite:{}/no/x.db", "there is no folder .*no; make it first"),
     "another file as file": ("sqlite:{}/file", "file is not a database"),
+    "the database of another program": ("sqlite:{}/others.db", "is the database of another program; name a file"),
     "no file": ("sqlite:", "--store sqlite: has no file; give sqlite:FILE"),
     "a file as folder": ("{}/file", "is not a folder; name a folder that you may write to"),
     "a folder in a file": ("{}/file/below", "is not a folder; name a folder that you may write to"),
@@ -160,7 +169,10 @@ UNWRITABLE: dict[str, tuple[str, str]] = {
 def test_a_place_that_cannot_be_written_is_told_first(tmp_path: Path, typed: str, said: str) -> None:
     """Before an hour of reading clusters; what is there stays as it is."""
     _not_sqlite(tmp_path / "file")
-    before = (tmp_path / "file").read_bytes()
+    with closing(sqlite3.connect(tmp_path / "others.db")) as database:
+        database.execute("CREATE TABLE mine (name)")
+    files = [tmp_path / "file", tmp_path / "others.db"]
+    before = [file.read_bytes() for file in files]
     with pytest.raises(Terminal, match=said):
         opened(typed.format(tmp_path)).check()
-    assert (tmp_path / "file").read_bytes() == before
+    assert [file.read_bytes() for file in files] == before

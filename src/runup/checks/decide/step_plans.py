@@ -22,8 +22,8 @@ from runup.preflight.decide.report import MAX_LINES, NODES, Part, ReportedStep
 
 Planned = Sequence[tuple[Part, Version]]
 BACK_NODES = "replace the nodes with such of {minor}, before the control plane: a kubelet is never taken back in place"
-# A label's value as the API server takes it; in a dump may stand anything, and this is typed into a shell.
 _OWNERS = ("ReplicaSet", "DaemonSet", "StatefulSet")
+# Names as the API server takes them; in a dump may stand anything, and these are typed into a shell.
 _GROUP = Pattern(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _NAME = Pattern(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
@@ -92,9 +92,7 @@ def _pauses(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
 def _words(each: Running) -> dict[str, str]:
     """Returns what stands for the placeholders of the row's commands."""
     pod: PlacedPod = each.pods[0]
-    owner = next(
-        (one for one in pod.metadata.owner_references if one.kind in ("ReplicaSet", "DaemonSet", "StatefulSet")), None
-    )
+    owner = next((one for one in pod.metadata.owner_references if one.kind in _OWNERS), None)
     name = owner.name if owner else ""
     if owner and owner.kind == "ReplicaSet":
         # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).

@@ -26,11 +26,19 @@ class Step(msgspec.Struct, frozen=True):
     completed: bool
     applies: int = 0
     unknown: int = 0
-    new: tuple[str, ...] = ()
-    gone: tuple[str, ...] = ()
     first: bool = False
     came: tuple[Change, ...] = ()
     went: tuple[Change, ...] = ()
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The risks that the report before did not have."""
+        return tuple(change.risk for change in self.came if change.whole)
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """The risks of the report before that this one does not have, and could have told."""
+        return tuple(change.risk for change in self.went if change.whole)
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -86,8 +94,6 @@ def _step_between(cluster: str, observed: datetime, report: Report, last: Report
         completed=True,
         applies=applies,
         unknown=len(report.risks) - applies,
-        new=tuple(sorted(now.keys() - then.keys())) if last else (),
-        gone=tuple(sorted(still.keys() - now.keys())) if last else (),
         first=last is None,
         came=_changes(now, then) if last else (),
         went=_changes(still, now) if last else (),

@@ -187,10 +187,15 @@ def stored(store: Store, results: Iterable[tuple[str, Report | None, str, str]],
 
     try:
         for name, report, target, problem in results:
-            store.keep(name, report or report_store.failed(target, problem, now), now)
+            store.keep(_as_utf8(name), report or report_store.failed(target, _as_utf8(problem), now), now)
     except Terminal as error:
         return [error.message]
     return []
+
+
+def _as_utf8(text: str) -> str:
+    """Returns the text with escapes for what is no UTF-8, such as the bytes of a folder's name."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def results_of(

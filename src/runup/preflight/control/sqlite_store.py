@@ -69,7 +69,7 @@ class SqliteStore:
     def keep(self, cluster: str, report: Report, now: datetime) -> None:
         """Adds a report; a dump that is judged again with the same result is not added twice. Raises Terminal."""
         observed = _text((report.observed_time or now).replace(microsecond=0))
-        text = _storable(codec.encode(printed(cluster, report)).decode())
+        text = codec.encode(printed(cluster, report)).decode()
         values = (cluster, observed, _text(now), report.target_version, text)
         with self._writing() as database:
             before = database.execute(
@@ -116,6 +116,9 @@ class SqliteStore:
         with self._opened("rwc") as database:
             # At once, not at the first row: two that have both read before they write would be refused.
             database.execute("BEGIN IMMEDIATE")
+            (schema,) = database.execute("PRAGMA user_version").fetchone()
+            if not schema and database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
+                raise self._bad("is the database of another program; name a file that runup has made, or a new one")
             database.execute(_TABLE)
             database.execute(_INDEX)
             database.execute(f"PRAGMA user_version = {_SCHEMA}")
@@ -136,11 +139,6 @@ class SqliteStore:
 
     def _bad(self, why: str) -> Terminal:
         return Terminal(f"--store {self.name}: {why}", reason="BadStore")
-
-
-def _storable(text: str) -> str:
-    """Returns JSON text without what SQLite takes for the end of a text, or cannot encode."""
-    return text.replace("\0", "\\u0000").encode("utf-8", "backslashreplace").decode()
 
 
 def _bytes(value: object) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from runup.preflight.decide.report import Report
+from collections.abc import Iterable
+
+from runup.preflight.decide.report import Report, ReportedCheck
 
 _SUFFIX = "Unknown"
 
@@ -15,6 +17,10 @@ def untold(report: Report, risk: str) -> bool:
     """
     if report.execution_status != "completed":
         return True
+    return is_untold(risk, (each.name for each in report.risks), report.checks)
+
+
+def is_untold(risk: str, names: Iterable[str], checks: Iterable[ReportedCheck]) -> bool:
+    """Returns whether the check of `risk` could not tell, by the names of the risks found and the checks' results."""
     check = risk.partition("-")[0]
-    named = {each.name.removesuffix(_SUFFIX) for each in report.risks if each.name.endswith(_SUFFIX)}
-    return check in named or any(each.name == check and each.result == "Unknown" for each in report.checks)
+    return f"{check}{_SUFFIX}" in names or any(each.name == check and each.result == "Unknown" for each in checks)

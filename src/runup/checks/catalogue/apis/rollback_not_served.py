@@ -2,7 +2,7 @@
 
 Applies when the target is the minor version before the source, and there is an object of a kind that the target has
 in no version, or one whose `managedFields` have an entry of the last 30 days in a version that came after the target.
-The manager is named. What the control plane itself wrote does not count: it goes back, too.
+The manager is named. What the control plane and kubelets wrote does not count: they go back, too.
 
 Why it matters: after the way back, objects of a kind that the API server does not have stay in etcd, where nobody sees
 them, and the next write of a manager in a version that is not served fails.
@@ -42,6 +42,8 @@ _NEW = (
     metadata_reads(_GROUPS, ("v1beta1", "v1alpha3", "v1alpha2", "v1alpha1"), "Workload", "workloads", namespaced=True),
 )
 _ALL = (*KINDS, *_NEW)
+# The nodes go back, too, and before the control plane.
+_GO_BACK = CONTROL_PLANE | {"kubelet"}
 EXAMPLE = """
 update: {from: 1.36.2, to: 1.35.0}
 ---
@@ -115,7 +117,7 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
         for entry in obj.metadata.managed_fields
         if entry.time is not None
         and context.now - entry.time <= ACTIVE
-        and entry.manager not in CONTROL_PLANE
+        and entry.manager not in _GO_BACK
         and entry.api_version in {f"{read.group}/{version}" for version in later}
     ]
     if written:

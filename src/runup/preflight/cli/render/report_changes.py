@@ -9,7 +9,8 @@ from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.cli.render.output_formats import plain
 from runup.preflight.decide import baseline as baselines
 from runup.preflight.decide.baseline import Baseline
-from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk
+from runup.preflight.decide.findings import COULD_NOT_RUN, Risk
+from runup.preflight.decide.untold import is_untold
 
 # As many clusters as a line names.
 _NAMES = 5
@@ -28,7 +29,8 @@ def markdown(results: Sequence[ClusterResult], known: Baseline) -> str:
     doubtful: dict[str, list[str]] = defaultdict(list)
     for one in judged:
         for name in _missing(one, known, alone=len(results) == 1):
-            (doubtful if _untold(one.found, name) else gone)[name].append(one.where)
+            in_doubt = is_untold(name, (each.name for each in one.found.risks), one.found.checks)
+            (doubtful if in_doubt else gone)[name].append(one.where)
     return "\n".join(_markdown(results, new, gone, doubtful, failed, known.name)) + "\n"
 
 
@@ -36,13 +38,6 @@ def _missing(one: ClusterResult, known: Baseline, *, alone: bool) -> list[str]:
     now = {risk.name for risk in one.found.risks if risk.applies != "False"}
     before = baselines.of_cluster(known, one.where, alone=alone)
     return sorted(name for name, applies in before.items() if applies != "False" and name not in now)
-
-
-def _untold(found: Findings, risk: str) -> bool:
-    """Returns whether the risk may be there all the same: its check could not tell (`decide/untold.py`)."""
-    check = risk.partition("-")[0]
-    by_risk = any(each.name == f"{check}Unknown" for each in found.risks)
-    return by_risk or any(each.name == check and each.result == "Unknown" for each in found.checks)
 
 
 def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
