@@ -186,6 +186,7 @@ def test_a_plan_to_tick_off(plain: Path, run: Run) -> None:
 
 def test_the_way_back(plain: Path, run: Run) -> None:
     """To the minor version before: the nodes first, and what that version does not serve."""
+    assert "Nobody supports" not in run("preflight", "run", "--kubeconfig", plain, "--to", "1.33").out
     told = json.loads(run("preflight", "run", "--kubeconfig", plain, "--to", "1.33", "-o", "json").out)
     assert [(step["part"], step["version"]) for step in told["steps"]] == [("nodes", "1.33"), ("control plane", "1.33")]
     (check,) = [each for each in told["checks"] if each["name"] == "RollbackNotServed"]

@@ -107,6 +107,8 @@ def test_builds_of_one_version(one: str, other: str, mixed: bool) -> None:
         pytest.param("v1.32.9", "1.36.0", "info", id="the next step takes it, and the one after updates it before"),
         pytest.param("v1.31.9", "1.36.0", "critical", id="the next step does not take it"),
         pytest.param("v1.31.9", "1.34.9", None, id="a patch takes what the cluster has"),
+        pytest.param("v1.34.2", "1.33.0", "info", id="the way back replaces it before"),
+        pytest.param("v1.30.2", "1.33.0", None, id="the way back takes an old one"),
     ],
 )
 def test_kubelets_that_a_step_updates_in_time(kubelet: str, target: str, severity: str | None) -> None:

@@ -171,6 +171,8 @@ def test_a_cause_has_its_risks_in_one_card() -> None:
     assert "<summary>1 risk follows from it: ClusterOperatorDegraded-dns</summary>" in html
     assert "Accept it Nobody supports an update with it: the nodes do not come back." in read(html).text
     assert "runup upgrade accept CgroupV1" not in read(html).text
+    only_told = replace(samples.FOUND, risks=(replace(old, severity="info"),), checks=())
+    assert "Nobody supports" not in read(page(only_told, samples.WHEN, explain=lambda _: "")).text
 
 
 def test_what_is_missing_is_told_once() -> None:

@@ -71,6 +71,9 @@ def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Con
     if of_kubernetes and late and not _too_old_nodes(known, min(context.source.minor + 1, server[1])):
         yield _later_step_finding(late, context)
         late = []
+    if of_kubernetes and early and context.target < context.source:
+        yield _replaced_before_finding(early, context)
+        early = []
     api = f"the API server of {target_in_words(context)}"
     if late:
         yield _skew_finding(
@@ -111,6 +114,17 @@ def _later_step_finding(nodes: Sequence[Node], context: Context) -> Finding:
         f"{_kubelet_versions(nodes)}. The steps of the way update them before.",
         nodes,
         "Follow the steps: nodes are updated before the control plane goes where their kubelets are too old.",
+        severity="info",
+    )
+
+
+def _replaced_before_finding(nodes: Sequence[Node], context: Context) -> Finding:
+    """Returns what is told of nodes that are too new on the way back, whose first step replaces them."""
+    return _skew_finding(
+        f"The kubelets of {_count_and_names(nodes)} are newer than {target_in_words(context)}: "
+        f"{_kubelet_versions(nodes)}. The way back replaces these nodes before the control plane.",
+        nodes,
+        "Follow the steps: a kubelet is never taken back in place, so these nodes are replaced first.",
         severity="info",
     )
 

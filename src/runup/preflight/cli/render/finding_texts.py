@@ -235,7 +235,9 @@ def _refusals(found: Findings, report: cause_texts.CauseReport, named: Sequence[
         numbers, verb = _numbers_or_names(refused, report)
         text = f"the update is refused while {numbers} {verb}, accepted or not."
     held = {risk.name for cause in refused for risk in cause.risks}
-    unsupported = [risk.name for risk in named if risk.name not in held and why_unsupported(risk.name)]
+    # What only informs is in the way of nothing.
+    grave = [risk.name for risk in named if risk.name not in held and risk.severity != "info"]
+    unsupported = [name for name in grave if why_unsupported(name)]
     if unsupported:
         why = "; ".join(dict.fromkeys(map(why_unsupported, unsupported)))
         text += f" Nobody supports an update with {', '.join(unsupported)}: {why}."

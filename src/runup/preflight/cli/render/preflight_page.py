@@ -246,7 +246,7 @@ def facts_of(risk: Risk) -> Markup:
         rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
     if not risk.acceptable:
         rows.append(("Accept it", "Accepting it does not lift it."))
-    elif not risk.accepted and (why := why_unsupported(risk.name)):
+    elif not risk.accepted and risk.severity != "info" and (why := why_unsupported(risk.name)):
         rows.append(("Accept it", f"Nobody supports an update with it: {why}."))
     elif not risk.accepted and risk.suppressed_only:
         rows.append(("Let it stay", el("code", "runup preflight run --suppressions FILE")))
