@@ -113,9 +113,14 @@ class LeaderElector:
 
         Requests for the Lease itself always may.
         """
-        if not self._has_led or request.path.startswith(calls.path_of(_LEASES, self._namespace)):
+        if not self._has_led or self._is_of_own_lease(request):
             return True
         return self.leading and self._clock.monotonic() < self._deadline
+
+    def _is_of_own_lease(self, request: Request) -> bool:
+        # A creation names its object only in its body.
+        name = "" if request.method == "POST" else self._name
+        return request.path == calls.path_of(_LEASES, self._namespace, name)
 
     async def _acquire(self) -> None:
         while not await self._try_to_acquire(self._renew_deadline_s):

@@ -457,7 +457,19 @@ async def test_a_leader_that_slept_too_long_asks_nobody(election: Election) -> N
 
 
 WRITE = Request("PATCH", "/apis/config.openshift.io/v1/clusterversions/version/status")
-OF_THE_LEASE = Request("PATCH", "/apis/coordination.k8s.io/v1/namespaces/ns/leases/version")
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
+OF_THE_LEASE = Request("PATCH", f"{LEASES}/version")
+# Writes after the leader's time: method, path, and whether they are sent.
+AFTER_THE_TIME = {
+    "the Lease": ("PATCH", f"{LEASES}/version", True),
+    "the Lease, which is gone": ("POST", LEASES, True),
+    "another Lease": ("PATCH", f"{LEASES}/version-2", False),
+    "another's Lease": ("DELETE", f"{LEASES}/node", False),
+    "what is posted to a Lease": ("POST", f"{LEASES}/version", False),
+    "every Lease": ("DELETE", LEASES, False),
+    "a kind whose name begins alike": ("PATCH", f"{LEASES}candidates/version", False),
+    "a Lease of that name elsewhere": ("PATCH", LEASES.replace("/ns/", "/other/") + "/version", False),
+}
 
 
 async def test_writes_end_with_the_time_and_not_when_that_is_noticed(election: Election) -> None:
@@ -472,6 +484,16 @@ async def test_writes_end_with_the_time_and_not_when_that_is_noticed(election: E
     assert two.elector.may_write(WRITE)
     await eventually(lambda: not one.leading)
     assert not one.elector.may_write(WRITE)
+
+
+@pytest.mark.parametrize(("method", "path", "may"), AFTER_THE_TIME.values(), ids=AFTER_THE_TIME)
+async def test_only_the_lease_itself_is_written_after_the_time(
+    method: str, path: str, may: bool, election: Election
+) -> None:
+    """Others' Leases are objects as any other."""
+    one = await election.stands("one")
+    one.clock.jump(10)
+    assert one.elector.may_write(Request(method, path)) is may
 
 
 async def test_writes_end_when_the_lease_is_stolen(election: Election) -> None:
