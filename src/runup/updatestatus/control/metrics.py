@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter as Count
-from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from runup.api.update_v1alpha1 import HealthInsight, UpdateStatusStatus
+from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.decide.finding import LEVELS
+from runup.updatestatus.decide.memory import insights_of
 
 _VALUES = {"True": 1, "False": 0}
 
@@ -43,18 +43,10 @@ class Metrics:
 
     def confirm(self, status: UpdateStatusStatus, at: float) -> None:
         """Records what the object says, and that it said so at `at`, in seconds since 1970."""
-        counts = Count(health.impact.level for health in _health(status))
+        counts = Count(each.health.impact.level for each in insights_of(status) if each.health is not None)
         for level in LEVELS:
             self.insights.labels(level).set(counts[level])
         self.conditions.clear()
         for condition in status.conditions:
             self.conditions.labels(condition.type).set(_VALUES.get(condition.status, -1))
         self.confirmed.set(at)
-
-
-def _health(status: UpdateStatusStatus) -> Iterator[HealthInsight]:
-    """Yields the health insights of all layers and informers."""
-    layers = (*((status.control_plane,) if status.control_plane else ()), *status.worker_pools)
-    for layer in layers:
-        for informer in layer.informers:
-            yield from (insight.health for insight in informer.insights if insight.health is not None)
