@@ -132,7 +132,9 @@ def test_suppressed_risks_are_lived_with(run: Run, tmp_path: Path) -> None:
         ),
         pytest.param(("--to-kubernetes", "1.36"), "its Kubernetes comes with a release", id="a cluster of releases"),
         pytest.param(
-            ("--release-dir", RELEASE, "--max-objects", "5"), "more than 5 objects; raise --max-objects", id="too many"
+            ("--release-dir", RELEASE, "--max-objects", "5"),
+            "more than 5 objects; `runup rehearse --max-objects` takes more",
+            id="too many",
         ),
     ],
 )  # fmt: skip
@@ -158,4 +160,4 @@ def test_versions_of_kubernetes(version: str, told: str, run: Run) -> None:
 def test_a_cluster_without_releases(run: Run) -> None:
     """Without a ClusterVersion no release is applied, and the error says what to ask instead."""
     ran = run("rehearse", "--dump", "examples/plain-kubernetes", "--release-dir", RELEASE)
-    assert (ran.code, "give --to-kubernetes" in ran.err) == (1, True), ran.err
+    assert (ran.code, "`runup rehearse --to-kubernetes VERSION` tells" in ran.err) == (1, True), ran.err

@@ -36,8 +36,8 @@ def version_of(source: ClusterSource) -> ClusterVersion:
     version = cluster_version_of(source)
     if version is None:
         raise CommandError(
-            "the cluster has no ClusterVersion, so no release updates it: give --to-kubernetes with a version of "
-            "Kubernetes to `runup rehearse`"
+            "the cluster has no ClusterVersion, so no release updates it; `runup rehearse --to-kubernetes VERSION` "
+            "tells what a version of Kubernetes no longer serves"
         )
     if not parse(version.status.desired.version):
         raise CommandError("the ClusterVersion does not say in status.desired which version the cluster runs")

@@ -223,8 +223,8 @@ def _without_server_fields(item: JSON) -> JSON:
 
 def _refuse_too_many(number: int, limit: int) -> None:
     if number > limit:
-        text = f"the cluster has more than {limit} objects; raise --max-objects, for each 10,000 of which the copy"
-        raise Terminal(f"{text} takes some 150 MiB of memory", reason="TooManyObjects")
+        text = f"the cluster has more than {limit} objects; `runup rehearse --max-objects` takes more"
+        raise Terminal(f"{text}, with some 150 MiB of memory for each 10,000", reason="TooManyObjects")
 
 
 def _kubernetes_version(version: str) -> str:
