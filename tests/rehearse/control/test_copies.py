@@ -249,7 +249,7 @@ def test_the_folder_goes_by_a_signal(number: signal.Signals, code: int, tmp_path
         "async def go(self):\n"
         "    print('applying', flush=True)\n"
         "    await asyncio.Event().wait()\n"
-        "release_run.ReleaseRun.run_all = go\n"
+        "rehearsal_run.ReleaseRun.run_all = go\n"
         "from runup.cli.main import main\n"
         "sys.exit(main(sys.argv[1:]))\n"
     )
