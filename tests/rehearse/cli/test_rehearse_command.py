@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import structlog
 from tests.cli.commands import Run
 
 ROOT = Path(__file__).parents[3]
@@ -21,6 +24,18 @@ SHOWN = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 DUMP, RELEASE = "examples/rehearsal/cluster", "examples/rehearsal/release"
 # Exit codes by what is typed last: the way to 1.36 removes what the dump does not have.
 CODES = {"--to-kubernetes 1.36": 3}
+GONE = {
+    "apiVersion": "example.org/v1",
+    "kind": "Widget",
+    "metadata": {
+        "name": "small",
+        "namespace": "openshift-example",
+        "annotations": {
+            "include.release.openshift.io/self-managed-high-availability": "true",
+            "release.openshift.io/delete": "true",
+        },
+    },
+}
 BROKEN = {
     "RehearsalFieldsPruned-widgets.example.org",
     "RehearsalImmutableField-Deployment-openshift-example-web",
@@ -80,6 +95,33 @@ def test_the_findings_of_the_example(run: Run) -> None:
     assert stored["Widget.example.org openshift-example/red"]["pruned"] == ["spec.colour"]
     assert "Widget.example.org openshift-example/small" not in stored
     assert plan["rights"][0]["lost"] == ["list pods"]
+
+
+@pytest.fixture(params=[False, True], ids=["as it comes", "configured"])
+def logging_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing has configured structlog, or something has; the test leaves that as it was."""
+    configured, before = structlog.is_configured(), structlog.get_config()
+    structlog.reset_defaults()
+    if request.param:
+        structlog.configure(logger_factory=structlog.PrintLoggerFactory())
+    given = structlog.is_configured(), structlog.get_config()
+    yield
+    assert (structlog.is_configured(), structlog.get_config()) == given
+    structlog.configure(**before)
+    if not configured:
+        structlog.reset_defaults()
+
+
+@pytest.mark.usefixtures("logging_as_before")
+def test_the_answer_alone_is_on_stdout(run: Run, tmp_path: Path) -> None:
+    """What an operator would log while it applies the release, a deletion for example, is no part of it."""
+    release = tmp_path / "release"
+    shutil.copytree(RELEASE, release)
+    (release / "release-manifests" / "0000_25_gone.yaml").write_text(json.dumps(GONE))
+    ran = run("rehearse", "--dump", DUMP, "--release-dir", release, "-o", "json")
+    changes = {each["object"]: each["action"] for each in json.loads(ran.out)["rehearsal"]["changes"]}
+    assert changes["Widget.example.org openshift-example/small"] == "delete"
+    assert "deleted" not in ran.err
 
 
 def test_a_stuck_operator_holds_up_what_comes_after_it(run: Run) -> None:

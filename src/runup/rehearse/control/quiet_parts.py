@@ -1,9 +1,16 @@
-"""Parts of the operator's applier that a rehearsal replaces: nothing is watched, and notices are kept.
+"""Parts of the operator's applier that a rehearsal replaces: nothing is watched or logged, and notices are kept.
 
 On a copy nobody else writes, so that an object is as the applier left it until the rehearsal itself changes it.
 """
 
 from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import structlog
 
 from kubekit.api.scheme import Resource
 from kubekit.kube.cache import Cache
@@ -41,3 +48,24 @@ class KeptNotices(Notices):
     async def tell(self, notice: Notice) -> None:
         """Keeps the notice; see `Notices.tell`."""
         self.messages[notice.task.identity] = notice.message
+
+
+@contextmanager
+def quiet_logs() -> Iterator[None]:
+    """Lets what an operator logs while it applies a release go nowhere within the block, or to stderr if it is grave.
+
+    A command that rehearses has its answer on stdout, where structlog logs unless somebody configures it.
+    """
+    configured, before = structlog.is_configured(), structlog.get_config()
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+    try:
+        yield
+    finally:
+        if configured:
+            structlog.configure(**before)
+        else:
+            structlog.reset_defaults()

@@ -34,6 +34,7 @@ from runup.preflight.control.target_process import Request, filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
+from runup.rehearse.control.quiet_parts import quiet_logs
 from runup.rehearse.control.rehearsal_run import Failure, ReleaseRun, RunResult, count_behind
 from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.control.stored_objects import Definition
@@ -102,8 +103,9 @@ async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehea
     room.
     """
     try:
-        async with asyncio.timeout(wanted.limit_s + REST_LIMIT_S):
-            return await _rehearse_on_copy(source, wanted, clock)
+        with quiet_logs():
+            async with asyncio.timeout(wanted.limit_s + REST_LIMIT_S):
+                return await _rehearse_on_copy(source, wanted, clock)
     except TimeoutError:
         text = f"copying the cluster and looking through it took more than {REST_LIMIT_S:g} s"
         raise Terminal(f"{text}; rehearse on a dump of fewer namespaces", reason="RehearsalTooLong") from None
