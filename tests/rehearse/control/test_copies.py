@@ -27,8 +27,10 @@ from tests.rehearse.control.test_seeded_releases import (
 )
 from tests.rehearse.rehearsed_world import CLUSTER_VERSION, findings, rehearsed, wanted, world
 
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
+from kubesandbox.apiserver.store import Entry, Store, StoreError
 from runup.dump.completeness import CompleteKinds
 from runup.rehearse.control.cluster_copy import copied
 from runup.rehearse.control.cluster_source import ClusterSource
@@ -237,6 +239,34 @@ async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pyt
             assert len(list(scratch.iterdir())) == 1
             raise RuntimeError("in the middle")
     assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "raised", "told"),
+    [
+        pytest.param(MemoryError(), MemoryError, "Internal error occurred: MemoryError", id="no memory"),
+        pytest.param(RuntimeError("can't start new thread"), MemoryError, "new thread", id="no memory for a stack"),
+        pytest.param(StoreError("disk full"), Terminal, "disk full; give the folder of temporary files", id="no room"),
+        pytest.param(KeyError("spec"), Terminal, "copy of the cluster failed: Internal error", id="a bug"),
+    ],
+)
+async def test_a_copy_that_fails_is_no_refusal(
+    fault: Exception, raised: type[Exception], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the copy's API server cannot do says nothing of the release."""
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+    put = Store.put
+
+    async def failing(store: Store, storage: str, namespace: str, name: str, *words: Any, **more: Any) -> Entry:
+        if name == "written":
+            raise fault
+        return await put(store, storage, namespace, name, *words, **more)
+
+    monkeypatch.setattr(Store, "put", failing)
+    release = wanted(tmp_path, VALUES, config_map("written", {}))
+    with pytest.raises(raised, match=told):
+        await rehearse(source, release, SystemClock())
 
 
 @pytest.mark.slow

@@ -107,6 +107,9 @@ def _rehearse_release(
         return ended_by_signals(rehearse(source, wanted, clock))
     except OSError as error:
         raise CommandError(f"the copy of the cluster could not be made: {error}") from error
+    except MemoryError as error:
+        text = "the copy of the cluster needs more memory than there is"
+        raise CommandError(f"{text}: some 150 MiB for each 10,000 objects; rehearse on another machine") from error
 
 
 def _rehearse_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:

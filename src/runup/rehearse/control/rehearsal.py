@@ -68,6 +68,7 @@ _NAMESPACE = ("", "Namespace")
 TIME_LIMIT_S = 600.0
 # Seconds for what is not applying: to make the copy, and to look at what became of it.
 REST_LIMIT_S = 900.0
+_WANT_OF_MEMORY = ("Internal error occurred: MemoryError", "can't start new thread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ class _Found:
 async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
     """Returns what the update comes to on a copy of `source`.
 
-    Raises OSError if the copy cannot be made, and Terminal if it takes too long to be made or looked through, or has no
-    room.
+    Raises OSError if the copy cannot be made, MemoryError if it needs more memory than there is, and Terminal if it
+    takes too long to be made or looked through, has no room, or fails.
     """
     try:
         with quiet_logs():
@@ -111,8 +112,19 @@ async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehea
         raise Terminal(f"{text}; rehearse on a dump of fewer namespaces", reason="RehearsalTooLong") from None
     except (StoreError, ServerError, KubeError) as error:
         # The cluster was read before: whoever fails here is the copy.
-        text = f"the copy of the cluster failed: {words_of(error) if isinstance(error, KubeError) else error}"
-        raise Terminal(f"{text}; give the folder of temporary files (TMPDIR) more room", reason="CopyFailed") from error
+        raise _error_of_copy(error) from error
+
+
+def _error_of_copy(error: StoreError | ServerError | KubeError) -> MemoryError | Terminal:
+    """Returns what is told of an error of the copy."""
+    words = words_of(error) if isinstance(error, KubeError) else str(error)
+    text = f"the copy of the cluster failed: {words}"
+    # The copy's server survives what it lacks memory for, and says so like any failure of its own.
+    if any(sign in words for sign in _WANT_OF_MEMORY):
+        return MemoryError(text)
+    if isinstance(error, StoreError) or "storage: " in words:
+        text += "; give the folder of temporary files (TMPDIR) more room"
+    return Terminal(text, reason="CopyFailed")
 
 
 async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kubekit.api import codec
 from kubekit.api.codec import DecodeError
 from kubekit.error_types import Terminal
-from kubekit.kube.api_errors import KubeError, NotFound
+from kubekit.kube.api_errors import KubeError, NotFound, ServerError, Unreachable
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
@@ -172,8 +172,10 @@ class ReleaseRun:
 
 
 def is_of_the_copy(error: Exception) -> bool:
-    """Returns whether the copy itself could not store what it was sent, which says nothing of the release."""
-    return "Internal error occurred: storage: " in words_of(error)
+    """Returns whether the copy itself failed at what it was sent, which says nothing of the release."""
+    # No release makes a server fail; what a policy says has another reason.
+    failed = isinstance(error, ServerError) and "Internal error occurred: " in error.message
+    return failed or isinstance(error, Unreachable)
 
 
 def _lacks_something(error: Exception) -> bool:
