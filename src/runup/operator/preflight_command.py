@@ -202,7 +202,6 @@ def _rehearsal_of(flags: Mapping[str, Any], request: Request, documentation_base
         request.target_image,
         flags["kubeconfig"],
         flags["context"],
-        request.namespace,
         documentation_base,
         # So that what was found until then is told, and not only that the time is over.
         apply_s=flags["rehearse_seconds"] / 2,

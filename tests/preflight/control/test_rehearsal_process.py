@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from pathlib import Path
@@ -13,7 +14,7 @@ from runup.checks.decide.rehearsed_outcomes import NOT_RUN
 from runup.preflight.control.rehearsal_process import RehearsalOrder, RehearsalProcess
 
 ENDS: dict[str, tuple[float, dict[str, Any], str]] = {
-    "no release": (240.0, {}, "its process ended with code 1: no release payload in nowhere"),
+    "no release": (240.0, {}, "its process ended with code 1: --release-dir nowhere: there is no such folder"),
     "too little time": (0.001, {}, "it took more than 0.001 s; raise `timeout` of the settings"),
     "an image without it": (240.0, {"module": "nowhere.at.all"}, "the image of the release does not carry it"),
     "another program's text": (240.0, {"module": "this"}, "JSON is malformed"),
@@ -43,3 +44,50 @@ async def test_what_is_told_of_a_process_that_comes_to_nothing(
     (finding,) = outcome.findings
     assert (outcome.result, finding.name, told in finding.message) == ("Unknown", NOT_RUN, True), finding.message
     assert (woken, os.listdir(scratch)) == ([True], [])  # noqa: PTH208 -- of a few entries, in a test
+
+
+async def test_what_a_crash_left(scratch: Path) -> None:
+    """A container that is started again has processes of the same numbers; the next rehearsal removes the copy."""
+    left = scratch / f"runup-rehearse-{os.getpid()}" / "runup-rehearse-x" / "server"
+    left.mkdir(parents=True)
+    (left / "objects").write_text("everything")
+    process = RehearsalProcess(RehearsalOrder("nowhere"), 240.0, lambda: None)
+    await process.run()
+    assert (process.outcomes is not None, os.listdir(scratch)) == (True, [])  # noqa: PTH208 -- of a few entries, in a test
+
+
+async def test_another_s_folder_is_not_used(scratch: Path, tmp_path: Path) -> None:
+    """What cannot be removed and made anew may be read by somebody else."""
+    (tmp_path / "another's").mkdir()
+    (scratch / f"runup-rehearse-{os.getpid()}").symlink_to(tmp_path / "another's")
+    process = RehearsalProcess(RehearsalOrder("nowhere"), 240.0, lambda: None)
+    await process.run()
+    (outcome,) = process.outcomes or ()
+    assert "File exists" in outcome.message
+    assert os.listdir(tmp_path / "another's") == []  # noqa: PTH208
+
+
+STUBBORN = """
+import os, pathlib, signal
+folder = pathlib.Path({folder!r})
+signal.signal(signal.SIGTERM, lambda *_: (folder / "asked").touch())
+(folder / "fifo").write_text(str(os.getpid()))
+while True:
+    signal.pause()
+"""
+
+
+async def test_a_process_is_ended_at_once(scratch: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever is told to stop may be cut off itself before a process has ended that was only asked to."""
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "stubborn.py").write_text(STUBBORN.format(folder=str(tmp_path)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    process = RehearsalProcess(RehearsalOrder("nowhere"), 240.0, lambda: None, module="stubborn")
+    running = asyncio.create_task(process.run())
+    pid = int(await asyncio.to_thread((tmp_path / "fifo").read_text))
+    running.cancel()
+    await asyncio.wait([running])
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert ((tmp_path / "asked").exists(), os.listdir(scratch)) == (False, [])  # noqa: PTH208

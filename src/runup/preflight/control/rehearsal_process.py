@@ -26,7 +26,6 @@ from runup.checks.decide.rehearsed_outcomes import decoded, not_run
 MODULE = "runup.rehearse.cli.ordered_rehearsal"
 # The exit code of a process that needs more memory than it may have.
 TOO_LARGE = 12
-_END_S = 10.0
 _LONGEST_MESSAGE = 300
 
 
@@ -40,11 +39,9 @@ class RehearsalOrder(msgspec.Struct, frozen=True):
     image: str = ""
     kubeconfig: str | None = None
     context: str | None = None
-    namespace: str = ""
     documentation_base: str = ""
     apply_s: float = 240.0
     memory_mib: int = 0
-    max_objects: int = 100_000
 
 
 class RehearsalProcess:
@@ -65,7 +62,7 @@ class RehearsalProcess:
     async def _run(self) -> tuple[CheckOutcome, ...]:
         if not _is_there(self._module):
             return (self._not_run("the image of the release does not carry it"),)
-        folder = Path(tempfile.mkdtemp(prefix="runup-rehearse-"))
+        folder = _make_folder()
         try:
             return await self._in(folder)
         finally:
@@ -114,15 +111,21 @@ def _is_there(module: str) -> bool:
 
 
 async def _end(process: Any) -> None:
-    """Ends the process if it runs: politely at first."""
+    """Ends the process if it runs. At once: it only reads, and whoever waits for this may have a second left."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):
-        process.terminate()
-    try:
-        async with asyncio.timeout(_END_S):
-            await process.wait()
-    except TimeoutError:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        process.kill()
+    await process.wait()
+
+
+def _make_folder() -> Path:
+    """Makes the folder of this process's rehearsals anew. Raises OSError.
+
+    A container that is started again has the number of the process that crashed in it, and finds what that one left.
+    """
+    folder = Path(tempfile.gettempdir()) / f"runup-rehearse-{os.getpid()}"
+    remove_tree(folder)
+    # Somebody else's folder of that name could not be removed, and is an error here.
+    folder.mkdir(mode=0o700)
+    return folder

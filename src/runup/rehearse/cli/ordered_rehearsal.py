@@ -6,14 +6,14 @@ told: a process that the kernel ends for its memory would take the whole contain
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import sys
-from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from kubekit.error_types import RunupError
 from runup.preflight.control.rehearsal_process import TOO_LARGE, RehearsalOrder
 
 _NICE = 10
@@ -23,41 +23,70 @@ def main() -> int:
     """Rehearses, and returns the exit code."""
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=RehearsalOrder)
     os.nice(_NICE)
+    # Whatever any part prints belongs on stderr: stdout has the outcomes, and nothing else.
+    with os.fdopen(os.dup(1), "wb") as answer:
+        os.dup2(2, 1)
+        try:
+            return _answer_order(order, answer)
+        except MemoryError:
+            return TOO_LARGE
+
+
+def _answer_order(order: RehearsalOrder, answer: BinaryIO) -> int:
     try:
         if order.memory_mib:
             limit = order.memory_mib * 1024 * 1024
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-        sys.stdout.buffer.write(_rehearsed(order))
-    except MemoryError:
-        return TOO_LARGE
-    except RunupError as error:
-        sys.stderr.write(f"{error}\n")
+        answer.write(_rehearsed(order))
+    except Exception as error:
+        if _is_want_of_memory(error):
+            return TOO_LARGE
+        message = _message_of(error)
+        if message is None:
+            raise
+        sys.stderr.write(f"{message}\n")
         return 1
     return 0
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    """Returns whether the process lacked memory: for an object, in the kernel, for a thread's stack, for a library."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    if isinstance(error, MemoryError):
+        return True
+    signs = {RuntimeError: "can't start new thread", ImportError: "failed to map segment"}
+    return any(isinstance(error, kind) and sign in str(error) for kind, sign in signs.items())
+
+
+def _message_of(error: Exception) -> str | None:
+    """Returns what is told of an error in one line, None of a bug."""
+    from kubekit.api.codec import DecodeError
+    from kubekit.error_types import RunupError
+    from kubekit.kube.api_errors import KubeError
+    from kubekit.lang.printable import one_line
+    from runup.cli.errors import CommandError
+
+    if isinstance(error, CommandError | DecodeError | KubeError | OSError | RunupError):
+        return one_line(str(error))
+    return None
 
 
 def _rehearsed(order: RehearsalOrder) -> bytes:
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.config import load
-    from runup.applying.control.payloads import read_folder
+    from kubekit.oci.access import Access
     from runup.checks.decide.rehearsed_outcomes import PAGE, encoded
-    from runup.preflight.cli.evaluate import release_in
     from runup.rehearse.cli import releases
     from runup.rehearse.cli.signals import ended_by_signals
     from runup.rehearse.control.cluster_source import of_cluster
-    from runup.rehearse.control.rehearsal import Wanted, rehearse
+    from runup.rehearse.control.rehearsal import rehearse
     from runup.rehearse.decide.rehearsal_findings import outcomes_of
     from runup.release.decide import documentation
-    from runup.release.decide.payload import load_payload
 
-    files = read_folder(Path(order.release_dir))
-    payload = load_payload(files, source=order.release_dir, release_image=order.image)
-    config = load(order.kubeconfig, order.context)
-    source = ended_by_signals(of_cluster(config, max_objects=order.max_objects))
+    wanted = releases.wanted(order.release_dir, order.image, "", (), Access, limit_s=order.apply_s)
+    source = ended_by_signals(of_cluster(load(order.kubeconfig, order.context)))
     releases.version_of(source)
-    account = (order.namespace, "default")
-    kubernetes = release_in(files).kubernetes
-    wanted = Wanted(payload, payload.version, order.image, kubernetes, account=account, limit_s=order.apply_s)
     rehearsed = ended_by_signals(rehearse(source, wanted, SystemClock()))
     return encoded(outcomes_of(rehearsed, f"{order.documentation_base or documentation.BUILT_IN}/{PAGE}"))
 
