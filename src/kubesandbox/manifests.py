@@ -1,7 +1,8 @@
-"""Objects from YAML and JSON files, created on a server: definitions first, then objects of the kinds they define.
+"""Reads objects from YAML and JSON files, and creates them on a server.
 
-`read` and `definitions` take files and return documents; `load` sends them. Errors name the file, or the object if
-there is no file.
+`read` and `definitions` take a file or folder and return `Document`s. `load` creates their objects on a server and
+returns them as the server has them: CustomResourceDefinitions first, then, once their kinds are served, Namespaces and
+all others. All three raise SandboxError, which names the file, or the object if it was not read from one.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ MANAGER = "kubesandbox"
 _SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 # Kinds that other objects need come first; sorting is stable, so the rest keeps its order.
 _ORDER = {DEFINITION: 0, "Namespace": 1}
-_SERVED_S = 15.0
-_LOOK_S = 0.01
+# Seconds within which a server must serve the kind of a new definition, and between two looks at that.
+_SERVED_TIMEOUT_S = 15.0
+_POLL_INTERVAL_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def definitions(path: Path) -> list[Document]:
 
 
 def load(client: SyncClient, documents: Iterable[Document], *, namespace: str = "default") -> list[JSON]:
-    """Creates the objects and returns them as the server has them. Raises SandboxError.
+    """Creates the objects and returns them as the server has them, definitions first. Raises SandboxError.
 
     An existing object is replaced, as `kubectl replace` does. `namespace` is for objects that need one and name none.
     """
@@ -104,11 +106,11 @@ def _objects_of(file: Path) -> Iterator[Document]:
             continue
         if not isinstance(document, dict):
             raise _sandbox_error(f"{file}: a document is not an object but {type(document).__name__}", "NotAnObject")
-        for obj in _list_items(document):
+        for obj in _expand_list(document):
             yield Document(obj, str(file))
 
 
-def _list_items(document: JSON) -> list[JSON]:
+def _expand_list(document: JSON) -> list[JSON]:
     """Returns the objects of a `kind: List`, or the object itself."""
     items = document.get("items")
     if document.get("kind") == "List" and isinstance(items, list):
@@ -149,13 +151,18 @@ def _resource_of(client: SyncClient, document: Document) -> Resource:
 
 
 def _await_served(client: SyncClient, document: Document, definition: JSON, clock: Clock) -> None:
-    """Waits until every version of the kind can be listed, since a server takes a moment to serve a definition."""
-    deadline = clock.monotonic() + _SERVED_S
+    """Waits until every version of a definition's kind can be listed, which takes a server a moment.
+
+    Raises SandboxError if the server rejects the definition's names or takes too long.
+    """
+    deadline = clock.monotonic() + _SERVED_TIMEOUT_S
     while not _is_served(client, definition["spec"]):
         problem = _name_problem(client, definition["metadata"]["name"])
         if problem or clock.monotonic() > deadline:
-            raise _sandbox_error(f"{document}: {problem or f'was not served within {_SERVED_S:g} s'}", "NotServed")
-        clock.pause(_LOOK_S)
+            raise _sandbox_error(
+                f"{document}: {problem or f'was not served within {_SERVED_TIMEOUT_S:g} s'}", "NotServed"
+            )
+        clock.pause(_POLL_INTERVAL_S)
 
 
 def _is_served(client: SyncClient, spec: JSON) -> bool:

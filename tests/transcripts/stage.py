@@ -12,7 +12,7 @@ from kubekit.api import codec
 from kubekit.api.core_v1 import ConfigMap, Namespace
 from kubekit.api.scheme import resource_of
 from kubekit.kube import calls
-from kubekit.kube.clock import OFFSET
+from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 from runup.api.config_v1 import ClusterVersion
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
@@ -151,5 +151,5 @@ def environment(server: Server) -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "TERM": "xterm",
         "NO_COLOR": "1",
-        OFFSET: str(offset_s),
+        CLOCK_OFFSET_VARIABLE: str(offset_s),
     }

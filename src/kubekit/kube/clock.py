@@ -45,7 +45,7 @@ class Clock(ABC):
         """Waits for `seconds`, blocking the thread: for code without an event loop."""
 
 
-OFFSET = "RUNUP_CLOCK_OFFSET_S"
+CLOCK_OFFSET_VARIABLE = "RUNUP_CLOCK_OFFSET_S"
 """Environment variable: the seconds by which a cluster's time is ahead of the machine's; negative if it is behind.
 
 A cluster that was made from a dump has the dump's time, and every program that is started in it gets this variable.
@@ -58,10 +58,10 @@ def machine_now() -> datetime:
 
 
 class SystemClock(Clock):
-    """The machine's clock, shifted by the environment variable `OFFSET`."""
+    """The machine's clock, shifted by the environment variable `CLOCK_OFFSET_VARIABLE`."""
 
     def __init__(self) -> None:
-        self._offset = timedelta(seconds=float(os.environ.get(OFFSET) or 0))
+        self._offset = timedelta(seconds=float(os.environ.get(CLOCK_OFFSET_VARIABLE) or 0))
 
     def now(self) -> datetime:
         """Returns the wall-clock time (`Clock.now`)."""

@@ -51,7 +51,9 @@ __all__ = [
     "compile_cel",
 ]
 
-Hints = Mapping[str, str]  # variable -> dyn, bool, int, double, string, bytes, list, map, timestamp, duration, optional
+TypeHints = Mapping[
+    str, str
+]  # variable -> dyn, bool, int, double, string, bytes, list, map, timestamp, duration, optional
 
 
 class CelError(ValueError):
@@ -70,9 +72,9 @@ class CelBudgetError(CelEvaluationError):
     """The evaluation cost too much and has no result; the expression must range over less, or build less."""
 
 
-_TOO_MUCH = "operation cancelled: actual cost limit exceeded"
+_COST_EXCEEDED = "operation cancelled: actual cost limit exceeded"
 # The engine takes no optional values, so one is passed as a list of zero or one items under this name.
-_CARRIER = "_optional_{}"
+_OPTIONAL_LIST = "_optional_{}"
 
 
 class Program:
@@ -100,11 +102,11 @@ class Program:
                 value = self._evaluate_plain(variables)
             except (CelEvaluationError, cel_cost.Exhausted) as error:
                 if costs_too_much():
-                    raise CelBudgetError(_TOO_MUCH) from error
+                    raise CelBudgetError(_COST_EXCEEDED) from error
                 raise
             # A disjunction has a value also where one of its parts cost too much.
             if costs_too_much():
-                raise CelBudgetError(_TOO_MUCH)
+                raise CelBudgetError(_COST_EXCEEDED)
             return value
 
     def _evaluate_plain(self, variables: Mapping[str, Any]) -> Any:
@@ -112,7 +114,7 @@ class Program:
         data = dict(variables)
         for name in self._optionals:
             value = data.pop(name, None)
-            data[_CARRIER.format(name)] = [] if value is None else [value]
+            data[_OPTIONAL_LIST.format(name)] = [] if value is None else [value]
         try:
             result = self._expression.eval(data=data)
             if result.type() != self._error:
@@ -123,23 +125,23 @@ class Program:
         raise _evaluation_error(reason)
 
 
-def compile_cel(expression: str, variables: Hints) -> Program:
+def compile_cel(expression: str, variables: TypeHints) -> Program:
     """Compiles `expression` for `variables` (name -> type hint). Raises CelSyntaxError."""
     optionals = frozenset(name for name, hint in variables.items() if hint == "optional")
-    source = _with_optionals(expression, optionals)
+    source = _bind_optionals(expression, optionals)
     hints = tuple(sorted(variables.items()))
     try:
         source.encode()  # the engine's own error for half of a surrogate pair is a TypeError
         compiled = _engine_environment(hints).compile(source)
         tree = cel_ast.parse_tree(compiled.serialize())
-        cost = cel_cost.add_cost_hooks(tree, _NAMES)
+        cost = cel_cost.add_cost_hooks(tree, _FUNCTION_NAMES)
         counted = _engine_environment(hints, counts=True).deserialize(cel_ast.serialize_tree(tree))
     except (RuntimeError, ValueError) as error:
         raise CelSyntaxError(_tidy_message(str(error))) from error
     return Program(expression, counted, compiled.return_type().name().lower(), optionals, cost)
 
 
-_NAMES = frozenset(function.name for function in FUNCTIONS)
+_FUNCTION_NAMES = frozenset(function.name for function in FUNCTIONS)
 
 
 @cache
@@ -181,25 +183,29 @@ def _engine_types() -> dict[str, Any]:
     }
 
 
-def _with_optionals(expression: str, names: frozenset[str]) -> str:
-    """Returns the expression with each optional variable bound to the value in its list."""
+def _bind_optionals(expression: str, names: frozenset[str]) -> str:
+    """Returns the expression with each optional variable bound, by `cel.bind`, to a CEL optional.
+
+    The engine takes no optional values as input, so each is passed as a list: without items if it is absent, else with
+    one item. The binding makes an optional of that list.
+    """
     for name in sorted(names):
-        carrier = _CARRIER.format(name)
-        value = f"(size({carrier}) == 0 ? optional.none() : optional.of({carrier}[0]))"
+        as_list = _OPTIONAL_LIST.format(name)
+        value = f"(size({as_list}) == 0 ? optional.none() : optional.of({as_list}[0]))"
         expression = f"cel.bind({name}, {value}, {expression})"
     return expression
 
 
 @cache
 def _engine_environment(variables: tuple[tuple[str, str], ...], *, counts: bool = False) -> Any:
-    """Returns the engine's environment; one that `counts` has also what a rewritten tree calls."""
+    """Returns the engine's environment for variables with type hints; with `counts` it has the cost hooks, too."""
     from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
     cel, known = _cel_library(), _engine_types()
     types: dict[str, Any] = {}
     for name, hint in variables:
         if hint == "optional":
-            types[_CARRIER.format(name)] = known["list"]
+            types[_OPTIONAL_LIST.format(name)] = known["list"]
         else:
             types[name] = known[hint]
     extensions = [
@@ -244,7 +250,7 @@ def _overload(function: Function) -> Any:
 
 
 def _with_costs(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns `call` with its arguments and its result paid for."""
+    """Returns `call`, charging the size of its arguments and its result to the evaluation's budget."""
 
     def paid_call(*arguments: Any) -> Any:
         for argument in arguments:

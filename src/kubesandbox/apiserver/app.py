@@ -117,7 +117,7 @@ class App:
         if review := parts.subresources.review(kind):
             accepted = negotiate(request.header("accept"), UNSTORED)
             return render_unstored(await review(request, target), accepted)
-        parts.collected.require(request, target, kind)
+        parts.collected.check_collected(request, target, kind)
         return await parts.rest.reading.known(lambda: self._verbs[target.verb](request, target, kind))
 
     def _serve_document(self, request: Request) -> Response:

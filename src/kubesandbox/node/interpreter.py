@@ -1,4 +1,9 @@
-"""The Python interpreter for thin images, which is this one: its host folders, and the command of a script."""
+"""Lends this process's Python interpreter to the containers of thin images.
+
+A thin image (label `images.THIN_LABEL`) holds a program but no operating system and no Python: its containers use the
+host's libraries and interpreter, mounted read only. Out of this module come the host's folders to mount, the command
+line of a container's program, and its environment.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,17 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from kubekit.kube.clock import OFFSET
+from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE
 
-# The folder that holds kubesandbox and the packages installed with it.
+# The host's folder that holds kubesandbox and the packages installed with it.
 PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def interpreter_folders() -> tuple[Path, ...]:
-    """Returns the interpreter's folders: its libraries, virtual environment and our packages, outermost first."""
+    """Returns the host's folders that the interpreter needs: its libraries, virtual environment and our packages.
+
+    No folder is inside another one of them.
+    """
     executable = Path(sys.executable)
     candidates = {
         Path(sys.prefix),
@@ -32,15 +40,18 @@ def interpreter_folders() -> tuple[Path, ...]:
     return tuple(kept)
 
 
-def argv_for(script_on_host: Path, script_seen: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the command of an entry point: this interpreter for Python scripts, other programs as they are."""
+def argv_for(script_on_host: Path, script_in_container: str, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the command line of a container's program: a Python script is run with this interpreter.
+
+    `script_on_host` is the file where it can be read now, `script_in_container` its path inside the container.
+    """
     if is_python_script(script_on_host):
-        return (sys.executable, script_seen, *arguments)
-    return (script_seen, *arguments)
+        return (sys.executable, script_in_container, *arguments)
+    return (script_in_container, *arguments)
 
 
 def is_python_script(path: Path) -> bool:
-    """Returns whether the first line of `path` names Python as its interpreter."""
+    """Returns whether the first line of `path` names Python as its interpreter; an unreadable file is not a script."""
     try:
         with path.open("rb") as file:
             first = file.readline(256)
@@ -50,7 +61,9 @@ def is_python_script(path: Path) -> bool:
 
 
 def interpreter_environment() -> dict[str, str]:
-    """Returns the environment in which a thin image's process finds our packages and writes no bytecode."""
+    """Returns the environment variables with which a thin image's process finds our packages and writes no bytecode."""
     variables = {"PYTHONPATH": str(PACKAGE_ROOT), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
     # The nodes use the cluster's clock, which may differ from the machine's.
-    return variables | ({OFFSET: os.environ[OFFSET]} if os.environ.get(OFFSET) else {})
+    return variables | (
+        {CLOCK_OFFSET_VARIABLE: os.environ[CLOCK_OFFSET_VARIABLE]} if os.environ.get(CLOCK_OFFSET_VARIABLE) else {}
+    )

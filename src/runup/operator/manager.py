@@ -105,7 +105,7 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
     return release, own
 
 
-def _tell_left_behind(folder: Path, why: str) -> None:
+def _log_unremovable(folder: Path, why: str) -> None:
     log.warning("the folder of an earlier preflight could not be removed", folder=str(folder), why=why)
 
 
@@ -179,7 +179,7 @@ class Manager:
         verifier: Callable[[], Verifier | None] = lambda: own.verifier(self.caches.feature_gate())  # noqa: E731
         checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self.custom_stores)
         reports = self._options.report_folder or Path(facts.place.report_dir)
-        reader = ReportReader(reports, self._clock, wake, tell=_tell_left_behind)
+        reader = ReportReader(reports, self._clock, wake, on_unremovable=_log_unremovable)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
         fetched = self._payloads or self._fetching(client, facts, images)
         loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own=own.payload)

@@ -9,7 +9,7 @@ import pytest
 
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from kubekit.kube.clock import OFFSET, ManualClock, SystemClock, machine_now
+from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE, ManualClock, SystemClock, machine_now
 from kubesandbox.apiserver.server import ApiServer
 
 YEAR_S = 365 * 86400.0
@@ -25,7 +25,7 @@ YEAR_S = 365 * 86400.0
 )
 def test_the_environment_moves_the_clock(written: str, offset_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """It runs on from there; the machine's own time stays at hand."""
-    monkeypatch.setenv(OFFSET, written)
+    monkeypatch.setenv(CLOCK_OFFSET_VARIABLE, written)
     # Both are whole seconds; half of one may be cut off.
     before = machine_now() - timedelta(seconds=1 if offset_s % 1 else 0)
     moved = SystemClock().now() - timedelta(seconds=offset_s)

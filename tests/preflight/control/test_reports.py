@@ -262,7 +262,7 @@ async def test_a_folder_that_is_too_deep_for_a_path_is_removed_with_the_others(t
     (tmp_path / "preflight-2-0123456789").mkdir()
     (tmp_path / "preflight-0-0123456789").write_text("in a folder's place")
     clock, told = ManualClock(), list[tuple[Path, str]]()
-    reader = ReportReader(tmp_path, clock, lambda: None, tell=lambda *left: told.append(left))
+    reader = ReportReader(tmp_path, clock, lambda: None, on_unremovable=lambda *left: told.append(left))
     running = asyncio.create_task(reader.run())
     try:
         reader.clear()

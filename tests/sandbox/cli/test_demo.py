@@ -22,7 +22,7 @@ from kubekit.kube import calls
 from runup.api.config_v1 import ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.sandbox.cli import demo
-from runup.sandbox.cli.demo import DUAL_STACK, FIX, PAUSED, SIGNALS, remove
+from runup.sandbox.cli.demo import DUAL_STACK_RISK, PAUSED_POOL_RISK, SIGNALS, UNPAUSE_COMMAND, remove
 
 VERSION = calls.path_of(resource_of(ClusterVersion), "", "version")
 POOL = calls.path_of(resource_of(MachineConfigPool), "", "infra")
@@ -92,13 +92,13 @@ REST = "runup upgrade accept Slow,Unsaid"
 STORY: dict[str, dict[str, Any]] = {
     "runup upgrade --mode=preflight --to=5.2.0 --wait": {
         "code": 2,
-        "state": state(update("5.2.0", PAUSED, DUAL_STACK, "Slow")),
+        "state": state(update("5.2.0", PAUSED_POOL_RISK, DUAL_STACK_RISK, "Slow")),
     },
     # The first question which risks are open is the fourth command.
-    "3": {"out": listed(PAUSED, DUAL_STACK, "Slow")},
-    " ".join(FIX): {"state": state(update("5.2.0", DUAL_STACK, "Slow"))},
+    "3": {"out": listed(PAUSED_POOL_RISK, DUAL_STACK_RISK, "Slow")},
+    " ".join(UNPAUSE_COMMAND): {"state": state(update("5.2.0", DUAL_STACK_RISK, "Slow"))},
     BLOCKED: {"code": 1},
-    "7": {"out": listed(DUAL_STACK, "Slow", accepted=(DUAL_STACK,), clear=("Over",))},
+    "7": {"out": listed(DUAL_STACK_RISK, "Slow", accepted=(DUAL_STACK_RISK,), clear=("Over",))},
     VERDICT: {"code": 2},
     "runup upgrade --to=5.0.3": {"state": progressing("Working towards 5.0.3: 3 of 9 done (33% complete)")},
     "runup upgrade status": {"state": state(desired="5.0.3", history=[past("5.0.3"), past("5.0.0")])},
@@ -149,7 +149,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("STAND_IN", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    monkeypatch.setattr(demo, "DEADLINE_S", 0.0)
+    monkeypatch.setattr(demo, "STEP_TIMEOUT_S", 0.0)
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     answers = {VERSION: lambda: json.loads((tmp_path / "state").read_text()), POOL: {"metadata": {"name": "infra"}}}
     with answering(tmp_path, answers, made.sent):
@@ -164,8 +164,8 @@ TYPED = [
     "runup upgrade",
     "runup upgrade --mode=preflight --to=5.2.0 --wait",
     "runup upgrade -o json",
-    " ".join(FIX),
-    f"runup upgrade accept {DUAL_STACK}",
+    " ".join(UNPAUSE_COMMAND),
+    f"runup upgrade accept {DUAL_STACK_RISK}",
     BLOCKED,
     "runup upgrade -o json",
     REST,
@@ -203,7 +203,7 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
     world.tell(
         **{
             "runup upgrade --mode=preflight --to=5.2.0 --wait": {"code": 2, "state": state(update("5.2.0", "Slow"))},
-            "runup upgrade -o json": {"out": listed(PAUSED, "Slow")},
+            "runup upgrade -o json": {"out": listed(PAUSED_POOL_RISK, "Slow")},
         }
     )
     ran = run("demo")
@@ -222,24 +222,30 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
             "`runup upgrade --mode=preflight --to=5.2.0 --wait` ended with exit code 0 instead of 2",
             id="another exit code than told",
         ),
-        pytest.param({" ".join(FIX): {"code": 7}}, "` ended with exit code 7 instead of 0", id="kubectl fails"),
+        pytest.param(
+            {" ".join(UNPAUSE_COMMAND): {"code": 7}}, "` ended with exit code 7 instead of 0", id="kubectl fails"
+        ),
         pytest.param(
             {"3": {"code": 1, "err": "  no such cluster\n"}},
             "`runup upgrade -o json` failed: no such cluster",
             id="a question that fails",
         ),
         pytest.param(
-            {"3": {"out": listed(PAUSED, accepted=(PAUSED,))}}, f"the preflight did not find {PAUSED}", id="accepted"
+            {"3": {"out": listed(PAUSED_POOL_RISK, accepted=(PAUSED_POOL_RISK,))}},
+            f"the preflight did not find {PAUSED_POOL_RISK}",
+            id="accepted",
         ),
-        pytest.param({"3": {"out": listed("Slow")}}, f"the preflight did not find {PAUSED}", id="another risk"),
         pytest.param(
-            {"3": {"out": listed("Slow", clear=(PAUSED,))}},
-            f"the preflight did not find {PAUSED}",
+            {"3": {"out": listed("Slow")}}, f"the preflight did not find {PAUSED_POOL_RISK}", id="another risk"
+        ),
+        pytest.param(
+            {"3": {"out": listed("Slow", clear=(PAUSED_POOL_RISK,))}},
+            f"the preflight did not find {PAUSED_POOL_RISK}",
             id="a risk that is over",
         ),
         pytest.param(
             {"3": {"out": json.dumps({"desiredUpdate": None, "conditionalUpdates": []})}},
-            f"the preflight did not find {PAUSED}",
+            f"the preflight did not find {PAUSED_POOL_RISK}",
             id="no update",
         ),
         pytest.param(
@@ -248,7 +254,9 @@ def test_without_kubectl_its_request_is_sent_all_the_same(
             id="no updates",
         ),
         pytest.param(
-            {" ".join(FIX): {"code": 0}}, f"waited 0 s until {PAUSED} goes away", id="a fix that does not help"
+            {" ".join(UNPAUSE_COMMAND): {"code": 0}},
+            f"waited 0 s until {PAUSED_POOL_RISK} goes away",
+            id="a fix that does not help",
         ),
         pytest.param({BLOCKED: {"code": 0}}, f"`{BLOCKED}` ended with exit code 0 instead of 1", id="not blocked"),
         pytest.param({REST: {"code": 1}}, f"`{REST}` ended with exit code 1 instead of 0", id="not accepted"),
@@ -366,5 +374,5 @@ def test_what_is_removed(tmp_path: Path) -> None:
 
 def test_risks_of_the_story_are_those_of_its_cluster() -> None:
     """What the stand-in says is what the API says."""
-    found = cluster(state(update("5.2.0", DUAL_STACK, "Slow"))).status.conditional_updates[1]
-    assert [risk.name for risk in found.risks] == [DUAL_STACK, "Slow"]
+    found = cluster(state(update("5.2.0", DUAL_STACK_RISK, "Slow"))).status.conditional_updates[1]
+    assert [risk.name for risk in found.risks] == [DUAL_STACK_RISK, "Slow"]

@@ -606,16 +606,16 @@ def test_a_must_gather_that_lacks_a_kind_says_so(tmp_path: Path, run: Run, missi
 
 def test_a_live_server_that_knows_a_part_says_so(server: Server) -> None:
     """By its own words, whoever it is."""
-    from kubesandbox.apiserver.access.collected import NAMESPACE, PARTLY
+    from kubesandbox.apiserver.access.collected import NAMESPACE, PARTLY_COLLECTED
 
     data = {"nodes": "some nodes are lost", "pods": "some pods are lost"}
-    body = {"metadata": {"name": PARTLY, "namespace": NAMESPACE}, "data": data}
+    body = {"metadata": {"name": PARTLY_COLLECTED, "namespace": NAMESPACE}, "data": data}
     maps = resource_of(ConfigMap)
     server.client.send(calls.create(maps, body))
     try:
         found = read_cluster.observe(server.client, datetime(2026, 1, 1, tzinfo=UTC), (Forbidden, NotFound)).incomplete
     finally:
-        server.client.send(calls.delete(maps, PARTLY, NAMESPACE))
+        server.client.send(calls.delete(maps, PARTLY_COLLECTED, NAMESPACE))
     assert found == {
         "nodes": data["nodes"],
         "pending_pods": data["pods"],

@@ -25,7 +25,7 @@ from runup.api.update_v1alpha1 import Insight, UpdateStatusStatus
 from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.assess import assess, next_change_s
 from runup.updatestatus.decide.finding import Finding, node_ref
-from runup.updatestatus.decide.read_status import of_status
+from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.snapshot import Alert, Snapshot, Unreadable, in_report_order
 
 
@@ -287,11 +287,11 @@ def test_an_estimate_moves_in_steps_of_half_a_minute() -> None:
 def test_health_keeps_its_beginning() -> None:
     """Since when somebody knows it, and when it was first seen; both outlive changes of the text."""
     paused = b.snapshot(machine_config_pools=(b.pool("worker", paused=True),))
-    [row] = of_status(assess(paused, None, b.NOW)).health
+    [row] = report_of_status(assess(paused, None, b.NOW)).health
     assert (row.since, row.first_observed) == (None, b.NOW)
     silent = b.snapshot(cluster_version=b.version(failing=None))
     first = assess(silent, None, b.NOW)
-    [row] = of_status(assess(silent, first, b.NOW + b.minutes(5))).health
+    [row] = report_of_status(assess(silent, first, b.NOW + b.minutes(5))).health
     assert (row.since, row.first_observed) == (b.NOW, b.NOW)
 
 
@@ -316,7 +316,7 @@ def test_an_insight_that_is_gone_is_forgotten() -> None:
 def test_what_could_not_be_read_is_said(field: str) -> None:
     """As an insight of level Unknown and in condition Available; it is never the same as nothing."""
     status = assess(b.snapshot(**{field: Unreadable("nodes is forbidden")}), None, b.NOW)
-    [row] = [row for row in of_status(status).health if row.check == "InputUnreadable"]
+    [row] = [row for row in report_of_status(status).health if row.check == "InputUnreadable"]
     assert (row.level, row.impact, row.description) == ("Unknown", "Unknown", "nodes is forbidden")
     available = find(status.conditions, "Available")
     assert available is not None
@@ -342,7 +342,9 @@ def test_what_is_known_in_part_is_said_where_it_matters(snapshot: Snapshot, fiel
     """As an insight of level Unknown with the server's reason; what is known counts as ever."""
     status = assess(replace(snapshot, incomplete={field: PARTLY}), None, b.NOW)
     rows = [
-        (row.level, row.impact, row.description) for row in of_status(status).health if row.check == "InputIncomplete"
+        (row.level, row.impact, row.description)
+        for row in report_of_status(status).health
+        if row.check == "InputIncomplete"
     ]
     assert rows == [("Unknown", "Unknown", PARTLY)] * is_said
     available = find(status.conditions, "Available")
@@ -393,7 +395,7 @@ def test_whether_alerts_are_known(alerts: Any, expected: tuple[str, str]) -> Non
     found = find(status.conditions, "AlertsReachable")
     assert found is not None
     assert (found.status, found.reason) == expected
-    assert of_status(status).health == ()
+    assert report_of_status(status).health == ()
 
 
 def test_conditions_that_others_set_are_kept() -> None:

@@ -17,7 +17,7 @@ from kubekit.api import codec
 from runup.updatestatus.cli.render import status_text as rendered
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.decode import decode, with_unknown
-from runup.updatestatus.decide.read_status import of_status, report
+from runup.updatestatus.decide.read_status import report, report_of_status
 from runup.updatestatus.decide.report_rows import HealthRow
 
 JSON = dict[str, Any]
@@ -98,7 +98,7 @@ def test_pages_of_insights_show_unknown_ones_too() -> None:
     obj = written()
     insights(obj).append({"uid": "etcd-1", "acquiredAt": "2026-01-01T00:00:00Z", "type": "EtcdMember"})
     status, unknown = decode(obj)
-    [row] = of_status(with_unknown(status, unknown, b.NOW)).health
+    [row] = report_of_status(with_unknown(status, unknown, b.NOW)).health
     assert row.summary == "1 insight of type EtcdMember cannot be read by this version of runup"
     assert with_unknown(status, (), b.NOW) is status
 

@@ -27,7 +27,7 @@ from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.drains import held_up_nodes, of_drains
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import Target, assess_pools
-from runup.updatestatus.decide.read_status import of_status
+from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.report_rows import HealthRow
 from runup.updatestatus.decide.snapshot import Snapshot, is_drain_wanted
 
@@ -109,7 +109,7 @@ def draining(**changes: Any) -> Snapshot:
 
 def rows(snapshot: Snapshot, previous: UpdateStatusStatus | None = None, now: datetime = b.NOW) -> list[HealthRow]:
     """What needs attention."""
-    return list(of_status(assess(snapshot, previous, now)).health)
+    return list(report_of_status(assess(snapshot, previous, now)).health)
 
 
 def test_a_drain_that_a_budget_holds_up_names_node_pod_and_budget() -> None:
@@ -135,7 +135,7 @@ def test_whoever_watches_knows_since_when_a_drain_is_held_up() -> None:
     """From the first look on, through restarts; after ten minutes it is an error that stalls the update."""
     before = assess(draining(draining_pods=()), None, b.NOW)
     first = assess(draining(), before, b.NOW)
-    [row] = of_status(first).health
+    [row] = report_of_status(first).health
     assert (row.since, row.level) == (b.NOW, "Warning")
     [row] = rows(draining(), first, b.NOW + b.minutes(10))
     assert (row.since, row.level) == (b.NOW, "Warning")
@@ -155,7 +155,7 @@ NODES = frozenset({"worker-0000"})
 
 def since(status: UpdateStatusStatus) -> list[tuple[str, str, datetime | None]]:
     """What is told of drains."""
-    return [(row.check, row.level, row.since) for row in of_status(status).health]
+    return [(row.check, row.level, row.since) for row in report_of_status(status).health]
 
 
 def test_a_new_controller_keeps_what_it_has_not_looked_at_yet() -> None:
@@ -434,7 +434,7 @@ def test_whoever_watches_knows_since_when_an_idle_operator_is_waited_for() -> No
     """It says nothing of its own; the first look at the message counts, and is carried on."""
     first = assess(awaiting(b.operator("etcd")), None, b.NOW)
     later = assess(awaiting(b.operator("etcd")), first, b.NOW + b.minutes(31))
-    [row] = of_status(later).health
+    [row] = report_of_status(later).health
     assert row.since == b.NOW
     assert row.description == "etcd: It does not say why."
 
@@ -447,12 +447,12 @@ def test_a_cluster_version_that_fails_says_so_itself() -> None:
 
 def test_the_awaited_operators_are_in_the_object_from_the_start() -> None:
     """For programs and pages, long before they are worth a warning; one that is updated is waited for no more."""
-    insight = of_status(assess(awaiting(busy()), None, b.NOW)).cluster_version
+    insight = report_of_status(assess(awaiting(busy()), None, b.NOW)).cluster_version
     assert insight is not None
     assert [(wait.name, wait.since, wait.reason) for wait in insight.waiting_for] == [
         ("etcd", b.STARTED, "NodeInstaller")
     ]
-    insight = of_status(assess(awaiting(b.operator("etcd", b.NEW)), None, b.NOW)).cluster_version
+    insight = report_of_status(assess(awaiting(b.operator("etcd", b.NEW)), None, b.NOW)).cluster_version
     assert insight is not None
     assert insight.waiting_for == ()
 

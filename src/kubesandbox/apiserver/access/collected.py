@@ -1,8 +1,9 @@
-"""Incompletely recorded kinds: lists of them carry a warning or are refused, so that they do not look complete.
+"""Checks lists and watches of kinds that were not collected in full: they carry a warning or are refused.
 
 In a cluster that was restored from a dump, a kind without objects may have been empty, or not recorded. Two ConfigMaps
 in kube-system list such kinds by their resource (`poddisruptionbudgets.policy`), with the reason: `not-collected` (no
-object is known) and `partly-collected` (some are). Without these ConfigMaps this module has no effect. The warning
+object is known) and `partly-collected` (some are). In: a request. Out: a warning added to it, or ApiError; without
+these ConfigMaps neither. The warning
 about an incomplete list has the prefix that clients look for (kubekit.kube.warnings).
 """
 
@@ -20,73 +21,84 @@ from kubesandbox.apiserver.http.routing import Target
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Event, Store
 
-NAMESPACE, ABSENT, PARTLY = "kube-system", "not-collected", "partly-collected"
-OWN = "sandbox.runup.dev/own-namespaces"
-"""Annotation: the namespaces, separated by blanks, that the records have nothing to do with: they are known in full."""
-ANYWAY = "sandbox.runup.dev/told-anyway"
-"""Annotation: users that are told nothing of what is absent of some kinds, as JSON: the name and the resources."""
-WITHIN = "sandbox.runup.dev/known-within"
-"""Annotation: the namespaces in which a kind is known in full although it is not elsewhere, as JSON by its resource."""
+NAMESPACE, NOT_COLLECTED, PARTLY_COLLECTED = "kube-system", "not-collected", "partly-collected"
+OWN_NAMESPACES = "sandbox.runup.dev/own-namespaces"
+"""Annotation: the namespaces, separated by blanks, that were not restored from the dump: they are known in full."""
+EXEMPT_USERS = "sandbox.runup.dev/told-anyway"
+"""Annotation, as JSON: by the name of a user, the resources that it may list although they were not collected."""
+COMPLETE_NAMESPACES = "sandbox.runup.dev/known-within"
+"""Annotation, as JSON: by resource, the namespaces in which the kind is known in full although it is not elsewhere."""
 CONTROLLERS = "system:sandbox-controllers"
-"""Who keeps the cluster running is told everything that there is."""
+"""The user of the sandbox's own controllers, which get every list without refusal or warning."""
 _VERBS = frozenset({"list", "watch"})
 _MAPS = "configmaps"
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """The contents of the ConfigMaps."""
+class _Gaps:
+    """The contents of the two ConfigMaps: which kinds are incomplete, and the exceptions from that.
 
-    absent: Mapping[str, str]
-    partly: Mapping[str, str]
-    own: frozenset[str]
-    anyway: Mapping[str, Sequence[str]]
-    within: Mapping[str, Sequence[str]]
+    `not_collected` and `partly_collected` have the reason by resource. In `own_namespaces` every kind is complete; by
+    resource, `complete_namespaces` has those in which that kind is. `exempt_users` has, by the name of a user, the
+    resources that it may list without refusal or warning although they were not collected.
+    """
+
+    not_collected: Mapping[str, str]
+    partly_collected: Mapping[str, str]
+    own_namespaces: frozenset[str]
+    exempt_users: Mapping[str, Sequence[str]]
+    complete_namespaces: Mapping[str, Sequence[str]]
 
 
 class Collected:
-    """The check of lists and watches before they are answered."""
+    """The check of lists and watches, before they are answered, against the ConfigMaps of incomplete kinds."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._told: _Told | None = None
+        self._gaps: _Gaps | None = None
         store.subscribe(_MAPS, self._drop_cached)
 
     def _drop_cached(self, event: Event) -> None:
-        if event.entry.name in {ABSENT, PARTLY}:
-            self._told = None
+        if event.entry.name in {NOT_COLLECTED, PARTLY_COLLECTED}:
+            self._gaps = None
 
-    def require(self, request: Request, target: Target, kind: Kind) -> None:
-        """Raises ApiError 403 for a list of a kind that was not collected; adds a warning for one collected in part.
+    def check_collected(self, request: Request, target: Target, kind: Kind) -> None:
+        """Raises ApiError 403 for a list or watch of a kind that was not collected; warns of one collected in part.
 
-        An administrator gets the objects that are there, if any, with the warning.
+        Administrators (group system:masters) are warned instead of refused if the server has any object of the kind.
+        Nothing is refused in a namespace that is known in full, nor to the controllers.
         """
         if target.verb not in _VERBS or request.user is None or request.user.name == CONTROLLERS:
             return
         gaps = self._read_maps()
-        # These namespaces are not from the records, so they are known in full.
-        if target.namespace in gaps.own or target.namespace in gaps.within.get(kind.resource, ()):
+        complete_namespaces = (*gaps.own_namespaces, *gaps.complete_namespaces.get(kind.resource, ()))
+        if target.namespace in complete_namespaces:
             return
-        if why := gaps.partly.get(kind.resource):
+        if why := gaps.partly_collected.get(kind.resource):
             request.warnings.append(INCOMPLETE + why)
-        if kind.resource in gaps.anyway.get(request.user.name, ()):
+        if kind.resource in gaps.exempt_users.get(request.user.name, ()):
             return
-        if why := gaps.absent.get(kind.resource):
+        if why := gaps.not_collected.get(kind.resource):
             if "system:masters" not in request.user.groups or not self._store.count(kind.storage):
                 raise status_errors.forbidden(kind.plural, kind.group, "", why)
             request.warnings.append(INCOMPLETE + why)
 
-    def _read_maps(self) -> _Told:
-        """Returns what the collection's ConfigMaps say, parsed once until they change."""
-        if self._told is None:
-            (absent, annotations), (partly, _) = self._read_map(ABSENT), self._read_map(PARTLY)
-            own, anyway, within = (annotations.get(key, "") for key in (OWN, ANYWAY, WITHIN))
-            self._told = _Told(
-                absent, partly, frozenset(own.split()), orjson.loads(anyway or "{}"), orjson.loads(within or "{}")
+    def _read_maps(self) -> _Gaps:
+        """Returns the contents of the two ConfigMaps, parsed once until they change."""
+        if self._gaps is None:
+            not_collected, annotations = self._read_map(NOT_COLLECTED)
+            partly_collected, _ = self._read_map(PARTLY_COLLECTED)
+            self._gaps = _Gaps(
+                not_collected,
+                partly_collected,
+                own_namespaces=frozenset(annotations.get(OWN_NAMESPACES, "").split()),
+                exempt_users=orjson.loads(annotations.get(EXEMPT_USERS) or "{}"),
+                complete_namespaces=orjson.loads(annotations.get(COMPLETE_NAMESPACES) or "{}"),
             )
-        return self._told
+        return self._gaps
 
     def _read_map(self, name: str) -> tuple[Mapping[str, str], Mapping[str, str]]:
+        """Returns the data and the annotations of a ConfigMap in kube-system, both empty if there is none."""
         entry = self._store.get(_MAPS, NAMESPACE, name)
         if entry is None:
             return {}, {}

@@ -26,13 +26,14 @@ JSON = dict[str, Any]
 Errors = Iterator[FieldError]
 
 # The server's internal type keeps what all versions have in common in the definition's spec; faults get that path.
-_HOISTED = {
+_SHARED_PATHS = {
     "schema": "spec.validation",
     "subresources": "spec.subresources",
     "additionalPrinterColumns": "spec.additionalPrinterColumns",
     "selectableFields": "spec.selectableFields",
 }
-_INTERNAL = (
+# Fields of a version in the server's internal Go type: Go's name, the JSON key, and the value if the key is absent.
+_GO_FIELDS = (
     ("Name", "name", ""),
     ("Served", "served", False),
     ("Storage", "storage", False),
@@ -42,7 +43,7 @@ _INTERNAL = (
 
 
 def version_faults(spec: JSON) -> Errors:
-    """Yields the faults of all versions."""
+    """Yields the faults of all versions: names, schemas, the storage version, and the parts of each version."""
     listed = spec.get("versions") or []
     names = [version.get("name", "") for version in listed]
     for index, version in enumerate(listed):
@@ -62,23 +63,25 @@ def version_faults(spec: JSON) -> Errors:
 
 
 def _schema_of(version: JSON) -> Any:
+    """Returns the openAPIV3Schema of a version, or None."""
     return (version.get("schema") or {}).get("openAPIV3Schema")
 
 
 def _part_faults(versions: list[JSON]) -> Errors:
     """Yields the faults of the versions' parts; a part that all share is reported once, without the version."""
-    hoisted = {key for key in _HOISTED if versions and _are_alike([version.get(key) for version in versions])}
+    shared = {key for key in _SHARED_PATHS if versions and _are_alike([version.get(key) for version in versions])}
     for index, version in enumerate(versions):
-        for key in _HOISTED:
-            if version.get(key) and (key not in hoisted or index == 0):
-                place = _HOISTED[key] if key in hoisted else f"spec.versions[{index}].{key}"
+        for key in _SHARED_PATHS:
+            if version.get(key) and (key not in shared or index == 0):
+                place = _SHARED_PATHS[key] if key in shared else f"spec.versions[{index}].{key}"
                 yield from _faults_of_part(key, version, place)
-        if version.get("selectableFields") and "schema" in hoisted and "selectableFields" not in hoisted:
+        if version.get("selectableFields") and "schema" in shared and "selectableFields" not in shared:
             detail = "may only be set when `version.schema.openAPIV3Schema` is not included"
             yield FieldError(Fault.INVALID, f"spec.versions[{index}].selectableFields", "", detail)
 
 
 def _are_alike(values: list[Any]) -> bool:
+    """Returns whether all values are equal and not empty."""
     return bool(values[0]) and all(value == values[0] for value in values)
 
 
@@ -87,7 +90,7 @@ def _faults_of_part(key: str, version: JSON, place: str) -> Errors:
     value = version[key]
     if key == "schema":
         if (schema := _schema_of(version)) is not None:
-            yield from _known_faults(_Written(codec.encode(schema), schema), f"{place}.openAPIV3Schema")
+            yield from _known_faults(_CachedSchema(codec.encode(schema), schema), f"{place}.openAPIV3Schema")
     elif key == "subresources":
         yield from _scale_faults(value.get("scale"), f"{place}.scale")
     elif key == "additionalPrinterColumns":
@@ -104,7 +107,7 @@ def _versions_as_go(versions: list[JSON]) -> Verbatim:
     """Returns versions as Go prints its internal type, without the parts that it keeps in the definition's spec."""
     parts = ("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
     return Verbatim(
-        go_json([{go: each.get(key, zero) for go, key, zero in _INTERNAL} | dict.fromkeys(parts) for each in versions])
+        go_json([{go: each.get(key, zero) for go, key, zero in _GO_FIELDS} | dict.fromkeys(parts) for each in versions])
     )
 
 
@@ -122,35 +125,35 @@ def _deprecation_faults(version: JSON, path: str) -> Errors:
 
 
 @dataclass(frozen=True)
-class _Written:
-    """A schema, known by its JSON."""
+class _CachedSchema:
+    """A schema as a key of the cache: its JSON text decides equality."""
 
     text: bytes
     schema: JSON = field(compare=False)
 
 
 @lru_cache(maxsize=128)
-def _known_faults(written: _Written, path: str) -> tuple[FieldError, ...]:
-    """Returns the faults of a schema, found once.
+def _known_faults(cached: _CachedSchema, path: str) -> tuple[FieldError, ...]:
+    """Returns the faults of a schema, cached by its text and path.
 
-    A definition is judged at each change of its status or labels, too, which leaves its schema as it is: 12 ms of
-    one of ours, CEL rules included.
+    A definition is validated at each change of its status or labels, too, which does not change its schema. One of our
+    schemas takes 12 ms, CEL rules included.
     """
-    return tuple(schema_faults(written.schema, path))
+    return tuple(schema_faults(cached.schema, path))
 
 
 def schema_faults(schema: JSON, path: str) -> Errors:
     """Yields the faults of one schema: its structure first, then the rest; CEL rules if the structure is valid."""
-    shaped = can_be_structural(schema)
-    structure_faults = [*structural(schema, path), *_faults_of_defaults(schema, path)] if shaped else []
+    can_have_structure = can_be_structural(schema)
+    structure_faults = [*structural(schema, path), *_faults_of_defaults(schema, path)] if can_have_structure else []
     if schema.get("nullable"):
         structure_faults.append(
             FieldError(Fault.FORBIDDEN, f"{path}.nullable", detail="nullable cannot be true at the root")
         )
     yield from structure_faults
-    faults = [*openapi_faults(schema, path, _no_rules if structure_faults or not shaped else rule_faults)]
+    faults = [*openapi_faults(schema, path, _no_rules if structure_faults or not can_have_structure else rule_faults)]
     yield from faults
-    if shaped and not structure_faults and not faults:
+    if can_have_structure and not structure_faults and not faults:
         yield from cost_faults(schema, path)
 
 

@@ -1,5 +1,6 @@
-"""The update service's graph: bytes in, releases that this cluster can update to out.
+"""Parses the update service's graph, and derives from it the releases that a cluster can update to.
 
+In: the service's answer as bytes, and the cluster's version and channel. Out: `Advice`, or BadGraph.
 The service may send rules that this version does not know. Such a rule removes the update that it guards (fail closed),
 because an update without its condition would look safer than it is.
 """
@@ -164,24 +165,24 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
     """
     key = (current.text, channel, migrating)
     if key not in graph.advised:
-        graph.advised[key] = _advice(graph, current, channel, migrating)
+        graph.advised[key] = _derive_advice(graph, current, channel, migrating)
     return graph.advised[key]
 
 
-def _advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
+def _derive_advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
     """Returns the updates that `graph` offers from `current`, with and without risks, newest first."""
     here = _index_of_current(graph, current, channel)
     if migrating:
         return Advice(updates=(graph.releases[here],))
     plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == here)
-    graph_limits.updates(graph_limits.quote_name(current.text), len(plain), _groups(graph, current))
-    conditional = _conditional(graph, current)
+    graph_limits.updates(graph_limits.quote_name(current.text), len(plain), _group_sizes(graph, current))
+    conditional = _conditional_updates(graph, current)
     # A release that is offered with and without risks counts as one with risks.
     guarded = {update.release.image for update in conditional}
     return Advice(
         updates=newest_first(release for to in plain if (release := graph.releases[to]).image not in guarded),
         conditional=tuple(
-            sorted(_unique(conditional), key=lambda update: _version_order(update.release), reverse=True)
+            sorted(_without_shared_images(conditional), key=lambda update: _version_order(update.release), reverse=True)
         ),
     )
 
@@ -220,18 +221,23 @@ def _is_valid_rule(rule: MatchingRule) -> bool:
     return rule.type == "PromQL" and rule.promql is not None and bool(rule.promql.promql)
 
 
-def _groups(graph: Graph, current: Version) -> list[tuple[int, tuple[ConditionalUpdateRisk, ...]]]:
-    """Returns the number of updates from `current` in each group of conditional edges, and the group's risks."""
+def _group_sizes(graph: Graph, current: Version) -> list[tuple[int, tuple[ConditionalUpdateRisk, ...]]]:
+    """Returns for each group of conditional edges from `current` the number of updates in it, and its risks."""
     counts = ((len(_targets(group, current)), group.risks) for group in graph.document.conditional_edges)
     return [(number, risks) for number, risks in counts if number]
 
 
 def _targets(group: ConditionalEdges, current: Version) -> tuple[str, ...]:
+    """Returns the versions that the group's edges lead to from `current`, each once."""
     return tuple(dict.fromkeys(edge.to for edge in group.edges if edge.from_ == current.text))
 
 
-def _conditional(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...]:
-    """Returns the updates from `current` that have risks; one with a risk of unknown rules alone is left out."""
+def _conditional_updates(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...]:
+    """Returns the updates from `current` that have risks.
+
+    An update is left out if any of its risks has no matchingRules that are valid and of a known type. Raises BadGraph
+    if a conditional edge leads to a version that is not a node.
+    """
     by_version = {release.version: release for release in graph.releases}
     # Risks by name; of two of one name the last counts.
     risks: dict[str, dict[str, ConditionalUpdateRisk]] = {}
@@ -255,7 +261,7 @@ def _conditional(graph: Graph, current: Version) -> tuple[ConditionalUpdate, ...
     )
 
 
-def _unique(updates: tuple[ConditionalUpdate, ...]) -> Iterable[ConditionalUpdate]:
+def _without_shared_images(updates: tuple[ConditionalUpdate, ...]) -> Iterable[ConditionalUpdate]:
     """Returns the conditional updates without those that share an image: they contradict each other."""
     images = Counter(update.release.image for update in updates)
     return (update for update in updates if images[update.release.image] == 1)
@@ -288,5 +294,6 @@ def _release(node: GraphNode) -> Release:
 
 
 def _version_order(release: Release) -> tuple[bool, Version]:
+    """Returns the sort key of a release; one whose version cannot be parsed is the oldest."""
     version = parse(release.version)
     return version is not None, version or Version("0.0.0")

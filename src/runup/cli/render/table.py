@@ -21,11 +21,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 # The least width of a flowing column, in cells; in less room its text is printed below its row.
-_FLOW = 36
-_KEY = 16
+_LEAST_FLOW = 36
+# The least width to which a column that folds is folded, in cells.
+_LEAST_FOLD = 16
+# Blanks between columns on a terminal and in a pipe, and before what is printed below its row.
 _GAP = 2
 _PLAIN_GAP = 3
-_BELOW = 2
+_INDENT_BELOW = 2
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -66,7 +68,7 @@ class Table(msgspec.Struct, frozen=True):
         return any(column.title for column in self.columns)
 
     @property
-    def flow(self) -> int:
+    def flow_index(self) -> int:
         """The index of the first flowing column, below which notes are printed; -1 if there is none."""
         return next((place for place, column in enumerate(self.columns) if column.flows), -1)
 
@@ -91,19 +93,25 @@ def cells(text: str) -> int:
 
 
 def plain_table(table: Table) -> str:
-    """Returns one line a row, columns aligned, whole sentences: the form for pipes."""
-    places, flow = range(len(table.columns)), max(table.flow, 0)
+    """Returns the table for pipes: one line for each row and each note, columns aligned, nothing wrapped or cut off.
+
+    A note is in the first flowing column, or in the first column if none flows.
+    """
+    places, note_place = range(len(table.columns)), max(table.flow_index, 0)
     lines = [[column.title for column in table.columns]] if table.head else []
     for row in table.rows:
         lines.append([" ".join(table.cell(row, place).split("\n")) for place in places])
-        lines += [[""] * flow + [one_line(note)] for note in row.notes]
+        lines += [[""] * note_place + [one_line(note)] for note in row.notes]
     return align_lines(lines, least=[column.least for column in table.columns], indent=table.indent, gap=table.gap)
 
 
 def align_lines(
     lines: Sequence[Sequence[str]], *, least: Sequence[int] = (), indent: int = 0, gap: int = _PLAIN_GAP
 ) -> str:
-    """Returns aligned lines without trailing blanks. A line's last cell does not widen its column."""
+    """Returns lines of cells as text, columns aligned, without trailing blanks.
+
+    `least` are minimum widths by column, in cells. A line's last cell does not widen its column.
+    """
     widths = list(least) + [0] * max((len(line) - len(least) for line in lines), default=0)
     for line in lines:
         for place, cell in enumerate(line[:-1]):
@@ -153,23 +161,24 @@ class _Layout:
     def __init__(self, table: Table, width: int) -> None:
         self._table = table
         self._width = max(width - table.indent, 1)
-        self._natural = [self._wide(place) for place in range(len(table.columns))]
+        self._natural = [self._natural_width(place) for place in range(len(table.columns))]
         flows = [place for place, column in enumerate(table.columns) if column.flows]
         fixed = [place for place, column in enumerate(table.columns) if not column.flows]
         self._beside = self._columns_that_fit(fixed)
         remaining = self._width - sum(self._natural[place] + _GAP for place in fixed)
         share = (remaining - _GAP * (len(flows) - 1)) // len(flows) if flows else 0
-        needed = max((min(_FLOW, self._natural[place]) for place in flows), default=0)
+        needed = max((min(_LEAST_FLOW, self._natural[place]) for place in flows), default=0)
         # Sentences stand beside the other columns only if all of them have room for readable lines.
         if flows and self._beside == fixed and share >= needed:
             self._beside = list(range(len(table.columns)))
             self._share_width(flows, share)
         self._below = [place for place in range(len(table.columns)) if place not in self._beside]
 
-    def _wide(self, place: int) -> int:
+    def _natural_width(self, place: int) -> int:
+        """Returns the width of a column, in cells, at which none of its lines is wrapped."""
         table, column = self._table, self._table.columns[place]
         texts = [line for row in table.rows for line in table.cell(row, place).split("\n")]
-        texts += [note for row in table.rows for note in row.notes] if place == table.flow else []
+        texts += [note for row in table.rows for note in row.notes] if place == table.flow_index else []
         return max(column.least, cells(column.title), *map(cells, map(printable, texts)), 1)
 
     def _columns_that_fit(self, fixed: list[int]) -> list[int]:
@@ -178,7 +187,7 @@ class _Layout:
         remaining = self._width
         for place in fixed:
             if self._natural[place] > remaining:
-                folds = remaining >= _KEY and self._table.columns[place].folds
+                folds = remaining >= _LEAST_FOLD and self._table.columns[place].folds
                 if taken and not folds:
                     break
                 self._natural[place] = remaining
@@ -213,17 +222,17 @@ class _Layout:
         table = self._table
         yield self._beside_line([self._cell_text(row, place) for place in self._beside])
         for place in self._below:
-            title = "" if place == table.flow else table.columns[place].title.capitalize()
+            title = "" if place == table.flow_index else table.columns[place].title.capitalize()
             if row.cells[place]:
                 text = table.cell(row, place)
-                yield Padding(self._as_text(f"{title}: {text}" if title else text), (0, 0, 0, _BELOW))
-            if place == table.flow:
-                yield from (Padding(self._as_text(note), (0, 0, 0, _BELOW)) for note in row.notes)
+                yield Padding(self._as_text(f"{title}: {text}" if title else text), (0, 0, 0, _INDENT_BELOW))
+            if place == table.flow_index:
+                yield from (Padding(self._as_text(note), (0, 0, 0, _INDENT_BELOW)) for note in row.notes)
 
     def _cell_text(self, row: Row, place: int) -> Text:
         text = self._table.cell(row, place)
         style = self._table.columns[place].styles.get(text, "")
-        notes = row.notes if place == self._table.flow else ()
+        notes = row.notes if place == self._table.flow_index else ()
         return self._as_text("\n".join([text, *notes]), style)
 
     def _as_text(self, text: str, style: str = "") -> Text:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from runup.fleet.cli.fleet_members import Named
 
 # A rehearsal stands above all other commands, since it makes a cluster of its own.
-PLACES = {"rehearse": "runup.rehearse.cli.fleet_command:rehearse"}
+SUBCOMMANDS = {"rehearse": "runup.rehearse.cli.fleet_command:rehearse"}
 SUMMARIES = {"rehearse": "Rehearse one release on a copy of each of many clusters."}
 F = TypeVar("F", bound=Callable[..., Any])
 SECTIONS = (("Clusters", ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout")),)
@@ -102,7 +102,7 @@ def named_by(members: dict[str, Any]) -> Named:
     )
 
 
-@click.group("fleet", cls=LazyGroup, places=PLACES, summaries=SUMMARIES)
+@click.group("fleet", cls=LazyGroup, places=SUBCOMMANDS, summaries=SUMMARIES)
 @connection_options
 def fleet() -> None:
     """Many clusters at once: live ones, dumps, or both.

@@ -45,9 +45,9 @@ class AdviceRow(msgspec.Struct, frozen=True):
 
 def run(connection: Connection, named: Named, asked: RecommendFlags, output: str | None) -> int:
     """Reads and prints the advice for each cluster; returns 1 if one could not be read, or is refused the version."""
-    from runup.advice.cli.recommend.command import check
+    from runup.advice.cli.recommend.command import reject_bad_flags
 
-    check(asked.version, asked.quiet, asked.outdated)
+    reject_bad_flags(asked.version, asked.quiet, asked.outdated)
     with members_of(named, connection) as (members, notes):
         work = partial(advice_of, connection=connection, asked=asked, whole=bool(output))
         rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named)
@@ -63,12 +63,12 @@ def run(connection: Connection, named: Named, asked: RecommendFlags, output: str
 def advice_of(member: Member, *, connection: Connection, asked: RecommendFlags, whole: bool) -> AdviceRow:
     """Returns the advice for one cluster; why it could not be read is a result, too."""
     from runup.advice.cli.recommend import additions_to_oc, recommend_text
-    from runup.advice.cli.recommend.command import seen
+    from runup.advice.cli.recommend.command import read_input
     from runup.advice.cli.recommend.machine import as_data
     from runup.cli import facts
 
     try:
-        found = seen(connection_to(member, connection), member.dump or None, None, lambda: None)
+        found = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
         read = facts.read(found.cluster)
         advice = recommend_text.advise(read, found.checks, found.problem, asked)
         more = additions_to_oc.of(found.cluster, found.config_maps, asked.version, found.now)

@@ -63,7 +63,9 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
 
     try:
         reading = _read_status(member, connection)
-        report = reading.read or read_status.report(reading.obj, pools_before_master=reading.pools_before_master)
+        report = reading.read or read_status.report(
+            reading.obj, worker_pools_before_master=reading.worker_pools_before_master
+        )
     except Exception as error:
         problem = problem_of(error)
         if problem is None:

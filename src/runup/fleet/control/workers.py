@@ -1,12 +1,14 @@
-"""Does one piece of work per cluster in processes of their own, so that a cluster which kills one costs itself alone.
+"""Runs one piece of work for each cluster in worker processes, so that a crash loses only that cluster's result.
 
-A process reads one cluster at a time and sends back a small value. Where it is killed, or runs out of memory, its
-cluster is tried once more in a new process, and then told as lost. A process that has grown large ends after its
-cluster, and another one takes its place: what one dump took is not kept while the next is read.
+In: a function, its items (one for each cluster), and the number of workers. Out: for each item its result, or `Lost`
+with the reason.
 
-What a process unpacks is in a folder of its own, which goes with it, however it ends.
+A worker does one item at a time. If it is killed or runs out of memory, the item is tried once more in a new process,
+and then reported as lost. A worker that has grown large ends after its item and is replaced, so that the memory for one
+dump is not kept while the next is read. What a worker unpacks is in a temporary folder of its own, which is removed
+with it, however it ends.
 
-The processes are forked, so that they share what is imported already: no thread may run here at that time.
+On Linux workers are forked and share the modules that are imported already; no thread may run in this process then.
 """
 
 from __future__ import annotations
@@ -33,30 +35,32 @@ from kubekit.lang.removal import remove_tree
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A process that has grown by more than this, MiB, ends after its cluster. With two of them, and what both share, a
-# fleet of usual dumps stays below 1 GiB.
+# A worker that has grown by more than this, in MiB, ends after its item. With two workers, and what both share, a fleet
+# of usual dumps stays below 1 GiB.
 _LARGE_MIB = 320
-_TRIES = 2
-_END_S = 5.0
+# How often an item is tried in all, if its worker is killed or runs out of memory.
+_MAX_TRIES = 2
+# Seconds to wait for a worker to exit: before it is killed, if it is ending by itself, and after it was killed.
+_EXIT_TIMEOUT_S = 5.0
 
 
 class Lost(msgspec.Struct, frozen=True):
-    """A piece of work without a result, and why; `bug` is the traceback where runup itself failed."""
+    """An item without a result, and why; `bug` is the traceback if runup itself failed, else ""."""
 
     why: str
     bug: str = ""
 
 
 class Retried(msgspec.Struct, frozen=True):
-    """A piece of work that is tried once more, and why."""
+    """An item that is tried once more, and why."""
 
     why: str
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What a process sends: its result, or why there is none, and whether another try may help.
+    """What a worker sends for an item: its result, or `lost`.
 
-    `ends`: the process takes no further work.
+    `again`: another try may help. `ends`: the worker takes no further item.
     """
 
     result: Any
@@ -66,27 +70,31 @@ class _Answer(msgspec.Struct, frozen=True):
 
 
 class _Worker(Generic[T]):
-    """A process with the pipe to it, its folder for what it unpacks, and the index of the work that it has, if any."""
+    """A worker process.
+
+    `pipe` sends it items and receives its answers, `scratch` is its folder for temporary files. `work_index` is the
+    index of the item that it has now, None if it is idle; `started_s` is when it got that, in monotonic seconds.
+    """
 
     def __init__(self, process: BaseProcess, pipe: Connection, scratch: Path) -> None:
         self.process = process
         self.pipe = pipe
         self.scratch = scratch
-        self.index: int | None = None
-        self.started = 0.0
+        self.work_index: int | None = None
+        self.started_s = 0.0
 
     def stop_process(self, patience_s: float = 0.0) -> None:
-        """Ends the process: at once, or if it is about to end by itself, after that."""
+        """Kills the process, after `patience_s` seconds in which it may end by itself, and removes its folder."""
         if patience_s:
             self.process.join(patience_s)
         self.process.kill()
-        self.process.join(_END_S)
+        self.process.join(_EXIT_TIMEOUT_S)
         self.pipe.close()
         remove_tree(self.scratch)
 
 
 class Pool(Generic[T, R]):
-    """At most `size` processes that do `work`; each piece may take `limit_s` seconds (0: any number)."""
+    """At most `size` worker processes that call `work`; each item may take `limit_s` seconds (0: any number)."""
 
     def __init__(self, work: Callable[[T], R], size: int, limit_s: float = 0.0) -> None:
         self._work = work
@@ -97,17 +105,20 @@ class Pool(Generic[T, R]):
         self._workers: list[_Worker[T]] = []
 
     def run(self, items: Sequence[T]) -> Iterator[tuple[int, R | Lost | Retried]]:
-        """Yields each item's index with its result, as they come; before a second try also Retried."""
+        """Yields each item's index with its result or Lost, in the order in which they come.
+
+        Before a second try Retried is yielded, too. Every worker has ended when this generator has.
+        """
         waiting = deque(range(len(items)))
         tries = [0] * len(items)
         try:
-            while waiting or any(worker.index is not None for worker in self._workers):
+            while waiting or any(worker.work_index is not None for worker in self._workers):
                 self._hand_out(items, waiting, tries)
                 for worker in self._wait_for_workers():
-                    index = worker.index
+                    index = worker.work_index
                     assert index is not None
                     answer = self._answer_of(worker)
-                    if answer.lost and answer.again and tries[index] < _TRIES:
+                    if answer.lost and answer.again and tries[index] < _MAX_TRIES:
                         waiting.appendleft(index)
                         yield index, Retried(answer.lost.why)
                     else:
@@ -118,18 +129,19 @@ class Pool(Generic[T, R]):
             self._workers.clear()
 
     def _hand_out(self, items: Sequence[T], waiting: deque[int], tries: list[int]) -> None:
-        free = [worker for worker in self._workers if worker.index is None]
-        while waiting and (free or len(self._workers) < self._size):
-            if free:
-                worker = free.pop()
+        """Sends waiting items to idle workers and starts more workers up to the pool's size; counts the tries."""
+        idle = [worker for worker in self._workers if worker.work_index is None]
+        while waiting and (idle or len(self._workers) < self._size):
+            if idle:
+                worker = idle.pop()
             else:
-                # An interruption would be swallowed while a process is forked, or leave one that nobody ends.
+                # A signal during the fork would be lost, or leave a worker that nobody ends.
                 with _uninterrupted():
                     worker = self._start_worker()
             index = waiting.popleft()
-            worker.index, worker.started = index, time.monotonic()
+            worker.work_index, worker.started_s = index, time.monotonic()
             tries[index] += 1
-            # A process that died while it had nothing to do is noticed where its answer is read.
+            # A worker that died while it was idle is noticed where its answer is read.
             with suppress(OSError):
                 worker.pipe.send(items[index])
 
@@ -148,29 +160,29 @@ class Pool(Generic[T, R]):
         return worker
 
     def _wait_for_workers(self) -> list[_Worker[T]]:
-        """Waits until a process has answered, ended, or taken too long, and returns those."""
-        busy = [worker for worker in self._workers if worker.index is not None]
+        """Waits until a worker has answered, ended, or exceeded the time limit, and returns those that have."""
+        busy = [worker for worker in self._workers if worker.work_index is not None]
         left = None
         if self._limit_s:
-            left = max(min(worker.started for worker in busy) + self._limit_s - time.monotonic(), 0.0)
+            left = max(min(worker.started_s for worker in busy) + self._limit_s - time.monotonic(), 0.0)
         answered = set(wait([worker.pipe for worker in busy], left))
         late = time.monotonic() - self._limit_s if self._limit_s else 0.0
-        return [worker for worker in busy if worker.pipe in answered or (late and worker.started <= late)]
+        return [worker for worker in busy if worker.pipe in answered or (late and worker.started_s <= late)]
 
     def _answer_of(self, worker: _Worker[T]) -> _Answer:
-        """Returns the answer of a process, or why it has none; one that ended or hangs is removed."""
+        """Returns the answer of a worker, or why it has none; one that has ended or took too long is removed."""
         try:
             if not worker.pipe.poll():
                 self._remove_worker(worker)
                 return _Answer(None, Lost(f"it took longer than {self._limit_s:g} s; give it more with --timeout"))
             answer: _Answer = worker.pipe.recv()
         except (EOFError, OSError):
-            # The process is ending, and its exit code says what of.
-            self._remove_worker(worker, _END_S)
+            # The process is ending; its exit code says why.
+            self._remove_worker(worker, _EXIT_TIMEOUT_S)
             return _Answer(None, Lost(_exit_cause(worker.process.exitcode)), again=True)
-        worker.index = None
+        worker.work_index = None
         if answer.ends:
-            self._remove_worker(worker, _END_S)
+            self._remove_worker(worker, _EXIT_TIMEOUT_S)
         return answer
 
     def _remove_worker(self, worker: _Worker[T], patience_s: float = 0.0) -> None:
@@ -180,7 +192,7 @@ class Pool(Generic[T, R]):
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Keeps Ctrl-C and SIGTERM waiting meanwhile."""
+    """Blocks SIGINT and SIGTERM until the block is left; they are delivered then."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
@@ -189,7 +201,7 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _exit_cause(code: int | None) -> str:
-    """Returns what ended a process, in words."""
+    """Returns in words why a process ended; `code` is its exit code, negative for a signal."""
     if code is not None and code < 0:
         with suppress(ValueError):
             name = signal.Signals(-code).name
@@ -199,14 +211,17 @@ def _exit_cause(code: int | None) -> str:
 
 
 def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T], R], scratch: str) -> None:
-    """Does one piece of work after the other, until the pipe is closed: then whoever asked has ended."""
+    """Runs in the worker: does one item after the other until the pipe is closed, which is when its parent ends.
+
+    `inherited` are the parent's ends of pipes that a fork copies.
+    """
     # Ctrl-C reaches every process of the terminal; the one that prints decides what becomes of the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     tempfile.tempdir = scratch
     for each in inherited:
-        # Else the pipe of another process, or this one's own, would never come to its end.
+        # An open copy here would keep the pipe of another worker, or this one's own, from ever being closed.
         each.close()
     at_fork_mib = _peak_mib()
     while True:
@@ -221,12 +236,13 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
             break
         if answer.ends:
             break
-    # Whoever asked may have been killed, and then removes nothing.
+    # The parent may have been killed, and then does not remove it.
     remove_tree(Path(scratch))
     os._exit(0)
 
 
 def _answer_with_limits(work: Callable[[T], R], item: T, at_fork_mib: int) -> _Answer:
+    """Returns the result of `work`, or why there is none; `at_fork_mib` is the memory that the worker began with."""
     try:
         result = work(item)
     except MemoryError:

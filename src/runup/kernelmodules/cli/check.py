@@ -40,7 +40,7 @@ K = TypeVar("K", bound=Object)
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The flags of the command."""
+    """The flags of the command. `modules` are NAME or NAMESPACE/NAME, all if empty; `dump` is "" for the cluster."""
 
     to_image: str
     kernel: str
@@ -60,31 +60,31 @@ class CheckResult:
 
 
 def run(connection: Connection, flags: Flags, access: Access) -> int:
-    """Checks the Modules, prints the result, and returns the exit code."""
+    """Checks the Modules, prints the result, and returns the exit code. Raises CommandError."""
     wanted = _wanted_kernel(flags, access)
-    looked = asyncio.run(
-        _of_dump(flags, wanted, access) if flags.dump else _of_cluster(connection, flags, wanted, access)
+    result = asyncio.run(
+        _check_dump(flags, wanted, access) if flags.dump else _check_cluster(connection, flags, wanted, access)
     )
-    shown = (
-        machine(rendered.as_data(looked.found, looked.notes), flags.output)
+    text = (
+        machine(rendered.as_data(result.found, result.notes), flags.output)
         if flags.output in ("json", "yaml")
-        else rendered.table(looked.found, screen_of(sys.stdout), wide=flags.output == "wide")
+        else rendered.table(result.found, screen_of(sys.stdout), wide=flags.output == "wide")
     )
-    write([*(err(f"warning: {note}\n") for note in looked.notes), out(shown)])
-    return exit_code(looked)
+    write([*(err(f"warning: {note}\n") for note in result.notes), out(text)])
+    return exit_code(result)
 
 
-def exit_code(looked: CheckResult) -> int:
+def exit_code(result: CheckResult) -> int:
     """Returns 2 if a Module will not load, else 3 if that is not known of a Module or if there are notes, else 0."""
     # The same codes as those of `--wait`: docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md.
-    statuses = {each.status for each in looked.found}
+    statuses = {each.status for each in result.found}
     if Status.FALSE in statuses:
         return APPLY
-    return UNKNOWN if Status.UNKNOWN in statuses or looked.notes else EXIT_CLEAR
+    return UNKNOWN if Status.UNKNOWN in statuses or result.notes else EXIT_CLEAR
 
 
 def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
-    """Returns the kernel to look for: one that is named, or that of a release's image."""
+    """Returns the target of the check; reads the driver toolkit's image name if the release is a local OCI layout."""
     from kubekit.oci.image_locations import LAYOUT, REGISTRY, files_of, place_of
 
     if flags.to_image.startswith(LAYOUT):
@@ -93,8 +93,11 @@ def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
     return Wanted(flags.kernel, flags.to_image.removeprefix(REGISTRY), flags.toolkit_image.removeprefix(REGISTRY))
 
 
-async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
-    """Checks the Modules of the live cluster; notes say what could not be read."""
+async def _check_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
+    """Checks the Modules of the live cluster; notes say what could not be read.
+
+    Raises CommandError if the cluster has no Module of a name that was given.
+    """
     from kubekit.kube.api_errors import Forbidden, NotFound
     from kubekit.kube.list_pages import Listing
     from runup.preflight.control.read_only_client import ReadOnlyClient
@@ -113,13 +116,17 @@ async def _of_cluster(connection: Connection, flags: Flags, wanted: Wanted, acce
         return await _assess_chosen(modules.items, nodes.items, flags, wanted, registries, notes)
 
 
-async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
-    """Checks the Modules of a dump; notes say what the dump lacks. Raises CommandError if it is not one."""
+async def _check_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
+    """Checks the Modules of a dump; notes say what the dump lacks.
+
+    Raises CommandError if the folder is not a dump, or if the dump has no Module of a name that was given.
+    """
     from runup.dump.dump_files import BadDump
     from runup.dump.load import read
 
     resources = [resource_of(kind) for kind in (Module, Node)]
     try:
+        # Without its ClusterVersion a folder is not recognised as a dump.
         dump = read(Path(flags.dump), only=("clusterversions", *(each.plural for each in resources)))
     except BadDump as error:
         raise CommandError(error.message) from error
@@ -130,7 +137,10 @@ async def _of_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
 
 
 def _listing(access: Access, wanted: Wanted) -> Access:
-    """Returns `access` for the images that Modules name; the registries of those that were typed are not theirs."""
+    """Returns the access to registries for the images that Modules name.
+
+    The registries of the release and the toolkit image were typed by the user, so their access is not for Modules.
+    """
     return listing(access, *filter(None, (wanted.release, wanted.toolkit)))
 
 
@@ -145,6 +155,7 @@ def _why_incomplete(dump: Dump, resource: Resource) -> str:
 
 
 def _listing_notes(kind: str, listed: Listing[K]) -> list[str]:
+    """Returns a note for each object that could not be decoded, and for each reason why the list is incomplete."""
     return [f"{kind} {each}" for each in listed.undecoded] + [f"{kind}s: {why}" for why in listed.incomplete]
 
 

@@ -24,7 +24,8 @@ from runup.kernelmodules.decide.verdict import ImageVerdict, Readiness, Readines
 MAX_CONCURRENT_IMAGES = 8
 """The number of images read at a time: each takes some MiB of memory and a part of a CPU."""
 
-Reading = Callable[[str], Awaitable[Toolkit]]
+ToolkitReader = Callable[[str], Awaitable[Toolkit]]
+"""Reads the driver toolkit for an architecture. Raises RunupError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +45,34 @@ async def assess_modules(
     *,
     at_once: int = MAX_CONCURRENT_IMAGES,
 ) -> tuple[Readiness, ...]:
-    """Returns the readiness of every Module, sorted by namespace, name, architecture and kernel."""
-    work = await work_of(modules, nodes, wanted, registries)
+    """Returns the readiness of every Module, sorted by namespace, name, architecture and kernel.
+
+    What a registry does not answer is Unknown. `at_once` is the number of images that are read at a time.
+    """
+    work = await images_to_examine(modules, nodes, wanted, registries)
     verdicts = await verdicts_of([each.question for each in work.asked], registries, at_once=at_once)
-    judged = [verdict.readiness_from(each, verdicts[each.question]) for each in work.asked]
+    examined = [verdict.readiness_from(each, verdicts[each.question]) for each in work.asked]
     return tuple(
-        sorted((*judged, *work.decided), key=lambda each: (each.namespace, each.name, each.architecture, each.kernel))
+        sorted((*examined, *work.decided), key=lambda each: (each.namespace, each.name, each.architecture, each.kernel))
     )
 
 
-async def work_of(
+async def images_to_examine(
     modules: Sequence[Module], nodes: Sequence[Node], wanted: Wanted, registries: Registries
 ) -> ReadinessWork:
-    """Returns the images to examine; reads the kernels of the release or driver toolkit for that."""
+    """Returns the images to examine, and the Modules that are decided without their image.
+
+    Unless a kernel is given, reads from the registry which kernels the release or the driver toolkit image has; where
+    that fails, the Modules are decided as Unknown.
+    """
     if wanted.kernel:
         return verdict.for_kernel(modules, nodes, wanted.kernel)
     architectures = verdict.architectures(modules, nodes)
     return verdict.for_release(modules, nodes, await toolkits_of(architectures, _toolkit_reader(wanted, registries)))
 
 
-async def toolkits_of(architectures: Sequence[str], read: Reading) -> Toolkits:
-    """Returns the driver toolkit of each architecture, or why it is not known."""
+async def toolkits_of(architectures: Sequence[str], read: ToolkitReader) -> Toolkits:
+    """Returns the driver toolkit of each architecture, or why it is not known if `read` raises RunupError."""
 
     async def read_or_unknown(architecture: str) -> Toolkit | ToolkitUnknown:
         try:
@@ -79,20 +87,18 @@ async def verdicts_of(
     questions: Sequence[ImageQuestion], registries: Registries, *, at_once: int = MAX_CONCURRENT_IMAGES
 ) -> dict[ImageQuestion, ImageVerdict]:
     """Returns the verdict on each image; reads `at_once` images at a time."""
-    gate = asyncio.Semaphore(at_once)
+    slots = asyncio.Semaphore(at_once)
     # Modules may share an image: it is read once.
     distinct_questions = list(dict.fromkeys(questions))
 
-    async def verify_within_gate(question: ImageQuestion) -> ImageVerdict:
-        async with gate:
+    async def verify_in_slot(question: ImageQuestion) -> ImageVerdict:
+        async with slots:
             return await verify_image(question, registries)
 
-    return dict(
-        zip(distinct_questions, await asyncio.gather(*map(verify_within_gate, distinct_questions)), strict=True)
-    )
+    return dict(zip(distinct_questions, await asyncio.gather(*map(verify_in_slot, distinct_questions)), strict=True))
 
 
-def _toolkit_reader(wanted: Wanted, registries: Registries) -> Reading:
+def _toolkit_reader(wanted: Wanted, registries: Registries) -> ToolkitReader:
     """Returns a function that reads the driver toolkit for an architecture, of the image or the release."""
 
     async def read(architecture: str) -> Toolkit:

@@ -127,7 +127,7 @@ def of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedClust
     """Evaluates a live cluster once, as the target's process does. Raises what the client raises."""
     import asyncio
 
-    return asyncio.run(_of_cluster(config, wanted))
+    return asyncio.run(_evaluate_cluster(config, wanted))
 
 
 class _Kept:
@@ -141,7 +141,7 @@ class _Kept:
         self.data = data
 
 
-async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
+async def _evaluate_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
     """Runs the checks on a live cluster, which is only read."""
     from kubekit.kube import calls
     from kubekit.kube.api_errors import Forbidden, NotFound
@@ -160,7 +160,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
         with suppress(NotFound):
             cluster = await client.send(calls.get(ClusterVersion, "version"))
         if cluster is None:
-            update = _of_kubernetes(wanted, await server_version(client))
+            update = _kubernetes_update(wanted, await server_version(client))
             target, source, release = str(update.target), str(update.source), TargetRelease()
         else:
             target, source = _target_version(wanted, cluster), wanted.source
@@ -205,7 +205,7 @@ async def _of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> Evaluat
     return EvaluatedCluster("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
 
 
-def _of_kubernetes(wanted: RequestedUpdate, running: str) -> UpdateOfKubernetes:
+def _kubernetes_update(wanted: RequestedUpdate, running: str) -> UpdateOfKubernetes:
     """Returns source and target for a cluster without a ClusterVersion that runs `running`.
 
     Raises Terminal for versions between which no update leads, and CommandError for options about releases.
@@ -239,9 +239,9 @@ def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedClus
     extra = python_checks()
     try:
         dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release), any_kubernetes=True)
-        judge = _of_dump if dump.has_cluster_version else _of_plain_dump
-        judged = judge(dump, wanted, moment_of(dump) or now, extra)
-        return replace(judged, collect=collect.command(path, judged.lacking), of_dump=True)
+        evaluate_one = _evaluate_dump if dump.has_cluster_version else _evaluate_plain_dump
+        evaluated = evaluate_one(dump, wanted, moment_of(dump) or now, extra)
+        return replace(evaluated, collect=collect.command(path, evaluated.lacking), of_dump=True)
     except BadDump as error:
         return EvaluatedCluster(name_of(path), problem=error.message)
     except (Terminal, CommandError, codec.DecodeError) as error:
@@ -249,9 +249,9 @@ def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedClus
 
 
 def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion | None, History, Accepted]:
-    """Returns the dump's cluster, None without a ClusterVersion, and a report for each target as an operator stores it.
+    """Evaluates a dump once for each target version. Raises CommandError if it cannot be evaluated for one of them.
 
-    Raises CommandError.
+    Returns its ClusterVersion (None if it has none), the reports as an operator stores them, and the accepted names.
     """
     from kubekit.kube.clock import SystemClock
 
@@ -263,7 +263,10 @@ def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion | None
 
 
 def stored_in(path: Path) -> tuple[ClusterVersion | None, History, Accepted]:
-    """Returns what the operator of the dump's cluster had stored. Raises CommandError if `path` is not a dump."""
+    """Returns a dump's ClusterVersion, the reports that its operator had stored, and the accepted names.
+
+    ClusterVersion is None if the dump has none. Raises CommandError if `path` is not a dump or cannot be decoded.
+    """
     from runup.dump.dump_files import BadDump
     from runup.dump.load import read as read_dump
 
@@ -277,7 +280,7 @@ def stored_in(path: Path) -> tuple[ClusterVersion | None, History, Accepted]:
         if not dump.has_cluster_version:
             return None, reports, {}
         cluster = codec.convert(ClusterVersion, dump.cluster_version)
-        return cluster, reports, accepted(cluster, _texts(dump))
+        return cluster, reports, accepted(cluster, _acceptance_records(dump))
     except BadDump as error:
         raise CommandError(error.message) from error
     except codec.DecodeError as error:
@@ -292,8 +295,11 @@ def dumps_in(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]) -> EvaluatedCluster:
-    """Runs the checks on a dump, at the time `now`."""
+def _evaluate_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]) -> EvaluatedCluster:
+    """Runs the checks on a dump with a ClusterVersion, as at the time `now`; `extra` are added to the built-in checks.
+
+    Raises CommandError, Terminal and DecodeError if the update or the cluster's objects cannot be read.
+    """
     cluster = codec.convert(ClusterVersion, dump.cluster_version)
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
@@ -314,7 +320,7 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         target_image=wanted.image,
     )
     checks = for_cluster(checks, ClusterKind.OPENSHIFT)
-    snapshot = _snapshot(dump, (read for check in checks for read in check.reads))
+    snapshot = _snapshot_of_dump(dump, (read for check in checks for read in check.reads))
     if wanted.access is not None:
         target_catalogs = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
         context = replace(context, catalogs=target_catalogs)
@@ -331,19 +337,24 @@ def _of_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence
         dump.name,
         completed_report(header, outcomes, now),
         cluster,
-        accepted(cluster, _texts(dump), now),
+        accepted(cluster, _acceptance_records(dump), now),
         notes=tuple(dump.problems),
         lacking=collect.kinds(outcomes, dump.collected.absent),
     )
 
 
-def _of_plain_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]) -> EvaluatedCluster:
-    """Evaluates the dump of a cluster without a ClusterVersion."""
-    update = _of_kubernetes(wanted, dump.kubernetes.version)
+def _evaluate_plain_dump(
+    dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]
+) -> EvaluatedCluster:
+    """Runs the checks on a dump without a ClusterVersion, for an update of Kubernetes.
+
+    Raises CommandError and Terminal if the update cannot be determined.
+    """
+    update = _kubernetes_update(wanted, dump.kubernetes.version)
     kind = ClusterKind.KUBERNETES
     checks = for_cluster((*CHECKS, *extra), kind)
     reads = tuple(read for check in checks for read in check.reads)
-    snapshot = _snapshot(dump, reads_in(reads, kind)).without(filter(is_openshifts, reads))
+    snapshot = _snapshot_of_dump(dump, reads_in(reads, kind)).without(filter(is_openshifts, reads))
     context = Context(update.source, update.target, now, str(update.target), operator_namespace(), cluster=kind)
     outcomes = evaluate(checks, snapshot, context)
     earlier = [(each, evaluate(checks, snapshot, each)) for each in on_the_way(context)]
@@ -363,8 +374,13 @@ def _of_plain_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Se
     )
 
 
-def _snapshot(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
-    """Returns the snapshot of a dump, with what the dump does not prove complete."""
+def _snapshot_of_dump(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
+    """Returns the snapshot of a dump, in which a kind is complete only where the dump's own lists prove it.
+
+    A kind is unreadable (`lacking`) if the dump cannot say whether there are objects of it, and partly read if the
+    cluster may have had more of them (`partly`), except in the namespaces that were listed in full (`complete_in`). It
+    is `absent` if the server did not serve it when the dump was collected.
+    """
     return snapshot_of(
         reads,
         dump.objects,
@@ -375,14 +391,14 @@ def _snapshot(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
     )
 
 
-def _texts(dump: Dump) -> dict[str, str]:
+def _acceptance_records(dump: Dump) -> dict[str, str]:
     """Returns the dump's acceptance records: why and until when risks are accepted."""
     records = (o for o in dump.objects if (o["kind"], o["metadata"]["name"]) == ("ConfigMap", ACCEPTED))
     return texts(next(records, None), "data")
 
 
 def _lacking(dump: Dump, resource: Resource) -> str:
-    """Returns why the dump cannot answer for the resource, "" if it can."""
+    """Returns why the dump cannot say which objects of a kind there were, "" if it can."""
     key = (resource.group, resource.plural)
     if dump.collected.covers(key, namespace_of(resource)):
         return ""
@@ -394,7 +410,7 @@ def _lacking(dump: Dump, resource: Resource) -> str:
 
 
 def _why_partly(dump: Dump, resource: Resource) -> str:
-    """Returns why a dump has only some objects of a kind, or an empty string."""
+    """Returns why a dump may have only some objects of a kind, "" if it has all of them or none."""
     key = (resource.group, resource.plural)
     if key not in dump.collected.partly or dump.collected.covers(key, namespace_of(resource)):
         return ""
@@ -414,6 +430,7 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
 
 
 def _target_version(wanted: RequestedUpdate, cluster: ClusterVersion) -> str:
+    """Returns the version to check an update to. Raises Terminal and CommandError as `target_version` does."""
     return target_version(wanted.target, wanted.source, wanted.release, wanted.image, cluster)
 
 

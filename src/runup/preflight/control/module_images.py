@@ -1,8 +1,8 @@
-"""Asks registries in the background for the images of the cluster's kernel modules, and holds the answers.
+"""Looks up the images of the cluster's kernel modules in registries, in the background, and keeps the answers.
 
 In: snapshots, as the checks see them. Out: `PreflightResults`, at once, and a call of `changed` when more is known. A
-registry may take minutes, which no check has. So an answer is kept until its Module, the nodes that load it, or its
-age makes it outdated. Only images that are not verified are asked for again. Nothing is built.
+registry may take minutes, longer than a check may run. So an answer is kept until its Module or the nodes that load it
+change; one that is not "verified" is looked up again after a while. Nothing is built.
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ class ModuleInput:
 
 @dataclass(frozen=True, slots=True)
 class KnownModule:
-    """An answer, and the time at which it came, in seconds of the monotonic clock."""
+    """The answer for one Module: what it depends on, its verdicts, and `at`, when it came, in monotonic seconds."""
 
     input: ModuleInput
     found: tuple[Readiness, ...]
     at: float
 
     def is_due(self, now: float) -> bool:
-        """Returns whether the registry should be asked again by now."""
+        """Returns whether the images should be looked up again at `now`, in monotonic seconds."""
         return any(each.status is not Status.TRUE for each in self.found) and now - self.at >= RECHECK_INTERVAL_S
 
 
 class ModuleImages:
     """The images of the cluster's Modules for the kernels of one release, whose driver toolkit image is `toolkit`.
 
-    If the release names no driver toolkit, no registry is asked.
+    `toolkit` is empty if the release names none; then no registry is asked. `changed` is called after each lookup.
     """
 
     def __init__(self, registries: Registries, toolkit: str, clock: Clock, changed: Callable[[], None]) -> None:
@@ -67,10 +67,10 @@ class ModuleImages:
         self._clock = clock
         self._changed = changed
         self._known: dict[NamespacedName, KnownModule] = {}
-        self._asking: asyncio.Task[None] | None = None
+        self._lookup_task: asyncio.Task[None] | None = None
 
     def seen(self, snapshot: Snapshot) -> PreflightResults:
-        """Returns what is known now, and asks for the rest; `changed` is called when an answer arrives."""
+        """Returns what is known now, and starts to look up the rest; `changed` is called when answers arrive."""
         modules, nodes = snapshot.objects.get(MODULES), snapshot.objects.get(NODES)
         if not modules:
             return PreflightResults()
@@ -84,51 +84,52 @@ class ModuleImages:
         self._known = {
             key: known for key, known in self._known.items() if key in inputs and known.input.same_as(inputs[key])
         }
-        self._start_asking(inputs, nodes)
+        self._start_lookup(inputs, nodes)
         return PreflightResults(tuple(each for known in self._known.values() for each in known.found))
 
     async def settled(self, snapshot: Snapshot) -> PreflightResults:
-        """Returns the same once no registry is being asked any more."""
+        """Returns the same as `seen`, once no lookup is running or due any more."""
         answers = self.seen(snapshot)
-        while self._asking is not None:
-            await self._asking
+        while self._lookup_task is not None:
+            await self._lookup_task
             answers = self.seen(snapshot)
         return answers
 
     async def close(self) -> None:
-        """Stops asking."""
-        if self._asking is not None:
-            self._asking.cancel()
+        """Cancels the lookup that is running, if any, and waits until it has ended."""
+        if self._lookup_task is not None:
+            self._lookup_task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._asking
+                await self._lookup_task
 
-    def _start_asking(self, inputs: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
-        """Starts to ask for the Modules that have no answer, or one that is due again."""
+    def _start_lookup(self, inputs: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
+        """Starts a lookup for the Modules that have no answer, or one that is due again, unless one is running."""
         now = self._clock.monotonic()
         due = {key: each for key, each in inputs.items() if key not in self._known or self._known[key].is_due(now)}
-        if due and self._asking is None:
-            self._asking = asyncio.create_task(self._ask_modules(due, nodes))
-            self._asking.add_done_callback(self._on_answered)
+        if due and self._lookup_task is None:
+            self._lookup_task = asyncio.create_task(self._look_up(due, nodes))
+            self._lookup_task.add_done_callback(self._on_lookup_done)
 
-    async def _ask_modules(self, open_: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
-        """Looks into the images of these modules, and keeps the answers; a failure is an answer of its own."""
+    async def _look_up(self, due: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
+        """Examines the images of the `due` Modules and keeps the answers; if that fails, each answer is Unknown."""
         try:
             answers = await assess_modules(
-                [each.module for each in open_.values()], nodes, self._wanted, self._registries
+                [each.module for each in due.values()], nodes, self._wanted, self._registries
             )
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
-            answers = tuple(_failed_readiness(key, error) for key in open_)
-        for key, each in open_.items():
+            answers = tuple(_failed_readiness(key, error) for key in due)
+        for key, each in due.items():
             own_answers = tuple(one for one in answers if NamespacedName(one.namespace, one.name) == key)
             self._known[key] = KnownModule(each, own_answers, self._clock.monotonic())
 
-    def _on_answered(self, asking: asyncio.Task[Any]) -> None:
-        self._asking = None
-        if not asking.cancelled():
+    def _on_lookup_done(self, lookup: asyncio.Task[Any]) -> None:
+        self._lookup_task = None
+        if not lookup.cancelled():
             self._changed()
 
 
 def _failed_readiness(key: NamespacedName, error: Exception) -> Readiness:
+    """Returns the verdict Unknown on a Module whose images could not be examined because of a bug."""
     why = f"looking at it failed: {type(error).__name__}: {error}"
     return Readiness(key.namespace, key.name, "", "", "Image", Status.UNKNOWN, why)
 

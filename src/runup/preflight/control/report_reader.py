@@ -53,17 +53,21 @@ class ReportReader:
         clock: Clock,
         on_change: Callable[[], None],
         *,
-        tell: Callable[[Path, str], None] = lambda _folder, _why: None,
+        on_unremovable: Callable[[Path, str], None] = lambda _folder, _why: None,
     ) -> None:
-        """Reads from `folder`; `tell` is called with each folder that could not be removed, and with why."""
+        """Reads from `folder`.
+
+        `on_change` is called for each report that `run` takes, `on_unremovable` with each folder that could not be
+        removed and the reason.
+        """
         self._folder = folder
         self._clock = clock
         self._on_change = on_change
-        self._tell = tell
+        self._on_unremovable = on_unremovable
         self._id = ""
         # The report in a ConfigMap, if that is where it is.
         self._text: str | None = None
-        # What the report looked like when it was taken, and when it was looked at last.
+        # The signature of the report that was taken last, and of the one that was noticed last.
         self._signature: Signature | None = None
         self._noticed: Signature | None = None
         self._seen: ReportSeen | None = None
@@ -71,16 +75,16 @@ class ReportReader:
         self._allowance = Allowance(BURST, INTERVAL_S)
         # Whether a complete report of this preflight was taken.
         self._completed = False
-        # The ID of the preflight whose folder is kept: None while it is not known, empty when nobody writes any more.
-        self._keep: str | None = None
+        # The ID of the preflight whose folder is kept: None while it is not known, "" if no folder is kept.
+        self._kept_id: str | None = None
         # Folders that `run` removes: those that existed when another preflight, or none, was followed. Later ones may
         # belong to the next preflight, which this process has started but not yet observed.
-        self._over: tuple[Path, ...] = ()
+        self._obsolete_folders: tuple[Path, ...] = ()
 
     def clear(self) -> None:
         """Stops following any report: `run` then removes the folders of all preflights, the last one's included."""
         self.follow("")
-        self._follow_attempt("")
+        self._keep_only("")
 
     @property
     def seen(self) -> ReportSeen | None:
@@ -91,15 +95,15 @@ class ReportReader:
 
     def follow(self, preflight_id: str) -> None:
         """Reads this preflight's report from now on, the first time at once; an empty ID follows none."""
-        self._turn_to(preflight_id)
+        self._switch_to(preflight_id)
         self._text = None
         if preflight_id:
-            self._follow_attempt(preflight_id)
+            self._keep_only(preflight_id)
             self.poll()
 
     def follow_map(self, preflight_id: str, config_map: ConfigMap | None) -> None:
         """Takes this preflight's report from `config_map`, on clusters that forbid host paths."""
-        self._turn_to(preflight_id)
+        self._switch_to(preflight_id)
         self._text = config_map.data.get(report.FILE_NAME) if config_map else None
         self.poll()
 
@@ -136,26 +140,32 @@ class ReportReader:
         self._signature, self._seen = signature, seen
         self._completed = self._completed or _is_complete(seen)
 
-    def _turn_to(self, preflight_id: str) -> None:
+    def _switch_to(self, preflight_id: str) -> None:
+        """Forgets the last report if another preflight is followed from now on."""
         if preflight_id != self._id:
             self._id, self._signature, self._noticed, self._seen = preflight_id, None, None, None
             self._text, self._completed = None, False
 
-    def _follow_attempt(self, preflight_id: str) -> None:
-        if self._keep != preflight_id:
-            self._keep = preflight_id
-            self._over = tuple(folders_of_others(self._folder, preflight_id))
+    def _keep_only(self, preflight_id: str) -> None:
+        """Notes the folders of all other preflights as obsolete; an empty ID makes all of them so."""
+        if self._kept_id != preflight_id:
+            self._kept_id = preflight_id
+            self._obsolete_folders = tuple(folders_of_others(self._folder, preflight_id))
 
     async def run(self) -> None:
-        """Polls until cancelled; removes what earlier preflights left once another one is followed, or none."""
+        """Polls the report until cancelled, and calls `on_change` for each report that is taken.
+
+        Polls every `POLL_S` seconds while a file is followed, else every `IDLE_S`. Also removes the folders of other
+        preflights once `follow` or `clear` has made them obsolete.
+        """
         while True:
             await self._clock.sleep(POLL_S if self._id and self._text is None else IDLE_S)
             if self.poll():
                 self._on_change()
-            if self._over:
-                over, self._over = self._over, ()
-                for folder, why in await asyncio.to_thread(remove, over):
-                    self._tell(folder, why)
+            if self._obsolete_folders:
+                obsolete, self._obsolete_folders = self._obsolete_folders, ()
+                for folder, why in await asyncio.to_thread(remove, obsolete):
+                    self._on_unremovable(folder, why)
 
 
 def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:

@@ -78,17 +78,21 @@ class Cause(msgspec.Struct, Generic[R], frozen=True):
 
 
 class _Parent(NamedTuple):
-    """What a risk belongs to: a risk by its name, or a node that has no risk; `follows` or is about the same object."""
+    """What a risk belongs to: another risk by its name, or a node that has no risk.
+
+    `follows` is true if the risk goes away with it, false if it only is about the same object.
+    """
 
     risk: str = ""
     node: str = ""
     follows: bool = True
 
 
-class _Scene:
-    """All risks that are grouped, as rules look at them.
+class _AllRisks:
+    """All risks that are grouped, with the lookups that rules need.
 
-    `broken_nodes` are the nodes that a risk calls not ready, with its words; `not_ready` those of NodeNotReady.
+    `broken_nodes` has the nodes that an operator's risk calls not ready, with the reason that it gives; `not_ready` the
+    names of the nodes of risk NodeNotReady.
     """
 
     def __init__(self, risks: Sequence[Groupable]) -> None:
@@ -111,19 +115,19 @@ class Rule(NamedTuple):
     """
 
     families: tuple[str, ...]
-    parent: Callable[[Groupable, _Scene], _Parent | None]
+    parent: Callable[[Groupable, _AllRisks], _Parent | None]
     source: str
 
 
 def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     """Returns the causes of the risks, those first that stop an update first; every risk is in one of them."""
     given = tuple(risks)
-    scene = _Scene(given)
-    parents = {risk.name: parent for risk in given if (parent := _parent(risk, scene))}
+    all_risks = _AllRisks(given)
+    parents = {risk.name: parent for risk in given if (parent := _parent(risk, all_risks))}
     members: dict[_Parent, list[R]] = {}
     for risk in given:
         members.setdefault(_root(risk.name, parents), []).append(risk)
-    return tuple(sorted((_cause(root, of, parents, scene) for root, of in members.items()), key=_order))
+    return tuple(sorted((_cause(root, of, parents, all_risks) for root, of in members.items()), key=_order))
 
 
 def family(name: str) -> str:
@@ -209,101 +213,107 @@ def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
         yield match[1], _RUNTIME.sub("", why[2]) or why[1] if why else ""
 
 
-def _of_node(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns NodeNotReady, or a node without a risk of its own, if the message names such a node."""
     named = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
     for node in named:
-        if node in scene.not_ready:
+        if node in all_risks.not_ready:
             return _Parent("NodeNotReady")
-    return next((_Parent(node=node) for node in named if node in scene.broken_nodes), None)
+    return next((_Parent(node=node) for node in named if node in all_risks.broken_nodes), None)
 
 
-def _of_members(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the risk of unhealthy etcd members if ClusterOperator etcd is degraded because of them."""
     is_etcd = risk.name.endswith("-etcd") and "EtcdMembers" in risk.message
-    return _Parent("EtcdMembersUnhealthy") if is_etcd and scene.of_family("EtcdMembersUnhealthy") else None
+    return _Parent("EtcdMembersUnhealthy") if is_etcd and all_risks.of_family("EtcdMembersUnhealthy") else None
 
 
-def _of_operators(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the operators that the message names, if each of them has one."""
     names = [name for found in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
              for name in found.split(", ")]  # fmt: skip
-    of_each = [[r for r in scene.of_family(*_OPERATOR_HEALTH) if r.name.partition("-")[2] == name] for name in names]
+    of_each = [
+        [r for r in all_risks.of_family(*_OPERATOR_HEALTH) if r.name.partition("-")[2] == name] for name in names
+    ]
     if not names or not all(of_each):
         return None
     return _Parent(min((found[0] for found in of_each), key=_sort_key).name)
 
 
-def _of_failing(_risk: Groupable, scene: _Scene) -> _Parent | None:
-    return _Parent("ClusterVersionFailing") if scene.of_family("ClusterVersionFailing") else None
+def _by_failing(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    return _Parent("ClusterVersionFailing") if all_risks.of_family("ClusterVersionFailing") else None
 
 
-def _of_hop(_risk: Groupable, scene: _Scene) -> _Parent | None:
-    return _Parent("ClusterVersionGiantHop") if scene.of_family("ClusterVersionGiantHop") else None
+def _by_giant_hop(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    return _Parent("ClusterVersionGiantHop") if all_risks.of_family("ClusterVersionGiantHop") else None
 
 
-def _of_upgradeable(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
     parts = [part for part in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(part)]
-    summed_up = [_summed_up(part, scene) for part in parts]
-    found = [one for one in summed_up if one is not None]
+    reason_risks = [_risk_of_reason(part, all_risks) for part in parts]
+    found = [one for one in reason_risks if one is not None]
     return _Parent(min(found, key=_sort_key).name) if found and len(found) == len(parts) else None
 
 
-def _summed_up(part: str, scene: _Scene) -> Groupable | None:
+def _risk_of_reason(part: str, all_risks: _AllRisks) -> Groupable | None:
     """Returns the risk that one of the reasons of Upgradeable=False is about, or None if there is none."""
     if named := _NOT_UPGRADEABLE.search(part):
-        return scene.by_name.get(f"ClusterOperatorUpgradeable-{named[1]}")
+        return all_risks.by_name.get(f"ClusterOperatorUpgradeable-{named[1]}")
     for words, name in _SUMMED_UP.items():
         if words in part:
-            return next(iter(scene.of_family(name)), None)
+            return next(iter(all_risks.of_family(name)), None)
     # An operator's or a gate's own message is repeated as it is.
     said = part.partition(": ")[2] or part
-    return next((each for each in scene.of_family(*_QUOTED) if said and said in each.message), None)
+    return next((each for each in all_risks.of_family(*_QUOTED) if said and said in each.message), None)
 
 
-def _of_pools(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest risk of the pools that ClusterOperator machine-config names as its reason."""
     wanted = next((pools for word, pools in _POOL_REASONS.items() if word in risk.message), "")
-    pools = scene.of_family(wanted) if wanted and risk.name.endswith("-machine-config") else []
+    pools = all_risks.of_family(wanted) if wanted and risk.name.endswith("-machine-config") else []
     return _Parent(pools[0].name) if pools else None
 
 
-def _of_update(_risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the unfinished update if it waits for the machine-config operator, which then updates its pools."""
-    for update in scene.of_family("ClusterVersionUpdating"):
+    for update in all_risks.of_family("ClusterVersionUpdating"):
         if any("machine-config" in found.split(", ") for found in _WAITED_FOR.findall(update.message)):
             return _Parent(update.name)
     return None
 
 
-def _of_operator(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the worse risk about the same operator: not available, then degraded, then not upgradeable."""
     name = risk.name.partition("-")[2]
     for worse in _OPERATOR_HEALTH:
         if worse == family(risk.name):
             break
-        if (other := scene.by_name.get(f"{worse}-{name}")) is not None and _does_apply(other):
-            return _Parent(other.name, follows=_says_no_more(risk, other))
+        if (other := all_risks.by_name.get(f"{worse}-{name}")) is not None and _does_apply(other):
+            return _Parent(other.name, follows=_adds_no_reason(risk, other))
     return None
 
 
-def _of_pool_update(risk: Groupable, scene: _Scene) -> _Parent | None:
-    pools = scene.of_family("MachineConfigPoolDegraded", "MachineConfigPoolUpdating")
-    # The check tells apart who cordoned; a node that somebody cordoned by hand stays so.
+def _by_pool_update(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
+    """Returns the gravest risk of a pool that updates or is degraded, if its update cordoned the node."""
+    pools = all_risks.of_family("MachineConfigPoolDegraded", "MachineConfigPoolUpdating")
+    # The check's message says who cordoned the node; one that somebody cordoned by hand stays cordoned.
     by_hand = "nothing can be scheduled there" in risk.message
     return _Parent(pools[0].name) if pools and "machine config pool" in risk.message and not by_hand else None
 
 
-def _of_same_object(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _by_same_objects(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk about all objects of this one."""
     if not risk.resources:
         return None
     objects = set(map(_resource_key, risk.resources))
-    for other in sorted(scene.risks, key=_sort_key):
+    for other in sorted(all_risks.risks, key=_sort_key):
         if _sort_key(other) >= _sort_key(risk):
             return None
-        if other.applies == risk.applies and _one_thing(risk, other) and objects <= set(
+        if other.applies == risk.applies and _have_one_cause(risk, other) and objects <= set(
             map(_resource_key, other.resources)
         ):  # fmt: skip
-            return _Parent(other.name, follows=_says_no_more(risk, other))
+            return _Parent(other.name, follows=_adds_no_reason(risk, other))
     return None
 
 
@@ -331,72 +341,72 @@ _SINGLETONS = frozenset({"cluster", "version"})
 RULES: tuple[Rule, ...] = (
     Rule(
         (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"),
-        _of_node,
+        _by_node,
         "openshift/library-go, pkg/operator/staticpod/controller/node: the operators of the control plane are degraded "
         "while a control plane node is not ready, and quote it; cluster-etcd-operator, pkg/etcdcli: a member has its "
         "node's name",
     ),
     Rule(
         _OPERATOR_HEALTH,
-        _of_members,
+        _by_etcd_members,
         "cluster-etcd-operator, pkg/operator/etcdmemberscontroller: EtcdMembersDegraded is part of the ClusterOperator",
     ),
     Rule(
         ("ClusterVersionFailing", "ClusterVersionUpdating"),
-        _of_operators,
+        _by_named_operators,
         "docs/upstream-behaviour.md 4.6 and 4.7: an update waits for the operators that Failing names",
     ),
     Rule(
         ("ClusterVersionUpdating",),
-        _of_failing,
+        _by_failing,
         "docs/upstream-behaviour.md 4.7: an update that fails does not go on until the failure is over",
     ),
     Rule(
         ("UpdatePathNotOffered",),
-        _of_hop,
+        _by_giant_hop,
         "docs/upstream-behaviour.md 8.1: an update across minor versions goes by way of each, so that none is offered",
     ),
     Rule(
         ("ClusterVersionUpgradeable",),
-        _of_upgradeable,
+        _by_upgradeable,
         "docs/upstream-behaviour.md 6.1 and 7.6; cluster-version-operator, pkg/cvo/upgradeable.go: Upgradeable sums "
         "up operators, overrides, gates and the update in progress",
     ),
     Rule(
         ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
-        _of_pools,
+        _by_pool_reason,
         "machine-config-operator, pkg/operator/status.go and sync.go: reasons PoolUpdating, DegradedPool, "
         "RequiredPoolsFailed",
     ),
     Rule(
         ("MachineConfigPoolUpdating",),
-        _of_update,
+        _by_unfinished_update,
         "docs/upstream-behaviour.md 4.7: the operator waits for machine-config, which updates its pools to the release",
     ),
     Rule(
         ("ClusterOperatorUpgradeable", *_OPERATOR_HEALTH),
-        _of_operator,
+        _by_same_operator,
         "openshift/api, config/v1: the conditions of a ClusterOperator are about one operator",
     ),
     Rule(
         ("NodeCordoned",),
-        _of_pool_update,
+        _by_pool_update,
         "machine-config-operator, pkg/controller/drain: it cordons the nodes of a pool that it updates",
     ),
-    Rule((), _of_same_object, "docs/decisions/0072 D38: what is about one object stands together"),
+    Rule((), _by_same_objects, "docs/decisions/0072 D38: what is about one object stands together"),
 )
 
 
-def _parent(risk: Groupable, scene: _Scene) -> _Parent | None:
+def _parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns what the risk follows from or stands beside, None if it is a cause itself."""
-    if risk.cause in scene.by_name and risk.cause != risk.name:
+    if risk.cause in all_risks.by_name and risk.cause != risk.name:
         return _Parent(risk.cause)
     if not _does_apply(risk):
-        return _of_same_object(risk, scene) if not risk.lacking else None
+        return _by_same_objects(risk, all_risks) if not risk.lacking else None
     for rule in RULES:
         if rule.families and family(risk.name) not in rule.families:
             continue
-        parent = rule.parent(risk, scene)
+        parent = rule.parent(risk, all_risks)
         if parent is not None and parent.risk != risk.name:
             return parent
     return None
@@ -414,7 +424,7 @@ def _root(name: str, parents: Mapping[str, _Parent]) -> _Parent:
     return _Parent(passed[-1])
 
 
-def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], scene: _Scene) -> Cause[R]:
+def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], all_risks: _AllRisks) -> Cause[R]:
     """Returns the cause with its members: the leading risk, those beside it, and those that follow from it."""
     ordered = sorted(members, key=_sort_key)
     lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
@@ -423,23 +433,27 @@ def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], 
     follows = tuple(risk for risk in others if risk not in beside)
     if not root.node:
         return Cause(lead, beside, follows)
-    why = scene.broken_nodes[root.node]
+    why = all_risks.broken_nodes[root.node]
     words = f"Node {root.node} is not ready{f': {why}' if why else ''}"
     return Cause(lead, beside, follows, root.node, words if words.endswith(("?", "!", ".")) else f"{words}.")
 
 
-def _one_thing(risk: Groupable, other: Groupable) -> bool:
-    """Returns whether two risks about the same objects are one thing to see to."""
+def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
+    """Returns whether two risks that name the same objects are shown as one cause.
+
+    Risks that do not apply are, unless one of them is unknown because objects are missing. Risks that apply are not if
+    they name a ClusterOperator or the only object of its kind; risks about nodes only if both are about node health.
+    """
     if not _does_apply(risk):
         return not (risk.lacking or other.lacking)
-    # Whether the operator is worse off has a rule of its own.
+    # Risks of one ClusterOperator are ordered by `_by_same_operator`.
     if any(item.name in _SINGLETONS or item.kind == "ClusterOperator" for item in risk.resources):
         return False
     of_nodes = any(item.kind == "Node" for item in risk.resources)
     return not of_nodes or (risk.name in _NODE_HEALTH and other.name in _NODE_HEALTH)
 
 
-def _says_no_more(risk: Groupable, other: Groupable) -> bool:
+def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:
     """Returns whether the risk gives no reason of its own, or that of the other."""
     own = _OWN_REASON.search(_SINCE.sub("", risk.message))
     of_operators = risk.name.startswith("ClusterOperator")

@@ -29,9 +29,9 @@ ENDED_WITHIN_S = 60.0
 PENDING, FAILED_CREATE, UNSCHEDULABLE, POD_FAILED = "TargetPending", "FailedCreate", "Unschedulable", "PodFailed"
 TERMINATING = "PodTerminating"
 # Events that conditions and container states report already, in better words.
-_TOLD_ELSEWHERE = frozenset({"FailedScheduling", "Failed", "BackOff", "InspectFailed", "Unhealthy"})
+_REPORTED_ELSEWHERE = frozenset({"FailedScheduling", "Failed", "BackOff", "InspectFailed", "Unhealthy"})
 _MAX_WORDS = 600
-_OVER = ("Failed", "Succeeded")
+_ENDED_PHASES = ("Failed", "Succeeded")
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -53,9 +53,9 @@ def find_trouble(
     if pod is None:
         return (
             _not_created(deployment)
-            or _thrown_out(pods)
-            or _not_ended(pods, now)
-            or _no_pod(deployment, pods, _refusals(deployment, events, name), now)
+            or _failed_on_node(pods)
+            or _stuck_terminating(pods, now)
+            or _without_pods(deployment, pods, _refusals(deployment, events, name), now)
         )
     if _has_begun(pod):
         return None
@@ -66,7 +66,11 @@ def trouble_of_job(job: Job, pods: Sequence[Pod], events: Iterable[Event], *, no
     """Returns what keeps `job` from having a running pod; None if nothing does, or nothing is known yet."""
     pod = active_pod(pods)
     if pod is None:
-        return _thrown_out(pods) or _not_ended(pods, now) or _no_pod(job, pods, _refusals_of_job(job, events), now)
+        return (
+            _failed_on_node(pods)
+            or _stuck_terminating(pods, now)
+            or _without_pods(job, pods, _refusals_of_job(job, events), now)
+        )
     if _has_begun(pod):
         return None
     return _not_scheduled(pod) or _trouble_of_setup(pod, events, now)
@@ -76,7 +80,7 @@ def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: dateti
     """Returns the seconds until a waiting pod is worth reporting; None if it is already, or nothing waits."""
     pod = active_pod(pods)
     if pod is None and deployment is not None and (ending := _ending_pod(pods)) is not None:
-        return _until_overdue_s(ending, now)
+        return _remaining_s(ending, now)
     waiting = deployment if pod is None else pod
     if waiting is None or (pod is not None and _has_begun(pod)):
         return None
@@ -86,7 +90,7 @@ def look_again_s(deployment: Deployment | None, pods: Sequence[Pod], now: dateti
 
 def active_pod(pods: Iterable[Pod]) -> Pod | None:
     """Returns the newest pod that runs or will run, or None."""
-    active = [pod for pod in pods if pod.status.phase not in _OVER and pod.metadata.deletion_timestamp is None]
+    active = [pod for pod in pods if pod.status.phase not in _ENDED_PHASES and pod.metadata.deletion_timestamp is None]
     return max(active, key=_creation_order, default=None)
 
 
@@ -105,12 +109,12 @@ def _has_begun(pod: Pod) -> bool:
     if any(status.restart_count or status.last_state.terminated for status in pod.status.container_statuses):
         return True
     return any(
-        state.running or state.terminated or (state.waiting and state.waiting.reason not in _BEING_MADE)
+        state.running or state.terminated or (state.waiting and state.waiting.reason not in _STARTING_REASONS)
         for state in states
     )
 
 
-_BEING_MADE = ("", "ContainerCreating", "PodInitializing")
+_STARTING_REASONS = ("", "ContainerCreating", "PodInitializing")
 
 
 def _not_created(deployment: Deployment) -> Trouble | None:
@@ -134,8 +138,8 @@ def _creation_refused(reason: str, words: str) -> Trouble:
     )
 
 
-def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
-    """Returns the trouble of the newest pod that its node rejected or ended, if no other pod has replaced it."""
+def _failed_on_node(pods: Iterable[Pod]) -> Trouble | None:
+    """Returns the trouble of the newest pod that its node rejected or evicted; None if no pod has failed."""
     failed_pods = [pod for pod in pods if pod.status.phase == "Failed" and pod.metadata.deletion_timestamp is None]
     pod = max(failed_pods, key=_creation_order, default=None)
     if pod is None:
@@ -150,14 +154,14 @@ def _thrown_out(pods: Iterable[Pod]) -> Trouble | None:
     )
 
 
-def _not_ended(pods: Iterable[Pod], now: datetime) -> Trouble | None:
-    """Returns the trouble of a pod that should have ended: no other pod is created while it has not.
+def _stuck_terminating(pods: Iterable[Pod], now: datetime) -> Trouble | None:
+    """Returns the trouble of a pod whose node does not confirm its end, so that no other pod is created.
 
     Strategy Recreate (and podReplacementPolicy Failed of a Job) waits for as long as the node confirms nothing.
     https://kubernetes.io/docs/concepts/architecture/nodes/#node-shutdown
     """
     pod = _ending_pod(pods)
-    if pod is None or _until_overdue_s(pod, now) is not None:
+    if pod is None or _remaining_s(pod, now) is not None:
         return None
     node = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     since = pod.metadata.deletion_timestamp
@@ -172,12 +176,17 @@ def _not_ended(pods: Iterable[Pod], now: datetime) -> Trouble | None:
 
 def _ending_pod(pods: Iterable[Pod]) -> Pod | None:
     """Returns the pod that has been asked to end first and has not ended, or None."""
-    ending = [pod for pod in pods if pod.status.phase not in _OVER and pod.metadata.deletion_timestamp is not None]
+    ending = [
+        pod for pod in pods if pod.status.phase not in _ENDED_PHASES and pod.metadata.deletion_timestamp is not None
+    ]
     return min(ending, key=lambda pod: (str(pod.metadata.deletion_timestamp), pod.metadata.name), default=None)
 
 
-def _until_overdue_s(pod: Pod, now: datetime) -> float | None:
-    """Returns the seconds until the pod's end is overdue; None if it is. Its deletionTimestamp is the end of grace."""
+def _remaining_s(pod: Pod, now: datetime) -> float | None:
+    """Returns the seconds in which the node has yet to confirm that a terminating pod has ended; None once overdue.
+
+    They are counted from its deletionTimestamp, which is the end of its grace period.
+    """
     assert pod.metadata.deletion_timestamp is not None
     remaining_s = ENDED_WITHIN_S - (now - pod.metadata.deletion_timestamp).total_seconds()
     return remaining_s if remaining_s > 0 else None
@@ -201,11 +210,12 @@ def _refusals_of_job(job: Job, events: Iterable[Event]) -> list[Event]:
 
 
 def _is_since(event: Event, workload: Deployment) -> bool:
+    """Returns whether the event is not older than the workload."""
     created = workload.metadata.creation_timestamp
     return created is None or event.seen_at is None or event.seen_at >= created
 
 
-def _no_pod(
+def _without_pods(
     workload: Deployment | Job, pods: Sequence[Pod], refusals: Sequence[Event], now: datetime
 ) -> Trouble | None:
     """Returns the trouble of a workload without pods, from events about it or from how long it has waited."""
@@ -240,7 +250,7 @@ def _trouble_of_setup(pod: Pod, events: Iterable[Event], now: datetime) -> Troub
     pod_events = [
         event
         for event in events
-        if event.involved_object.uid == pod.metadata.uid and event.reason not in _TOLD_ELSEWHERE and event.reason
+        if event.involved_object.uid == pod.metadata.uid and event.reason not in _REPORTED_ELSEWHERE and event.reason
     ]
     where = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     if pod_events:

@@ -1,4 +1,8 @@
-"""The command `runup rehearse`: its options. What it does is in `run_command`."""
+"""Defines the command `runup rehearse`: its options, and how they may be combined.
+
+A rehearsal applies a release to a copy of the cluster's objects, on an API server of its own, and reports what became
+of every object. `rehearsal_command` does that.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,22 @@ from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
 from runup.release.cli.shared import access, registry_options, run_guarded
 
-# What else can be rehearsed, by the name of its subcommand.
-PLACES = {"drain": "runup.rehearse.cli.drain_command:drain"}
+# The subcommands by name: module and command, and their line in `--help`.
+SUBCOMMANDS = {"drain": "runup.rehearse.cli.drain_command:drain"}
 SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is down, how long it takes."}
 
 
-@click.group("rehearse", cls=LazyGroup, places=PLACES, summaries=SUMMARIES, invoke_without_command=True)
+@click.group("rehearse", cls=LazyGroup, places=SUBCOMMANDS, summaries=SUMMARIES, invoke_without_command=True)
 @click.option("--to", default="", metavar="VERSION", help="Target version, one that the cluster is offered.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
-@click.option("--to-kubernetes", default="", metavar="MINOR", help="A version of Kubernetes, such as 1.36.")
-@click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump; else the cluster, read only.")
+@click.option(
+    "--to-kubernetes",
+    default="",
+    metavar="MINOR",
+    help="A version of Kubernetes, such as 1.36, for a cluster without releases.",
+)
+@click.option("--dump", default="", metavar="DIR", help="Copy a must-gather or another dump instead of the cluster.")
 @click.option(
     "--operators",
     "declared",
@@ -29,7 +38,10 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
     help="Let this ClusterOperator report nothing new, to see what waits for it; may be repeated.",
 )
 @click.option(
-    "-o", "--output", type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]), help="The form."
+    "-o",
+    "--output",
+    type=click.Choice(["json", "yaml", "junit", "sarif", "markdown", "html"]),
+    help="The output format; text if it is left out.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="The whole plan of changes, every risk and every check.")
 @click.option(
@@ -37,7 +49,8 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
     type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
     default="unknown",
     show_default=True,
-    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
+    help="What makes the exit code 2 or 3: everything that is open (unknown), or only risks that apply and are "
+    "at least as severe as this.",
 )
 @click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
 @click.option(
@@ -74,10 +87,10 @@ def rehearse(
     max_objects: int,
     **registry: Any,
 ) -> int:
-    """Rehearse an update on a copy of the cluster: apply the release to it, and tell what becomes of every object.
+    """Rehearse an update: apply the release to a copy of the cluster, and report what becomes of every object.
 
-    The cluster is only read, by get and list. The copy is an API server of its own in a temporary folder, which is
-    removed in the end. What the copy cannot know is Unknown.
+    The cluster is only read, by get and list. The copy holds the cluster's objects on an API server of its own, in a
+    temporary folder that is removed in the end. No component runs there; what the copy cannot know is Unknown.
 
     Exit codes as for `preflight run`: 0 nothing in the way, 2 risks apply, 3 something could not be told, 1 could not
     be rehearsed.

@@ -1,6 +1,7 @@
-"""Runs `runup rehearse`: takes the cluster and the release, rehearses, and prints the report with the plan of changes.
+"""Runs `runup rehearse`: reads the cluster and the release, rehearses, and prints the report with the plan of changes.
 
-Every way out removes the copy: the signals that end a command are turned into an exception first.
+In: the options. Out: the exit code. The copy is removed however the command ends: SIGINT and SIGTERM are turned into an
+exception first.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _KIB_PER_MIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The options as typed."""
+    """The options as typed; "" or None where one was left out. `declared` are the values of `--operators`."""
 
     to: str
     to_image: str
@@ -65,13 +66,13 @@ class Flags:
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
-    """Rehearses and prints, and returns the exit code. Raises CommandError."""
+    """Rehearses the update, prints the report, and returns the exit code. Raises CommandError."""
     stuck = releases.stuck(flags.declared)
     rules = preflights.suppressions_in(flags.suppressions)
     clock = SystemClock()
     now = clock.now()
     source = _read_cluster(connection, flags)
-    # What was left out is told before anything is concluded.
+    # What the copy lacks is printed before any result.
     write([err(plan_text.account(account_of(source)))])
     rehearsed = (
         _rehearse_kubernetes(source, flags)
@@ -80,8 +81,8 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     )
     write([err(plan_text.not_copied(rehearsed.account.left_out[len(source.left_out) :]))])
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
-    judged = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
-    (result,), notes = preflights.results_of([judged], rules, None, now)
+    evaluated = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
+    (result,), notes = preflights.results_of([evaluated], rules, None, now)
     one = replace(result, found=not_on_the_cluster(result.found))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     _print_results(rehearsed, one, flags)
@@ -89,6 +90,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
 
 
 def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
+    """Returns the objects of the cluster, or of the dump. Raises CommandError if that is not a dump."""
     if not flags.dump:
         return ended_by_signals(cluster_source.of_cluster(connection.config(), max_objects=flags.max_objects))
     try:
@@ -100,6 +102,7 @@ def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
 def _rehearse_release(
     source: ClusterSource, flags: Flags, access: Callable[[], Access], stuck: tuple[str, ...], clock: SystemClock
 ) -> Rehearsal:
+    """Rehearses an update to a release on a copy of `source`. Raises CommandError if the copy cannot be made."""
     version = releases.version_of(source)
     image = flags.to_image or ("" if flags.release_dir else releases.offered(version, flags.to))
     wanted = releases.wanted(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
@@ -113,7 +116,10 @@ def _rehearse_release(
 
 
 def _rehearse_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
-    """Returns what a version of Kubernetes no longer serves of the cluster's own objects."""
+    """Returns which of the cluster's objects are written in a version that the target Kubernetes no longer serves.
+
+    No copy is made for that. Raises CommandError if the cluster has a ClusterVersion, or is not older than the target.
+    """
     if source.one("config.openshift.io", "ClusterVersion", "version") is not None:
         raise CommandError(
             "the cluster has a ClusterVersion, so its Kubernetes comes with a release: give --to, --to-image or "
@@ -139,7 +145,7 @@ def _rehearse_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
 
 
 def _missing_kinds(source: ClusterSource, running: int, target: int) -> Iterator[LeftOut]:
-    """Yields the kinds that lose a version and of which the copy may lack objects."""
+    """Yields the kinds that lose a version between two minor versions and whose objects were not all read."""
     for group, kind in served_versions.kinds_losing_versions(running, target):
         if not source.knows(group, kind):
             text = "whether objects of it are written in a version that the target does not serve is not known"
@@ -147,6 +153,7 @@ def _missing_kinds(source: ClusterSource, running: int, target: int) -> Iterator
 
 
 def _parse_version(text: str, whose: str) -> Version:
+    """Returns a version of Kubernetes with or without a patch version. Raises CommandError that names `whose` it is."""
     try:
         return Version(text if text.count(".") > 1 else f"{text}.0")
     except VersionError as error:
@@ -154,11 +161,12 @@ def _parse_version(text: str, whose: str) -> Version:
 
 
 def not_on_the_cluster(found: Findings) -> Findings:
-    """Returns the findings as risks that no ClusterVersion carries: they are not accepted there by their names."""
+    """Returns the findings as risks that cannot be accepted on the cluster: its ClusterVersion has none of them."""
     return structs.replace(found, risks=tuple(structs.replace(risk, suppressed_only=True) for risk in found.risks))
 
 
 def _print_results(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:
+    """Prints the plan of changes and the findings, as text or in the format of `--output`."""
     output = flags.output
     if output in ("json", "yaml"):
         data: Any = {**forms.data(one), "rehearsal": plan_text.data(rehearsed)}

@@ -1,5 +1,6 @@
-"""Applies a release to a copy: the operator's own tasks, in its order, by its own requests.
+"""Applies a release to a copy of the cluster: the operator's own tasks, in its order, by its own requests.
 
+In: the copy and the release's tasks. Out: a `RunResult`: what failed, and where an operator would wait.
 An operator tries again what is refused, for as long as it takes. A rehearsal asks once, notes the answer and goes on,
 so that one run finds everything that is in the way; how many tasks an operator would never reach is counted by its
 graph. What fails because something later in the release is missing is tried again at the end, as an operator does.
@@ -58,7 +59,12 @@ class Failure:
 
 @dataclass
 class RunResult:
-    """What applying a release to a copy came to. `before` has every object of the release as it was found."""
+    """What came of applying a release to a copy.
+
+    `before` has every object of the release as it was before, None if there was none. `failures` and `tried` are by
+    the task's index. `waits` are objects that an operator would wait for, `notices` the operator's own by object.
+    `too_late` says at which task the time limit was reached; it is empty if there was time for all.
+    """
 
     tasks: Sequence[Task]
     before: dict[Identity, Entry | None] = field(default_factory=dict)
@@ -70,7 +76,11 @@ class RunResult:
 
 
 class ReleaseRun:
-    """The application of one release to a copy. It ends early at `deadline`, by the clock's `monotonic`."""
+    """The application of one release to a copy, which starts no further task after `deadline` (monotonic seconds).
+
+    `stand_ins` report in place of the components, `operator` is namespace and name of the operator's own Deployment,
+    and `owner_uid` the UID of the ClusterVersion that owns what is created.
+    """
 
     def __init__(
         self,
@@ -126,6 +136,7 @@ class ReleaseRun:
         )
 
     async def _apply_each(self, applier: ObjectApplier, tasks: Sequence[Task], result: RunResult) -> None:
+        """Applies the tasks one after the other until the deadline."""
         for task in tasks:
             if self._clock.monotonic() > self._deadline:
                 result.too_late = f"the time limit was reached at {task}"
@@ -133,17 +144,22 @@ class ReleaseRun:
             await self._apply_one(applier, task, result)
 
     async def _apply_one(self, applier: ObjectApplier, task: Task, result: RunResult) -> None:
+        """Applies a task to the copy once, and notes in `result` a failure, or what an operator would wait for.
+
+        After a success the object gets the status that its component would write, since no component runs on the copy.
+        Raises KubeError if the copy itself failed, which ends the rehearsal.
+        """
         result.tried.add(task.index)
         try:
             await applier.put(task, updating=True)
         except FAILURES as error:
-            if is_of_the_copy(error):
+            if _is_copy_failure(error):
                 raise
             result.failures[task.index] = Failure(task, error)
             return
         result.failures.pop(task.index, None)
         if not task.deletes:
-            await self._stand_ins.answer(task)
+            await self._stand_ins.write_status_for(task)
             self._note_unhealthy(task, result)
 
     async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
@@ -171,14 +187,13 @@ class ReleaseRun:
             result.waits.append(Wait(task.identity, task.index, problem.message, count_behind(self._graph, task)))
 
 
-def is_of_the_copy(error: Exception) -> bool:
-    """Returns whether the copy itself failed at what it was sent, which says nothing of the release."""
-    # No release makes a server fail; what a policy says has another reason.
-    failed = isinstance(error, ServerError) and "Internal error occurred: " in error.message
-    return failed or isinstance(error, Unreachable)
+def _is_copy_failure(error: Exception) -> bool:
+    """Returns whether the copy's own API server could not store an object, which says nothing about the release."""
+    return "Internal error occurred: storage: " in words_of(error)
 
 
 def _lacks_something(error: Exception) -> bool:
+    """Returns whether the error says that a kind or an object is missing, which a later task may create."""
     return isinstance(error, KindMissing | NotFound)
 
 

@@ -1,7 +1,7 @@
-"""Answers for the components that do not run on a copy: operators, roll-outs and Jobs report that they are done.
+"""Writes the status of components that do not run on a copy: operators, roll-outs and Jobs report that they are done.
 
-What was declared stuck (`--operators stuck:NAME`) stays as it was found. That a component would really come up is not
-rehearsed, and the report says so.
+A ClusterOperator that was declared stuck (`--operators stuck:NAME`) keeps its status. Whether a component
+would really come up is not rehearsed, and the report says so.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ class StandIns:
         """Returns whether the object of `task` was declared stuck."""
         return task.kind == CLUSTER_OPERATOR and task.identity.name in self._stuck
 
-    async def answer(self, task: Task) -> None:
-        """Writes the status that the object's component would write when it is done. Raises KubeError."""
+    async def write_status_for(self, task: Task) -> None:
+        """Writes the status that the component of the task's object would write when it is done. Raises KubeError.
+
+        Does nothing for objects that were declared stuck, and for kinds without a status to wait for.
+        """
         obj = self._copied.get(task.identity)
         kind = self._copied.kind_of(*task.kind)
         if obj is None or kind is None or self.is_stuck(task):
@@ -53,6 +56,7 @@ class StandIns:
         )
 
     def _status_when_done(self, task: Task, obj: JSON) -> JSON | None:
+        """Returns the status, as a merge patch; None for a kind that no operator waits for."""
         now = rfc3339(self._clock.now())
         generation = (obj.get("metadata") or {}).get("generation", 1)
         if task.kind == CLUSTER_OPERATOR:

@@ -1,7 +1,8 @@
-"""Compares the RBAC rules of two releases, as lines with `+` and `-`.
+"""Compares the RBAC objects of two releases.
 
-A rule with several verbs and resources is split up, so that a rule that was only split or reordered is no change, and
-one more verb is one line.
+In: the manifests of both. Out: an `AccessChange` for each role and binding that grants more or less than before. A rule
+with several verbs and resources is split up first: one that was only split or reordered is no change, and one more verb
+is one line.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Grants = dict[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class AccessChange:
-    """The difference of a role or binding: what is newly granted, and what is no longer granted."""
+    """The difference of a role or binding, `object`: lines of what is newly granted, and of what is `taken` away."""
 
     object: str
     granted: tuple[str, ...]
@@ -50,9 +51,9 @@ def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
             continue
         pairs: Iterator[tuple[str, str]] = iter(())
         if manifest.identity.kind in _ROLES:
-            pairs = _of_role(manifest.object)
+            pairs = _resource_verb_pairs(manifest.object)
         elif manifest.identity.kind in _BINDINGS:
-            pairs = _of_binding(manifest.object)
+            pairs = _role_subject_pairs(manifest.object)
         # Variants of one object for different clusters are joined: a grant of any of them exists in some cluster.
         own = {what: set(verbs) for what, verbs in grants_by_object.get(str(manifest.identity), {}).items()}
         for what, verb in pairs:
@@ -61,8 +62,11 @@ def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
     return grants_by_object
 
 
-def _of_role(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yields what a role grants as pairs of a text and a verb; an aggregated role grants what others do."""
+def _resource_verb_pairs(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields each resource or path with each verb that the role grants, for example ("deployments.apps", "get").
+
+    An aggregated role yields the labels of the ClusterRoles whose grants it takes over.
+    """
     for rule in _dicts(role.get("rules")):
         verbs = _text_list(rule, "verbs")
         names = _text_list(rule, "resourceNames") or [""]
@@ -78,7 +82,8 @@ def _of_role(role: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield f"whatever ClusterRoles labelled {', '.join(f'{k}={v}' for k, v in sorted(labels.items()))} grant", "all"
 
 
-def _of_binding(binding: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _role_subject_pairs(binding: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields the bound role with each subject, for example ("ClusterRole view", "ServiceAccount shop/builder")."""
     role = binding.get("roleRef") or {}
     bound = f"{role.get('kind', '')} {role.get('name', '')}"
     for subject in _dicts(binding.get("subjects")):
@@ -86,8 +91,9 @@ def _of_binding(binding: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield bound, f"{subject.get('kind', '')} {namespace}{subject.get('name', '')}"
 
 
-def _lines_of_difference(these: Grants, but: Grants) -> tuple[str, ...]:
-    only_these = {what: these[what] - but.get(what, frozenset()) for what in sorted(these)}
+def _lines_of_difference(grants: Grants, others: Grants) -> tuple[str, ...]:
+    """Returns a line `verb, verb: resource` for each resource with grants that `others` does not have."""
+    only_these = {what: grants[what] - others.get(what, frozenset()) for what in sorted(grants)}
     return tuple(f"{', '.join(sorted(verbs))}: {what}" for what, verbs in only_these.items() if verbs)
 
 

@@ -1,7 +1,10 @@
-"""Defines `runup demo`: the main task on a cluster of its own, step by step, with the commands that a user would type.
+"""Defines `runup demo`: starts a sandbox, checks its 5.0.0 cluster with release 5.2.0, and makes the first update step.
 
-Every command that is shown is run as a process, and its own output is shown. The demo stops at the first step with an
-unexpected result: exit code 1, and the logs remain, also those of the pods. Nothing is left running.
+The steps: see that 5.2.0 is not offered; run its preflight; fix one risk by resuming a paused MachineConfigPool; accept
+the other risks by name, and see what is refused all the same; update to 5.0.3 and wait until that is completed. Each
+step runs the commands that a user would type, as processes, and shows them with their output. The demo stops at the
+first step with an unexpected result: exit code 1, and the logs are kept, those of the pods among them. The sandbox is
+stopped and its folder removed in any case.
 """
 
 from __future__ import annotations
@@ -31,15 +34,17 @@ from runup.cli.output import without_printable
 SCENARIO = "skip-level"
 TARGET = "5.2.0"
 FIRST_STEP = "5.0.3"
-PAUSED = "MachineConfigPoolPaused-infra"
-DUAL_STACK = "DualStackIncompatible"
-DEADLINE_S = 150.0
+# The risk that the demo fixes with `UNPAUSE_COMMAND`, and the one that it accepts by name.
+PAUSED_POOL_RISK = "MachineConfigPoolPaused-infra"
+DUAL_STACK_RISK = "DualStackIncompatible"
+STEP_TIMEOUT_S = 150.0
+"""Seconds that a step waits for the cluster before the demo stops."""
 LOGS = "logs"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 READER_LEFT = 141
 """The exit code of a command whose output is no longer read, as under `runup demo | head` (128 + SIGPIPE)."""
 
-FIX = ("kubectl", "patch", "machineconfigpool", "infra", "--type=merge", "-p", '{"spec":{"paused":false}}')
+UNPAUSE_COMMAND = ("kubectl", "patch", "machineconfigpool", "infra", "--type=merge", "-p", '{"spec":{"paused":false}}')
 
 
 class StepFailed(Exception):
@@ -81,7 +86,7 @@ def demo() -> int:
 
 
 def keep_logs(folder: Path) -> None:
-    """Moves the logs of containers, the operator's above all, beside those of the sandbox's own processes."""
+    """Moves the logs of containers, such as the operator's, into the folder of the sandbox's own logs."""
     for log in folder.glob("pods/*/*.log"):
         # The error was printed already; whatever happens to a log, the keys beside it must be removed.
         with suppress(OSError):
@@ -91,7 +96,7 @@ def keep_logs(folder: Path) -> None:
 
 
 def remove(folder: Path, but: str) -> None:
-    """Removes what the sandbox left, keys and kubeconfig above all; `but` names the one part that stays."""
+    """Removes the sandbox's folder with its keys and kubeconfig; `but` names the one entry that stays ("": none)."""
     for path in folder.iterdir() if but else ():
         if path.name != but and path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -153,7 +158,7 @@ class Interrupts:
 
 @dataclass(slots=True)
 class Story:
-    """The steps of the demo, and the sandbox in `folder` in which they run."""
+    """The steps of the demo, and the sandbox in `folder` that they use; `started` once that has to be stopped."""
 
     folder: Path
     interrupts: Interrupts
@@ -165,7 +170,7 @@ class Story:
         return self.folder / "admin.kubeconfig"
 
     def tell(self) -> None:
-        """Runs all steps in order; raises StepFailed."""
+        """Runs all steps in order. Raises StepFailed at the first one with an unexpected result."""
         for step in (
             self._start_sandbox,
             self._show_updates,
@@ -198,17 +203,19 @@ class Story:
         from kubekit.kube.clock import SystemClock
 
         say("One of these is quickly fixed: somebody forgot to resume the infra pool.")
-        if PAUSED not in self._open_risks():
-            raise StepFailed(f"the preflight did not find {PAUSED}")
-        self._kubectl(FIX)
+        if PAUSED_POOL_RISK not in self._open_risks():
+            raise StepFailed(f"the preflight did not find {PAUSED_POOL_RISK}")
+        self._kubectl(UNPAUSE_COMMAND)
         clock = SystemClock()
         started_at = clock.monotonic()
-        self._wait_until(lambda cluster: PAUSED not in _names(cluster, TARGET), f"{PAUSED} goes away")
+        self._wait_until(
+            lambda cluster: PAUSED_POOL_RISK not in _risk_names(cluster, TARGET), f"{PAUSED_POOL_RISK} goes away"
+        )
         say(f"The target goes on watching: the risk was gone {clock.monotonic() - started_at:.1f} s after the fix.")
 
     def _accept_one(self) -> None:
         say("Another one we know about and take, by name.")
-        self._runup("upgrade", "accept", DUAL_STACK)
+        self._runup("upgrade", "accept", DUAL_STACK_RISK)
 
     def _show_refusal(self) -> None:
         say("May we go now? A release that is checked is not offered for that, whatever is accepted.")
@@ -253,10 +260,11 @@ class Story:
         accepted = {risk["name"] for risk in (data["desiredUpdate"] or {}).get("acceptRisks", ())}
         for update in data["conditionalUpdates"]:
             if update["release"]["version"] == TARGET:
-                return [name for name in _names_of_applying(update) if name not in accepted]
+                return [name for name in _names_of_open(update) if name not in accepted]
         return []
 
     def _runup(self, *words: str, expect: int = 0) -> None:
+        """Shows and runs a runup command. Raises StepFailed if it ends with another exit code than `expect`."""
         self._run_shown([*_RUNUP, *words], ("runup", *words), expect)
 
     def _kubectl(self, words: Sequence[str]) -> None:
@@ -266,7 +274,7 @@ class Story:
             return
         show(words)
         click.echo("(kubectl is not installed; runup sends the same request)")
-        if words == FIX:
+        if words == UNPAUSE_COMMAND:
             self._send_fix()
 
     def _send_fix(self) -> None:
@@ -290,6 +298,7 @@ class Story:
             raise StepFailed(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
 
     def _run_quietly(self, *words: str) -> str:
+        """Runs a runup command without showing it, and returns its stdout. Raises StepFailed if it fails."""
         captured = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         code, out, err = self.interrupts.run([*_RUNUP, *words], self._environment(), **captured)
         if code != 0:
@@ -297,7 +306,10 @@ class Story:
         return out
 
     def _wait_until(self, holds: Callable[[Any], bool], what: str) -> None:
-        """Waits for changes of the ClusterVersion until `holds` is true; raises StepFailed after the deadline."""
+        """Waits until `holds` is true of the ClusterVersion; `what` says that in words.
+
+        Raises StepFailed after `STEP_TIMEOUT_S` seconds.
+        """
         from kubekit.kube import config
         from kubekit.kube.client_sync import SyncClient
         from kubekit.kube.clock import SystemClock
@@ -305,7 +317,7 @@ class Story:
         from runup.clusterversion.cli.wait import changes
 
         clock = SystemClock()
-        deadline = clock.monotonic() + DEADLINE_S
+        deadline = clock.monotonic() + STEP_TIMEOUT_S
         with SyncClient(config.load(str(self.kubeconfig))) as client:
             latest = clusters.read(client)
             for look in changes(client, latest, clock):
@@ -313,7 +325,7 @@ class Story:
                 if holds(latest):
                     return
                 if clock.monotonic() > deadline:
-                    raise StepFailed(f"waited {DEADLINE_S:.0f} s until {what}")
+                    raise StepFailed(f"waited {STEP_TIMEOUT_S:.0f} s until {what}")
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
@@ -343,7 +355,7 @@ def _namespace() -> str:
     return namespace()
 
 
-def _names_of_applying(update: dict[str, Any]) -> list[str]:
+def _names_of_open(update: dict[str, Any]) -> list[str]:
     """Returns the names of the risks that apply or may apply."""
     names = []
     for risk in update.get("risks", ()):
@@ -353,7 +365,8 @@ def _names_of_applying(update: dict[str, Any]) -> list[str]:
     return names
 
 
-def _names(cluster: Any, version: str) -> set[str]:
+def _risk_names(cluster: Any, version: str) -> set[str]:
+    """Returns the names of the risks of the conditional update to `version`."""
     for update in cluster.status.conditional_updates:
         if update.release.version == version:
             return {risk.name for risk in update.risks}
@@ -361,7 +374,7 @@ def _names(cluster: Any, version: str) -> set[str]:
 
 
 def _has_begun(cluster: Any, version: str) -> bool:
-    """Reports whether some or all manifests of that release are applied."""
+    """Returns whether some or all manifests of that release are applied."""
     from kubekit.api.conditions import find
 
     progressing = find(cluster.status.conditions, "Progressing")
@@ -371,5 +384,6 @@ def _has_begun(cluster: Any, version: str) -> bool:
 
 
 def _has_completed(cluster: Any, version: str) -> bool:
+    """Returns whether the newest update of the cluster's history is to `version` and is completed."""
     newest = next(iter(cluster.status.history), None)
     return newest is not None and (newest.version, newest.state) == (version, "Completed")

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from kubekit.error_types import Terminal
-from kubekit.kube.clock import OFFSET, Clock, SystemClock
+from kubekit.kube.clock import CLOCK_OFFSET_VARIABLE, Clock, SystemClock
 from kubekit.lang.best_effort_stream import Lossy
 from kubesandbox.node.container_process import die_with_parent
 from kubesandbox.node.pod_volumes import write_atomically
@@ -95,7 +95,7 @@ async def supervise(data: Path, clock: Clock) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     if chosen.clock_offset_s:
-        os.environ[OFFSET] = str(chosen.clock_offset_s)
+        os.environ[CLOCK_OFFSET_VARIABLE] = str(chosen.clock_offset_s)
     python = [sys.executable, "-m"]
     server = ["kubesandbox.apiserver", "--data", str(data), "--port", str(chosen.api_port)]
     logs = data / "logs"

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeNode
-from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, NAMESPACE, OWN, PARTLY, WITHIN
+from kubesandbox.apiserver.access.collected import (
+    COMPLETE_NAMESPACES,
+    EXEMPT_USERS,
+    NAMESPACE,
+    NOT_COLLECTED,
+    OWN_NAMESPACES,
+    PARTLY_COLLECTED,
+)
 from kubesandbox.apiserver.objects.restoring import IMPORTED
 from runup.dump.documents import JSON, identity
 from runup.sandbox.scenario.folder import Scenario
@@ -97,8 +104,8 @@ def what_is_known(
         elif kind not in kinds_in_dump:
             absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
     own = " ".join(sorted(own_namespaces(from_payload)))
-    annotations = {OWN: own, ANYWAY: json.dumps(_REPORTS), WITHIN: json.dumps(within)}
-    return [_map(ABSENT, absent, annotations), _map(PARTLY, partly, annotations)]
+    annotations = {OWN_NAMESPACES: own, EXEMPT_USERS: json.dumps(_REPORTS), COMPLETE_NAMESPACES: json.dumps(within)}
+    return [_map(NOT_COLLECTED, absent, annotations), _map(PARTLY_COLLECTED, partly, annotations)]
 
 
 def _map(name: str, data: dict[str, str], annotations: dict[str, str]) -> JSON:

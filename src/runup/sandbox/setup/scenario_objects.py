@@ -42,8 +42,8 @@ MANAGER = "runup-sandbox"
 _OF_THE_RELEASE = frozenset({"ClusterOperator", "Deployment"})
 # The order of creation: a real server refuses objects whose definition or namespace is missing.
 _FIRST = {"CustomResourceDefinition": 0, "Namespace": 1, "PriorityClass": 1, "ServiceAccount": 2}
-_SERVED_S = 15.0
-_LOOK_S = 0.05
+_SERVED_TIMEOUT_S = 15.0
+_POLL_INTERVAL_S = 0.05
 log = structlog.get_logger("setup")
 
 
@@ -260,18 +260,18 @@ def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
 
 
 async def _await_served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Resource]:
-    """Returns the served resources once they include the wanted kinds, at most after `_SERVED_S` seconds.
+    """Returns the served resources once they include the wanted kinds, at most after `_SERVED_TIMEOUT_S` seconds.
 
     A real server takes a moment to serve a new definition.
     """
-    deadline = clock.monotonic() + _SERVED_S
+    deadline = clock.monotonic() + _SERVED_TIMEOUT_S
     while True:
         resources = {(r.group, r.kind): r for r in await discover_kinds(client)}
         if wanted <= resources.keys() and await _can_be_listed(client, [resources[kind] for kind in wanted]):
             return resources
         if clock.monotonic() > deadline:
             return resources  # what is missing is reported object by object
-        await clock.sleep(_LOOK_S)
+        await clock.sleep(_POLL_INTERVAL_S)
 
 
 async def _can_be_listed(client: Client, resources: Iterable[Resource]) -> bool:

@@ -134,7 +134,7 @@ def as_text(found: StatusReading, details: str) -> str:
     from runup.updatestatus.cli.render import status_text as rendered
     from runup.updatestatus.decide import read_status
 
-    report = found.read or read_status.report(found.obj, pools_before_master=found.pools_before_master)
+    report = found.read or read_status.report(found.obj, worker_pools_before_master=found.worker_pools_before_master)
     if report.is_updating:
         sys.stderr.write(found.alerts_problem)
     sys.stderr.write(_doubt_text(report))

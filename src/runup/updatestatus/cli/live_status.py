@@ -24,7 +24,7 @@ from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.lang.gotext import nanoseconds
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli import clusterversion_client as clusters
-from runup.updatestatus.cli.report_age import age_of, read_instead, sentence, with_age, with_ago
+from runup.updatestatus.cli.report_age import age_of, read_instead, sentence, with_ago, with_current_condition
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
 from runup.updatestatus.decide.freshness import NAMESPACE, OLD, Freshness
 from runup.updatestatus.decide.read_status import report as read_report
@@ -62,7 +62,7 @@ def read(
     if age.state != OLD and not (whole and _is_incomplete(written)):
         doubt = sentence(age)
         return StatusReading(
-            with_age(written, age, now),
+            with_current_condition(written, age, now),
             nanoseconds(now - EPOCH),
             _notes(doubt),
             alerts_problem=_alerts_problem(written),
@@ -75,7 +75,7 @@ def read(
         computed = _compute_status(client, now, tolerated, written)
     except Forbidden as error:
         doubt = f"{sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
-        computed = StatusReading(with_age(written, age, now), nanoseconds(now - EPOCH), read=report)
+        computed = StatusReading(with_current_condition(written, age, now), nanoseconds(now - EPOCH), read=report)
     else:
         doubt = f"{sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
         computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))

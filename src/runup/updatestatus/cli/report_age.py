@@ -1,5 +1,6 @@
-"""Reads how old the controller's UpdateStatus is, and says so: in a sentence, and as condition Current in the object.
+"""Reads how old the update status controller's report is, and says so in a sentence and as condition Current.
 
+In: the controller's Lease, and UpdateStatus as JSON. Out: a `Freshness`, the sentence, and the object with conditions.
 The age is by the API server's clock, so that neither this machine's nor, where the Lease tells it, the controller's
 clock can make an old report look new. An unreadable Lease is not a current one: the age is not known, and that is said.
 """
@@ -52,9 +53,9 @@ def age_of(client: SyncClient, clock: Callable[[], datetime], refused: tuple[typ
 
 
 def sentence(age: Freshness) -> str:
-    """Returns what is to be said of an old report, or of an unknown age, without a full stop; empty if it is current.
+    """Returns a sentence about an old report or an unknown age, without a full stop; "" if the report is current.
 
-    It holds no time that moves: the same doubt is the same sentence.
+    It names the time of the last confirmation instead of an age, so that it stays the same from reading to reading.
     """
     if age.state == CURRENT:
         return ""
@@ -65,8 +66,11 @@ def sentence(age: Freshness) -> str:
     return f"the update status controller's report was last confirmed at {timestamp(age.confirmed_at)}: {age.why}"
 
 
-def with_age(obj: JSON, age: Freshness, now: datetime) -> JSON:
-    """Returns `obj` with condition Current; where it is old, condition Available is Unknown: nobody answers for it."""
+def with_current_condition(obj: JSON, age: Freshness, now: datetime) -> JSON:
+    """Returns the UpdateStatus `obj` with condition Current, which says whether the controller still confirms it.
+
+    If it is old, condition Available becomes Unknown as well: the controller does not confirm that one either.
+    """
     status = obj.get("status") or {}
     conditions = [each for each in status.get("conditions") or () if isinstance(each, dict)]
     conditions = [each for each in conditions if each.get("type") != "Current"]
@@ -76,9 +80,12 @@ def with_age(obj: JSON, age: Freshness, now: datetime) -> JSON:
     return {**obj, "status": {**status, "conditions": [*conditions, current]}}
 
 
-def read_instead(obj: JSON, said: str, age: Freshness, now: datetime) -> JSON:
-    """Returns `obj`, computed just now in place of the controller's report, with condition Current that says so."""
-    current = _current_condition("True", "ReadFromCluster", f"{sentence_case(with_ago(said, age, now))}.", now)
+def read_instead(obj: JSON, doubt: str, age: Freshness, now: datetime) -> JSON:
+    """Returns `obj`, computed just now in place of the controller's report, with condition Current that says so.
+
+    `doubt` is the `sentence` on why the report was not used.
+    """
+    current = _current_condition("True", "ReadFromCluster", f"{sentence_case(with_ago(doubt, age, now))}.", now)
     return {**obj, "status": {**obj["status"], "conditions": [*obj["status"]["conditions"], current]}}
 
 
@@ -94,24 +101,27 @@ def _current_condition(status: str, reason: str, message: str, since: datetime) 
 
 
 def _not_confirmed(condition: JSON) -> JSON:
+    """Returns the condition as Unknown, with a message that points to condition Current."""
     return {**condition, "status": "Unknown", "reason": "NotConfirmed", "message": "See condition Current."}
 
 
 def _message(age: Freshness, now: datetime) -> str:
+    """Returns the message of condition Current."""
     if age.state == CURRENT and age.confirmed_at is not None:
         return f"Confirmed at {timestamp(age.confirmed_at)}, {_span(now - age.confirmed_at)} before it was read."
     return f"{sentence_case(with_ago(sentence(age), age, now))}."
 
 
-def with_ago(said: str, age: Freshness, now: datetime) -> str:
-    """Returns the sentence `said` with how long ago the time of the last confirmation in it was."""
+def with_ago(doubt: str, age: Freshness, now: datetime) -> str:
+    """Returns the sentence `doubt`, with how long ago it was after the time of the last confirmation."""
     if age.confirmed_at is None:
-        return said
+        return doubt
     at = timestamp(age.confirmed_at)
-    return said.replace(at, f"{at} ({_span(now - age.confirmed_at)} ago)", 1)
+    return doubt.replace(at, f"{at} ({_span(now - age.confirmed_at)} ago)", 1)
 
 
 def _span(span: timedelta) -> str:
+    """Returns a length of time in seconds, minutes, or hours and minutes; a negative one as 0 s."""
     seconds = max(0, int(span.total_seconds()))
     if seconds < 120:
         return f"{seconds} s"

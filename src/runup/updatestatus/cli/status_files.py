@@ -104,7 +104,7 @@ def mock(path: str, real_now: datetime) -> StatusReading:
     before = names.index(CONTROL_PLANE_POOL) if CONTROL_PLANE_POOL in names else 0
     status_object = complete_status(snapshot, now, node_now=real_now)
     name = cluster_name(InfrastructureStatus(), clusters[0])
-    return StatusReading(status_object, now, alerts_problem=problem, pools_before_master=before, cluster=name)
+    return StatusReading(status_object, now, alerts_problem=problem, worker_pools_before_master=before, cluster=name)
 
 
 def newest_transition(objects: Iterable[ClusterVersion | ClusterOperator]) -> int:
@@ -200,12 +200,12 @@ def _read_dump_status(read: Dump, now_ns: int | None) -> StatusReading:
     name = cluster_name(infrastructure, cluster)
     if written is not None:
         # Imported here because it brings a client's errors; most dumps have no such object.
-        from runup.updatestatus.cli.report_age import sentence, with_age
+        from runup.updatestatus.cli.report_age import sentence, with_current_condition
         from runup.updatestatus.decide.freshness import UNKNOWN, Freshness
 
         age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
         notes.append(f"warning: {sentence(age)}\n")
-        return StatusReading(with_age(written, age, moment_of_ns(now)), now, tuple(notes), cluster=name)
+        return StatusReading(with_current_condition(written, age, moment_of_ns(now)), now, tuple(notes), cluster=name)
     snapshot = _snapshot(cluster, objects)
     return StatusReading(complete_status(snapshot, now), now, tuple(notes), cluster=name)
 

@@ -27,7 +27,8 @@ class StatusReading(msgspec.Struct, frozen=True):
     """An UpdateStatus as JSON, the time at which it is read (ns since the epoch), and notes for stderr.
 
     `alerts_problem` is printed only while the cluster is updating: otherwise no alerts would be shown anyway.
-    `pools_before_master` is the position of the control plane in the list of pools, which the object does not hold.
+    `worker_pools_before_master` is the position of the control plane's pool in the cluster's list of pools, which the
+    object does not hold.
     `cluster` is the name on the HTML page. `read` is the decoded object, if it was needed before. `doubt` is a sentence
     without ages about a report that is old, or whose age is not known; empty if it is current.
     """
@@ -36,7 +37,7 @@ class StatusReading(msgspec.Struct, frozen=True):
     now_ns: int
     notes: tuple[str, ...] = ()
     alerts_problem: str = ""
-    pools_before_master: int = 0
+    worker_pools_before_master: int = 0
     cluster: str = ""
     read: Report | None = None
     doubt: str = ""

@@ -39,7 +39,9 @@ def trim_node(node: Node) -> Node:
     relevant conditions only.
     """
     return Node(
-        metadata=_identity(node.metadata, labels=node.metadata.labels, annotations=_of_machine_config(node.metadata)),
+        metadata=_reduced_metadata(
+            node.metadata, labels=node.metadata.labels, annotations=_machine_config_annotations(node.metadata)
+        ),
         spec=NodeSpec(
             unschedulable=node.spec.unschedulable,
             taints=tuple(taint for taint in node.spec.taints if taint.key == CORDON_TAINT),
@@ -52,7 +54,7 @@ def trim_machine_config(config: MachineConfig) -> MachineConfig:
     """Returns a MachineConfig with only the annotation that names the release that rendered it."""
     version = config.metadata.annotations.get(RELEASE_VERSION)
     annotations = {} if version is None else {RELEASE_VERSION: version}
-    return MachineConfig(metadata=_identity(config.metadata, annotations=annotations))
+    return MachineConfig(metadata=_reduced_metadata(config.metadata, annotations=annotations))
 
 
 def trim_version(version: ClusterVersion) -> ClusterVersion:
@@ -156,10 +158,13 @@ def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[
     )
 
 
-def _identity(
+def _reduced_metadata(
     metadata: ObjectMeta, *, labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None
 ) -> ObjectMeta:
-    """Returns only those metadata that insights use; equal texts are kept once."""
+    """Returns the metadata that identify an object and date it, with these labels and annotations, none by default.
+
+    Equal keys and values of them are stored once.
+    """
     return ObjectMeta(
         name=metadata.name,
         uid=metadata.uid,
@@ -171,7 +176,8 @@ def _identity(
     )
 
 
-def _of_machine_config(metadata: ObjectMeta) -> dict[str, str]:
+def _machine_config_annotations(metadata: ObjectMeta) -> dict[str, str]:
+    """Returns the annotations of the machine-config daemon."""
     return {key: value for key, value in metadata.annotations.items() if key.startswith(MACHINE_CONFIG_PREFIX)}
 
 

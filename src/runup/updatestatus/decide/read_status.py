@@ -1,7 +1,9 @@
-"""Converts an UpdateStatus into a Report, in the order in which it is shown; nothing unknown is lost.
+"""Converts an UpdateStatus into a `Report`: rows in the order in which they are shown.
 
-Readers meet objects of the release before and after theirs. Enumerations are kept as text, an unknown level is sorted
-before all others, and an insight that could not be decoded becomes a line of the report that says so.
+In: an UpdateStatus as JSON, or decoded. Out: a `Report`, or DecodeError if it is not an UpdateStatus at all. The object
+may have been written by the release before or after this one, so nothing unknown is dropped: values of enumerations are
+kept as text, an unknown level is sorted before all others, and an insight that could not be decoded becomes a finding
+that says so.
 """
 
 from __future__ import annotations
@@ -41,39 +43,45 @@ from runup.updatestatus.decide.report_rows import Counts, HealthRow, NodeRow, Op
 JSON = dict[str, Any]
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-_OF_POOLS = frozenset({NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED})
+# Findings about pools and their nodes, which oc shows before all others of one level and time.
+_POOL_FINDINGS = frozenset({NODE_UNAVAILABLE, NODE_DEGRADED, POOL_PAUSED})
 
 
-def report(obj: JSON, *, pools_before_master: int = 0) -> Report:
-    """Reads the JSON of an UpdateStatus of any release; raises codec.DecodeError if even its frame cannot be read.
+def report(obj: JSON, *, worker_pools_before_master: int = 0) -> Report:
+    """Returns the Report of an UpdateStatus of any release as JSON. Raises codec.DecodeError if it is not one.
 
-    `pools_before_master` is the number of worker pools before the control plane's in the list that the object was built
-    from; it decides the order of findings that are equally old and bad.
+    `worker_pools_before_master` is the number of worker pools that precede the control plane's pool in the cluster's
+    list of MachineConfigPools; findings of one level and time are shown in the order of that list, as oc shows them.
     """
-    return of_status(*decode(obj), pools_before_master=pools_before_master)
+    return report_of_status(*decode(obj), worker_pools_before_master=worker_pools_before_master)
 
 
-def of_status(status: UpdateStatusStatus, unknown: Iterable[str] = (), *, pools_before_master: int = 0) -> Report:
-    """Returns the Report of a decoded status; `unknown` has the types of insights that could not be decoded."""
+def report_of_status(
+    status: UpdateStatusStatus, unknown: Iterable[str] = (), *, worker_pools_before_master: int = 0
+) -> Report:
+    """Returns the Report of a decoded status.
+
+    `unknown` has the types of the insights that could not be decoded; `worker_pools_before_master` is as for `report`.
+    """
     layer = status.control_plane
-    own = _insights(layer.informers if layer else ())
-    cluster_version = next((each.cluster_version for each in own if each.cluster_version), None)
+    control_plane = _insights(layer.informers if layer else ())
+    cluster_version = next((each.cluster_version for each in control_plane if each.cluster_version), None)
     pools = []
-    health = [insight.health for insight in own if insight.health]
+    health = [insight.health for insight in control_plane if insight.health]
     of_workers: list[list[HealthInsight]] = []
     for pool in status.worker_pools:
         pool_layer = _insights(pool.informers)
         pools.append(_pool(pool.name, pool_layer, pool.omitted.nodes))
         of_workers.append([insight.health for insight in pool_layer if insight.health])
-    master = [insight for insight in own if insight.node or insight.machine_config_pool]
+    master = [insight for insight in control_plane if insight.node or insight.machine_config_pool]
     return Report(
         updating=find(layer.conditions, UPDATING) if layer else None,
         cluster_version=cluster_version,
-        operators=tuple(_operator(each.cluster_operator) for each in own if each.cluster_operator),
+        operators=tuple(_operator(each.cluster_operator) for each in control_plane if each.cluster_operator),
         control_plane_pool=_pool(CONTROL_PLANE_POOL, master, layer.omitted.nodes if layer else 0) if master else None,
         worker_pools=tuple(pools),
         omitted_worker_pools=status.omitted_worker_pools,
-        health=_health(health, of_workers, unknown, pools_before_master),
+        health=_health(health, of_workers, unknown, worker_pools_before_master),
         conditions=status.conditions,
     )
 
@@ -147,6 +155,7 @@ def _node(insight: NodeInsight) -> NodeRow:
 
 
 def _rank(order: tuple[str, ...], value: str) -> int:
+    """Returns the position of a value in an order; -1, before all others, if it is unknown."""
     return order.index(value) if value in order else -1
 
 
@@ -158,12 +167,12 @@ def _pool(name: str, insights: Iterable[Insight], omitted: int) -> PoolReport:
     """Returns a pool's report; without an insight of the pool, it is counted from the Nodes' rows."""
     insights = list(insights)
     rows = tuple(sorted((_node(insight.node) for insight in insights if insight.node), key=_row_order))
-    own = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
-    counts = _counts_of(own, rows) if own else count(rows)
-    if own is None and omitted:
+    pool = next((insight.machine_config_pool for insight in insights if insight.machine_config_pool), None)
+    counts = _counts_of(pool, rows) if pool else count(rows)
+    if pool is None and omitted:
         # Nodes that are omitted and not counted are taken as not updated.
         counts = Counts(**{**_as_dict(counts), "total": counts.total + omitted, "outdated": counts.outdated + omitted})
-    return PoolReport(name, own.assessment if own else _pool_assessment(counts), counts, rows)
+    return PoolReport(name, pool.assessment if pool else _pool_assessment(counts), counts, rows)
 
 
 def _as_dict(counts: Counts) -> dict[str, int]:
@@ -216,18 +225,22 @@ def _pool_assessment(counts: Counts) -> str:
 
 
 def _health(
-    own: Iterable[HealthInsight],
+    of_control_plane: Iterable[HealthInsight],
     of_workers: Sequence[Iterable[HealthInsight]],
     unknown: Iterable[str],
-    pools_before_master: int,
+    worker_pools_before_master: int,
 ) -> tuple[HealthRow, ...]:
-    """Returns the rows by level, highest first, then newest first; ties as `oc` collects them: pools first."""
-    own = list(own)
-    of_master = [each for each in own if _is_of_pool(each)]
-    of_pools = [*of_workers[:pools_before_master], of_master, *of_workers[pools_before_master:]]
+    """Returns the rows of all health insights, by level, highest first, then newest first; ties as oc orders them.
+
+    That is: findings of pools first, in the order of the cluster's pools, then those of the control plane. `of_workers`
+    has the insights of each worker pool.
+    """
+    of_control_plane = list(of_control_plane)
+    of_master = [each for each in of_control_plane if _is_of_pool(each)]
+    of_pools = [*of_workers[:worker_pools_before_master], of_master, *of_workers[worker_pools_before_master:]]
     rows = [
         *(_health_row(each) for pool in of_pools for each in pool),
-        *(_health_row(each) for each in own if not _is_of_pool(each)),
+        *(_health_row(each) for each in of_control_plane if not _is_of_pool(each)),
         *(_health_row(each) for each in unknown_insights(unknown)),
     ]
     rows.sort(key=lambda row: row.since or _LONG_AGO, reverse=True)
@@ -236,8 +249,9 @@ def _health(
 
 
 def _is_of_pool(insight: HealthInsight) -> bool:
+    """Returns whether a health insight is about a pool or its nodes."""
     if insight.check:
-        return insight.check in _OF_POOLS
+        return insight.check in _POOL_FINDINGS
     return any(ref.resource in ("nodes", "machineconfigpools") for ref in insight.scope.resources[:1])
 
 

@@ -12,7 +12,15 @@ from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.config import load
-from kubesandbox.apiserver.access.collected import ABSENT, ANYWAY, CONTROLLERS, NAMESPACE, OWN, PARTLY, WITHIN
+from kubesandbox.apiserver.access.collected import (
+    COMPLETE_NAMESPACES,
+    CONTROLLERS,
+    EXEMPT_USERS,
+    NAMESPACE,
+    NOT_COLLECTED,
+    OWN_NAMESPACES,
+    PARTLY_COLLECTED,
+)
 from kubesandbox.apiserver.server import ApiServer
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -42,8 +50,15 @@ async def server(tmp_path: Path) -> AsyncIterator[ApiServer]:
         await client.send(
             calls.create(BINDINGS, {"metadata": {"name": "target"}, "subjects": [subject], "roleRef": role})
         )
-        for name, data in ((ABSENT, {"poddisruptionbudgets.policy": WHY}), (PARTLY, {"configmaps": SOME})):
-            metadata = {"name": name, "namespace": NAMESPACE, "annotations": {OWN: "ours", ANYWAY: TOLD, WITHIN: KNOWN}}
+        for name, data in (
+            (NOT_COLLECTED, {"poddisruptionbudgets.policy": WHY}),
+            (PARTLY_COLLECTED, {"configmaps": SOME}),
+        ):
+            metadata = {
+                "name": name,
+                "namespace": NAMESPACE,
+                "annotations": {OWN_NAMESPACES: "ours", EXEMPT_USERS: TOLD, COMPLETE_NAMESPACES: KNOWN},
+            }
             await client.send(calls.create(MAPS, {"metadata": metadata, "data": data}))
         yield made
 
@@ -81,7 +96,7 @@ ROWS: dict[str, tuple[str, str, tuple[str, ...], int, str, str]] = {
     "another part of it": ("/api/v1/namespaces/default/configmaps", "target", (), 200, "", INCOMPLETE + SOME),
     "somebody who is told anyway, of a part": (CONFIG_MAPS, "reporter", MASTERS, 200, "", INCOMPLETE + SOME),
     "a kind that nothing is said of": ("/api/v1/pods", "target", (), 200, "", ""),
-    "one object": (f"/api/v1/namespaces/{NAMESPACE}/configmaps/{ABSENT}", "target", (), 200, "", ""),
+    "one object": (f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NOT_COLLECTED}", "target", (), 200, "", ""),
 }  # fmt: skip
 
 
@@ -115,5 +130,5 @@ async def test_whoever_removes_the_key_has_the_kind_back(server: ApiServer, tmp_
     """After adding what was missing, say."""
     async with Client(load(str(server.kubeconfig))) as client:
         patch = {"data": {"poddisruptionbudgets.policy": None}}
-        await client.send(calls.merge_patch(MAPS, ABSENT, patch, NAMESPACE))
+        await client.send(calls.merge_patch(MAPS, NOT_COLLECTED, patch, NAMESPACE))
     assert await asked(server, PATH, "target", (), tmp_path) == (200, "", "")

@@ -6,10 +6,9 @@ The text is oc's. Findings of preflights and acceptance records follow it, if th
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from runup.cli import static_completion
 from runup.cli.connection import Connection, connection_of, connection_options
@@ -19,9 +18,8 @@ from runup.cli.options import option
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
 
-    from runup.advice.cli.recommend.alert_conditions import Check
+    from runup.advice.cli.recommend.recommend_input import RecommendInput
     from runup.advice.cli.recommend.recommend_text import RecommendFlags
 
 
@@ -63,13 +61,15 @@ def recommend(
         raise CommandError("--dump and --mock-clusterversion both name files to read; give one of them")
     connection = connection_of(ctx)
     names = frozenset(name for part in accept for name in part.split(","))
-    inputs = seen(connection, dump, mock_clusterversion, lambda: check(target, quiet, show_outdated_releases))
+    inputs = read_input(
+        connection, dump, mock_clusterversion, lambda: reject_bad_flags(target, quiet, show_outdated_releases)
+    )
     from runup.advice.cli.recommend.recommend_text import RecommendFlags
 
     _print(inputs, RecommendFlags(target, show_outdated_releases, quiet, names), output)
 
 
-def check(target: str, quiet: bool, outdated: bool) -> None:
+def reject_bad_flags(target: str, quiet: bool, outdated: bool) -> None:
     """Raises CommandError for flags that contradict each other; oc does so only once it knows where to read."""
     if not target and quiet:
         raise CommandError("--quiet can only be set when --version is set")
@@ -86,40 +86,36 @@ def check(target: str, quiet: bool, outdated: bool) -> None:
             raise CommandError(f"cannot parse SemVer target {quote_go(target)}: {error}") from error
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """The values read: ClusterVersion, the prechecks or why there are none, and the operator's ConfigMaps."""
+def read_input(
+    connection: Connection, dump: str | None, mock: str | None, reject_bad_flags: Callable[[], None]
+) -> RecommendInput:
+    """Reads the input from the cluster, or from a dump or a mock file in its place. Raises what reading raises.
 
-    cluster: dict[str, Any]
-    checks: tuple[Check, ...]
-    problem: str
-    config_maps: tuple[dict[str, Any], ...]
-    now: datetime | None = None
-
-
-def seen(connection: Connection, dump: str | None, mock: str | None, check: Callable[[], None]) -> Seen:
-    """Returns what is read of the cluster, or of a dump or a file in its place. Raises what reading raises."""
+    `reject_bad_flags` is called once it is clear where to read, and raises CommandError.
+    """
     from runup.advice.cli.recommend import alert_conditions
+    from runup.advice.cli.recommend.recommend_input import RecommendInput
     from runup.cli import clusterversion_files
 
     if not dump and not mock:
         from runup.advice.cli.recommend import live_reads
 
-        return Seen(*live_reads.read(connection, check))
+        return live_reads.read(connection, reject_bad_flags)
     read = (
         clusterversion_files.mock(mock) if mock else clusterversion_files.dump(str(dump), alerts=True, config_maps=True)
     )
-    check()
+    reject_bad_flags()
     if read.problem:
-        return Seen(read.cluster, (), read.problem, read.config_maps)
+        return RecommendInput(read.cluster, (), read.problem, read.config_maps)
     if read.alerts is not None:
-        return Seen(
+        return RecommendInput(
             read.cluster, alert_conditions.checks(alert_conditions.in_answer(read.alerts)), "", read.config_maps
         )
     checks = alert_conditions.no_data(read.alerts_path) if mock else alert_conditions.not_collected(str(dump))
-    return Seen(read.cluster, checks, "", read.config_maps)
+    return RecommendInput(read.cluster, checks, "", read.config_maps)
 
 
-def _print(found: Seen, asked: RecommendFlags, output: str | None) -> None:
+def _print(found: RecommendInput, asked: RecommendFlags, output: str | None) -> None:
     """Prints the advice as text, or as `output`; nothing with --quiet."""
     from runup.advice.cli.recommend import additions_to_oc, recommend_text
     from runup.cli import facts

@@ -1,28 +1,28 @@
-"""Reads a live cluster for `recommend`: ClusterVersion, the alerts of its Thanos, and the operator's records."""
+"""Reads from a live cluster what `recommend` needs: ClusterVersion, the alerts of its Thanos, the operator's records.
+
+In: a connection. Out: a `RecommendInput`. The cluster is only read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
-from typing import Any
 
 from runup.advice.cli.recommend import additions_to_oc, alert_conditions
+from runup.advice.cli.recommend.recommend_input import RecommendInput
 from runup.advice.cli.thanos import alerts as ask_alerts
 from runup.cli import clusterversion_client as clusters
 from runup.cli.connection import Connection
 from runup.updatestatus.decide.unreadable import Unreadable
 
-JSON = dict[str, Any]
-Read = tuple[JSON, tuple[alert_conditions.Check, ...], str, tuple[JSON, ...], datetime]
 
+def read(connection: Connection, reject_bad_flags: Callable[[], None]) -> RecommendInput:
+    """Reads the input of `recommend` from the cluster. Raises what the client raises.
 
-def read(connection: Connection, check: Callable[[], None]) -> Read:
-    """Returns ClusterVersion, prechecks, why there are none, ConfigMaps, and the cluster's time.
-
-    `check` is called once the cluster can be reached, and rejects contradictory flags.
+    `reject_bad_flags` is called once a client could be made, before anything is read, as oc does it; it raises
+    CommandError for flags that contradict each other.
     """
     with connection.client("upgrade-recommend") as client:
-        check()
+        reject_bad_flags()
         cluster = clusters.read_raw(client)
         alerts_or_error = ask_alerts(client, client.now())
         maps = tuple(
@@ -31,8 +31,8 @@ def read(connection: Connection, check: Callable[[], None]) -> Read:
             if (each := clusters.read_record(client, name))
         )
         if isinstance(alerts_or_error, Unreadable):
-            return cluster, (), alerts_or_error.why, maps, client.now()
+            return RecommendInput(cluster, (), alerts_or_error.why, maps, client.now())
         alert_documents = [
             {"labels": each.labels, "annotations": each.annotations, "state": each.state} for each in alerts_or_error
         ]
-        return cluster, alert_conditions.checks(alert_documents), "", maps, client.now()
+        return RecommendInput(cluster, alert_conditions.checks(alert_documents), "", maps, client.now())

@@ -25,7 +25,7 @@ from kubekit.api.extension_v1 import (
     ValidatingAdmissionPolicyBinding,
     Webhook,
 )
-from runup.checks.catalogue.apis.shared.webhooks import NAMESPACES, concerns, covered
+from runup.checks.catalogue.apis.shared.webhooks import NAMESPACES, has_rule_for_update, intercepted_objects
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.built_in_groups import is_built_in
@@ -81,7 +81,7 @@ def _stops_an_update(snapshot: Snapshot, policy: ValidatingAdmissionPolicy) -> b
         object_selector=spec.match_constraints.object_selector,
         match_conditions=spec.match_conditions,
     )
-    return concerns(as_webhook) and bool(covered(snapshot, as_webhook))
+    return has_rule_for_update(as_webhook) and bool(intercepted_objects(snapshot, as_webhook))
 
 
 def _is_built_in_kind(kind: ParamKind) -> bool:

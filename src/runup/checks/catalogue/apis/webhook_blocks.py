@@ -35,8 +35,8 @@ from runup.checks.catalogue.apis.shared.webhooks import (
     NAMESPACES,
     READS,
     Configuration,
-    concerns,
-    covered,
+    has_rule_for_update,
+    intercepted_objects,
     is_called_for_pod,
     namespaces,
     webhooks,
@@ -62,7 +62,11 @@ webhooks:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for configuration, webhook in webhooks(snapshot):
-        if webhook.failure_policy == "Fail" and webhook.client_config.service is not None and concerns(webhook):
+        if (
+            webhook.failure_policy == "Fail"
+            and webhook.client_config.service is not None
+            and has_rule_for_update(webhook)
+        ):
             yield from _judge_webhook(snapshot, context, configuration, webhook)
 
 
@@ -74,7 +78,7 @@ def _judge_webhook(
     # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
     orphan = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
     trouble = down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
-    if trouble and (what := covered(snapshot, webhook)):
+    if trouble and (what := intercepted_objects(snapshot, webhook)):
         yield risk(
             NAME,
             f"Webhook {webhook.name} of {holder} must answer before an update may write {what}, and {trouble.why}.",

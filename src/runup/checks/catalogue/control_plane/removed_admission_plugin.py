@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, admission_plugins
-from runup.checks.catalogue.control_plane.shared.removed_settings import judge
+from runup.checks.catalogue.control_plane.shared.removed_settings import removed_findings
 from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Context, Finding, Snapshot
 
@@ -33,7 +33,9 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {enable-admission-plugin
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     settings = admission_plugins(snapshot)
     rows = "removed-flags"
-    yield from judge(NAME, "Admission plug-in", settings, context, rows, lambda row, _: row.get("admission", ()))
+    yield from removed_findings(
+        NAME, "Admission plug-in", settings, context, rows, lambda row, _: row.get("admission", ())
+    )
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=280, severity="critical", example=EXAMPLE)

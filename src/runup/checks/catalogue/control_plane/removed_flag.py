@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.checks.catalogue.control_plane.shared.component_settings import CONTROL_PLANE, flags
-from runup.checks.catalogue.control_plane.shared.removed_settings import judge
+from runup.checks.catalogue.control_plane.shared.removed_settings import removed_findings
 from runup.checks.catalogue.declaring import declared
 from runup.checks.decide.model import Context, Finding, Snapshot
 
@@ -33,7 +33,9 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {cloud-config: [/etc/clo
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     settings = flags(snapshot)
-    yield from judge(NAME, "Flag", settings, context, "removed-flags", lambda row, flag: row.get(flag.component, ()))
+    yield from removed_findings(
+        NAME, "Flag", settings, context, "removed-flags", lambda row, flag: row.get(flag.component, ())
+    )
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", CONTROL_PLANE, _run, rank=270, severity="critical", example=EXAMPLE)

@@ -1,6 +1,8 @@
-"""Renders what a preflight found by cause, and what could not be told by what is missing. Pure.
+"""Groups the risks that a preflight found by cause, and renders the causes as text and as data. Pure.
 
-`CauseReport` is the value that every form is made from: text, pages, Markdown, and data for programs.
+In: `Findings`. Out: a `CauseReport`, from which all output formats are made (text, HTML, Markdown, SARIF, JSON), and
+its text: the causes that apply, numbered and with their remedies; below them what is unknown, either because objects
+could not be read (told by kind) or although everything could be read (told by cause).
 """
 
 from __future__ import annotations
@@ -23,9 +25,9 @@ from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.missing import Missing, missing_objects
 
 # How many of the missing kinds a text names; data, and the detailed text, have all of them.
-_NAMED = 2
-# How many risks that could not be told for want of objects are listed.
-_LISTED = 10
+_MAX_KINDS = 2
+# How many of the risks that are unknown because objects are missing are listed.
+_MAX_RISKS = 10
 _STYLES = {"critical": "1;31", "warning": "33", "info": "36", "unknown": "35"}
 _NOT_KNOWN = "Not known"
 _SINCE = re.compile(r" \(since (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)(?=\.?$)")
@@ -33,20 +35,22 @@ _WHY_UNKNOWN = re.compile(r" could not be told: ")
 
 
 class CauseReport(msgspec.Struct, frozen=True):
-    """What a preflight found: causes of risks that apply, those that are accepted, and what could not be told.
+    """The risks of a preflight by cause.
 
-    `unsure` are causes of risks that could not be told although everything could be read.
+    `applying` are causes with a risk that applies, `accepted` those whose risks are all accepted, and `unknown` the
+    others: whether their risks apply is not known although everything could be read. `missing` are the risks that are
+    unknown because objects could not be read.
     """
 
     applying: tuple[Cause[Risk], ...]
     accepted: tuple[Cause[Risk], ...]
-    unsure: tuple[Cause[Risk], ...]
+    unknown: tuple[Cause[Risk], ...]
     missing: Missing[Risk]
 
     @property
-    def every(self) -> tuple[Cause[Risk], ...]:
-        """The causes in the order in which they are told: those that apply, then what is not known, then accepted."""
-        return (*self.applying, *self.unsure, *self.accepted)
+    def all_causes(self) -> tuple[Cause[Risk], ...]:
+        """The causes in the order in which they are shown: those that apply, then unknown ones, then accepted ones."""
+        return (*self.applying, *self.unknown, *self.accepted)
 
     def number(self, name: str) -> int:
         """Returns the number of the cause that the risk belongs to, 0 if it belongs to none that applies."""
@@ -55,22 +59,23 @@ class CauseReport(msgspec.Struct, frozen=True):
 
 def by_cause(found: Findings) -> CauseReport:
     """Returns the risks by cause, without those that are known not to apply."""
-    standing = [risk for risk in found.risks if risk.applies != "False"]
-    lacking = missing_objects(risk for risk in standing if not risk.accepted)
-    absent = {risk.name for risk in lacking.risks}
-    grouped = causes.group_by_cause(risk for risk in standing if risk.name not in absent)
-    settled = tuple(cause for cause in grouped if all(risk.accepted for risk in cause.risks))
-    others = [cause for cause in grouped if cause not in settled]
+    relevant = [risk for risk in found.risks if risk.applies != "False"]
+    missing = missing_objects(risk for risk in relevant if not risk.accepted)
+    missing_names = {risk.name for risk in missing.risks}
+    grouped = causes.group_by_cause(risk for risk in relevant if risk.name not in missing_names)
+    accepted = tuple(cause for cause in grouped if all(risk.accepted for risk in cause.risks))
+    others = [cause for cause in grouped if cause not in accepted]
     applying = tuple(cause for cause in others if any(risk.applies == "True" for risk in cause.risks))
-    return CauseReport(applying, settled, tuple(cause for cause in others if cause not in applying), lacking)
+    return CauseReport(applying, accepted, tuple(cause for cause in others if cause not in applying), missing)
 
 
 def listing(
     report: CauseReport, screen: Screen = PIPE, *, now: datetime | None, of_dump: bool = False, collect: str = ""
 ) -> Drawn:
-    """Returns the causes, numbered, and below them what could not be told; empty if nothing was found.
+    """Returns the causes, numbered, and below them what is unknown; empty if nothing was found.
 
-    `collect` is the command that collects what a dump lacks.
+    `now` is the time from which ages are counted; None prints times as they are. With `of_dump` the texts speak of what
+    the dump has, and `collect` is the command that collects what it lacks.
     """
     parts: list[str] = []
     fixes: dict[str, int] = {}
@@ -80,8 +85,8 @@ def listing(
         accepted = ", ".join(_with_why(risk) for cause in report.accepted for risk in cause.risks)
         parts.append(wrap_text(f"Accepted: {accepted}", screen))
     unknown = [*_missing_lines(report.missing, screen, of_dump=of_dump, collect=collect)]
-    for cause in report.unsure:
-        line = wrap_text(unsure_text(cause, of_dump=of_dump), screen)
+    for cause in report.unknown:
+        line = wrap_text(unknown_text(cause, of_dump=of_dump), screen)
         unknown.append(_colour_words(line, screen, (_NOT_KNOWN, _STYLES["unknown"])))
         if not of_dump:
             unknown += _remedy(cause.lead.fix, screen, fixes, 0)
@@ -89,7 +94,10 @@ def listing(
 
 
 def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None, fixes: dict[str, int]) -> Drawn:
-    """Returns a cause with its number, its remedy, and the risks that go away with it."""
+    """Returns a cause with its number, its remedy, and the risks that go away with it.
+
+    `fixes` has the number of the cause with which each remedy was printed first; new ones are added.
+    """
     label = severity(cause)
     text = for_people(_own_words(cause), now)
     # A node that is the cause has no risk whose name could stand first.
@@ -113,7 +121,7 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
 
 
 def _own_words(cause: Cause[Risk]) -> str:
-    """Returns what is said of the cause, without the beginning that only repeats the risk's name."""
+    """Returns the message of the cause, without a beginning that only repeats the risk's name."""
     kind, _, name = cause.name.partition("-")
     said, _, why = cause.words.partition(": ")
     repeats = kind.startswith("ClusterOperator") and said.startswith(f"Cluster operator {name} is ")
@@ -121,7 +129,7 @@ def _own_words(cause: Cause[Risk]) -> str:
 
 
 def severity(cause: Cause[Risk]) -> str:
-    """Returns the severity of the cause, empty if nobody told it; `informs` if the update may repair what it is."""
+    """Returns the severity of the cause, "" if the report has none, or `informs` if the update may repair it."""
     if all(risk.informs for risk in cause.risks if not risk.accepted):
         return "informs"
     return cause.severity
@@ -147,7 +155,7 @@ def _remedy(fix: str, screen: Screen, fixes: dict[str, int], number: int) -> Ite
 
 
 def for_people(message: str, now: datetime | None) -> str:
-    """Returns a message with the time since when it holds as a length of time, if the time of the report is known."""
+    """Returns a message with its `(since TIME)` as a length of time before `now`; None leaves it as it is."""
     match = _SINCE.search(message)
     if match is None or now is None:
         return message
@@ -156,7 +164,7 @@ def for_people(message: str, now: datetime | None) -> str:
 
 
 def names_in_short(risks: Sequence[Risk]) -> str:
-    """Returns the names of the risks; of one family, each after the first is its object: `A-x, -y`."""
+    """Returns the names of the risks; of one family, only the first is in full: `ClusterOperatorDegraded-x, -y`."""
     by_family: dict[str, list[str]] = {}
     for risk in risks:
         by_family.setdefault(causes.family(risk.name), []).append(risk.name)
@@ -176,10 +184,10 @@ def _with_why(risk: Risk) -> str:
 
 
 def _missing_lines(found: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
-    """Yields what could not be told for lack of objects, and the command that collects them."""
+    """Yields the lines about risks that are unknown because objects are missing, and the command that collects them."""
     if not found.risks:
         return
-    all_of = " (-v names all)" if of_dump and len(found.kinds) > _NAMED else ""
+    all_of = " (-v names all)" if of_dump and len(found.kinds) > _MAX_KINDS else ""
     how = f" Collect them{all_of}:" if of_dump and collect else all_of
     yield wrap_text(missing_text(found, of_dump=of_dump) + how, screen)
     if of_dump and collect:
@@ -191,14 +199,17 @@ def _missing_lines(found: Missing[Risk], screen: Screen, *, of_dump: bool, colle
     yield wrap_text(f"{first.name}: {first.message}", screen, first="   ", indent=3)
     if len(found.risks) > 1:
         others = [risk.name for risk in found.risks[1:]]
-        more = f" and {len(others) - _LISTED} more" if len(others) > _LISTED else ""
-        yield wrap_text(f"Also: {', '.join(others[:_LISTED])}{more}", screen, first="   ", indent=3)
+        more = f" and {len(others) - _MAX_RISKS} more" if len(others) > _MAX_RISKS else ""
+        yield wrap_text(f"Also: {', '.join(others[:_MAX_RISKS])}{more}", screen, first="   ", indent=3)
     if first.fix:
         yield wrap_text(first.fix.strip(), screen, first="   Fix: ", indent=3)
 
 
-def missing_text(found: Missing[Risk], *, of_dump: bool, named: int = _NAMED) -> str:
-    """Returns one sentence about the kinds that were not had in full, and the subjects they are needed for."""
+def missing_text(found: Missing[Risk], *, of_dump: bool, named: int = _MAX_KINDS) -> str:
+    """Returns a sentence about the kinds that could not be read in full, and the subjects that were not fully checked.
+
+    `named` is the number of kinds that are named.
+    """
     kinds = short_kinds(found.kinds)
     more = len(kinds) - named
     listed = ", ".join(kinds[:named]) + (f" and {more} more kinds" if more > 1 else "")
@@ -215,9 +226,9 @@ def short_kinds(kinds: Sequence[str]) -> list[str]:
     return [kind if plurals[kind.partition(".")[0]] > 1 else kind.partition(".")[0] for kind in kinds]
 
 
-def unsure_text(cause: Cause[Risk], *, of_dump: bool) -> str:
-    """Returns one line about risks that could not be told although everything could be read: why, of what, which."""
-    # Of a dump there is nothing to accept: the name of the check says it in less.
+def unknown_text(cause: Cause[Risk], *, of_dump: bool) -> str:
+    """Returns one line about risks that are unknown although everything could be read: the objects, why, the names."""
+    # Risks of a dump are not accepted by name, so the shorter name of the check will do.
     suffix = "Unknown" if of_dump else ""
     names = ", ".join(risk.name.removesuffix(suffix) for risk in cause.risks)
     parts = _WHY_UNKNOWN.split(cause.words, maxsplit=1)
@@ -235,7 +246,7 @@ def objects_in_short(cause: Cause[Risk]) -> str:
 
 
 def _colour_words(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Drawn:
-    """Returns the text with the first of each word in its style, which is a terminal's number for it."""
+    """Returns the text with the first occurrence of each word in its style, given as the numbers of an ANSI escape."""
     if not screen.colour:
         return text
     for word, style in styles:
@@ -247,7 +258,7 @@ def _colour_words(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Draw
 def as_data(report: CauseReport) -> dict[str, Any]:
     """Returns the causes, and what is missing, for programs; all names are those of the risks."""
     return {
-        "causes": [_cause_data(cause) for cause in report.every],
+        "causes": [_cause_data(cause) for cause in report.all_causes],
         "missing": {
             "kinds": sorted(report.missing.kinds),
             "subjects": list(report.missing.subjects),
@@ -269,5 +280,5 @@ def _cause_data(cause: Cause[Risk]) -> dict[str, Any]:
 
 
 def cause_names(report: CauseReport) -> dict[str, str]:
-    """Returns the name of the cause of each risk; a risk that could not be told for want of objects has none."""
-    return {risk.name: cause.name for cause in report.every for risk in cause.risks}
+    """Returns the name of the cause by risk; a risk that is unknown because objects are missing has none."""
+    return {risk.name: cause.name for cause in report.all_causes for risk in cause.risks}

@@ -212,8 +212,8 @@ def verdict_parts(found: Findings) -> tuple[str, ...]:
 
 def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]:
     """Returns the causes for which the operator refuses the update whatever is accepted."""
-    every = (*report.applying, *report.unsure)
-    return [cause for cause in every if any(risk.open and not risk.acceptable for risk in cause.risks)]
+    not_accepted = (*report.applying, *report.unknown)
+    return [cause for cause in not_accepted if any(risk.open and not risk.acceptable for risk in cause.risks)]
 
 
 def _guarded_verdict(found: Findings) -> tuple[str, ...]:

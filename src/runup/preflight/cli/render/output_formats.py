@@ -121,7 +121,7 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
         for number, step in enumerate(findings.steps, 1):
             yield f"{number}. {step.part} to {step.version}: {plain(finding_texts.open_risks(findings, step))}"
         yield ""
-    for cause in report.every:
+    for cause in report.all_causes:
         yield from _markdown_cause(cause)
     if report.missing.risks:
         yield f"\n{plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named=_MOST_KINDS))}"
@@ -194,7 +194,7 @@ def _suite(parent: ElementTree.Element, one: ClusterResult) -> None:
     if not one.found.completed:
         case("preflight", "error", one.found.failed.message if one.found.failed else "no result")
     report = cause_texts.by_cause(one.found)
-    for cause in report.every:
+    for cause in report.all_causes:
         for risk in cause.risks:
             kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
             told = f"accepted: {risk.because}" if risk.accepted else risk.message

@@ -74,7 +74,7 @@ def _page_body(found: Findings, explain: Callable[[str], str]) -> Markup:
 def _unknown_section(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
     """Returns what could not be told: what is missing once for all risks, then the risks that lacked no objects."""
     cards = [_missing_card(report, of_dump=of_dump)] if report.missing.risks else []
-    return _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unsure)])
+    return _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)])
 
 
 def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:

@@ -76,7 +76,7 @@ def _rule_of(risk: Risk) -> dict[str, Any]:
 def _results_of(one: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
     report = cause_texts.by_cause(one.found)
     cause_of = cause_texts.cause_names(report)
-    risks = [*(risk for cause in report.every for risk in cause.risks), *report.missing.risks]
+    risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
     return [_result(one, risk, places[risk.name], cause_of.get(risk.name, "")) for risk in risks]
 
 

@@ -8,7 +8,10 @@ from kubekit.scheduling.eviction_rules import BudgetNow, desired_healthy, disrup
 
 
 class BudgetState:
-    """A budget. `expected` is the number of pods that its shares are of, set once all pods are known."""
+    """A budget with its counts: `expected`, `healthy` and `desired` pods.
+
+    They are expectedPods, currentHealthy and desiredHealthy of its status, and 0 until all pods are known.
+    """
 
     __slots__ = ("_failing", "desired", "expected", "healthy", "name", "namespace", "source")
 
@@ -20,11 +23,16 @@ class BudgetState:
         # The disruption controller then lets the budget allow nothing (pkg/controller/disruption, failSafe).
         self._failing = failed is not None and failed.reason == "SyncFailed"
 
-    def expect(self, pods: int, scale: int) -> None:
-        """Computes what the budget demands of `pods` selected pods, which are to be `scale` in all."""
+    def set_desired_healthy(self, matching_pods: int, scale: int) -> None:
+        """Sets `expected` and `desired`, as the disruption controller sets status.expectedPods and desiredHealthy.
+
+        `matching_pods` is the number of pods that the budget selects, `scale` the sum of the replicas of their owners.
+        A budget whose values cannot be computed allows no disruption from then on.
+        """
         spec = self.source.spec
+        # maxUnavailable and percentages are of the pods that there should be, minAvailable as a number is not.
         is_share = spec.max_unavailable is not None or isinstance(spec.min_available, str)
-        self.expected = scale if is_share else pods
+        self.expected = scale if is_share else matching_pods
         try:
             self.desired = desired_healthy(spec.min_available, spec.max_unavailable, self.expected)
         except ValueError:

@@ -1,7 +1,8 @@
-"""Where a pod's claims let it be: node affinity and zones of volumes, classes, drivers' limits, one pod alone.
+"""Decides on which nodes a pod's PersistentVolumeClaims let it run.
 
-As kube-scheduler decides: kubernetes, `pkg/scheduler/framework/plugins` (volumebinding, volumezone, nodevolumelimits,
-volumerestrictions).
+In: the cluster's claims, volumes and storage classes. Out, for a pod shape and a node: why the pod cannot run there, in
+kube-scheduler's words, or "". The rules are those of its plug-ins volumebinding, volumezone, nodevolumelimits and
+volumerestrictions (kubernetes, `pkg/scheduler/framework/plugins`).
 """
 
 from __future__ import annotations
@@ -35,19 +36,24 @@ _ZONES = {
     "topology.kubernetes.io/region": "topology.kubernetes.io/region",
 }
 
-Handles = tuple[tuple[str, str], ...]
+VolumeHandles = tuple[tuple[str, str], ...]
 
 
 class ClaimRules:
-    """The claims of a cluster with their volumes and classes."""
+    """The claims of a cluster with their volumes and classes, and what they mean for the pods of a shape."""
 
     def __init__(self, cluster: DrainedCluster) -> None:
+        """Indexes the claims, volumes and classes by name.
+
+        `csi_volume_handles`, `single_claims` and `node_key` are computed once for each shape. A claim that is not found
+        is an error only if the cluster's claims are known in full.
+        """
         self._claims = {(each.metadata.namespace, each.metadata.name): each for each in cluster.claims}
         self._volumes = {each.metadata.name: each for each in cluster.volumes}
         self._classes = {each.metadata.name: each for each in cluster.classes}
-        self._free = tuple(each for each in cluster.volumes if each.spec.claim_ref is None)
+        self._unclaimed_volumes = tuple(each for each in cluster.volumes if each.spec.claim_ref is None)
         self._claims_known = "PersistentVolumeClaim" not in cluster.missing
-        self.handles = cache(self._handles)
+        self.csi_volume_handles = cache(self._csi_volume_handles)
         self.single_claims = cache(self._single_claims)
         self.node_key = cache(self._node_key)
 
@@ -93,8 +99,8 @@ class ClaimRules:
                 wanted.append(claim.spec)
         return msgspec.json.encode(wanted, order="sorted") if wanted else b""
 
-    def _handles(self, shape: Shape) -> Handles:
-        """Returns the volumes that a pod of the shape has attached, by driver."""
+    def _csi_volume_handles(self, shape: Shape) -> VolumeHandles:
+        """Returns driver and handle of each CSI volume that a pod of the shape has attached."""
         found = []
         for name in shape.claims:
             claim = self._claims.get((shape.namespace, name))
@@ -102,7 +108,7 @@ class ClaimRules:
             if volume is not None and volume.spec.csi is not None:
                 found.append((volume.spec.csi.driver, volume.spec.csi.volume_handle or volume.metadata.name))
             elif claim is not None and not claim.spec.volume_name:
-                # A volume that is still to be made counts for the driver that will make it.
+                # A volume that is still to be provisioned counts for the driver of its class, under the claim's name.
                 kind = self._classes.get(claim.spec.storage_class_name or "")
                 if kind is not None:
                     found.append((kind.provisioner, f"{shape.namespace}/{name}"))
@@ -116,16 +122,20 @@ class ClaimRules:
         )
 
     def _can_be_provisioned(self, claim: PersistentVolumeClaim, node: NodeRoom) -> bool:
+        """Returns whether an unbound claim could get a volume on the node: a new one, or an unclaimed one."""
         kind = self._classes.get(claim.spec.storage_class_name or "")
         if kind is None:
-            # Of what class it is is not known: nothing is claimed because of it.
+            # The class is not known: no node is ruled out because of it.
             return True
         if kind.provisioner and kind.provisioner != _NO_PROVISIONER:
             return _class_allows_node(kind, node)
-        return any(_volume_suits_claim(each, claim) and _node_reaches_volume(node, each) for each in self._free)
+        return any(
+            _volume_suits_claim(each, claim) and _node_reaches_volume(node, each) for each in self._unclaimed_volumes
+        )
 
 
 def _class_allows_node(kind: StorageClass, node: NodeRoom) -> bool:
+    """Returns whether a term of the class's allowedTopologies matches the node; without terms, all nodes do."""
     if not kind.allowed_topologies:
         return True
     return any(
@@ -139,6 +149,7 @@ def _class_allows_node(kind: StorageClass, node: NodeRoom) -> bool:
 
 
 def _volume_suits_claim(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool:
+    """Returns whether the volume has the class, the capacity and the access modes that the claim requests."""
     wanted = whole_number("storage", claim.spec.resources.requests.get("storage", 0))
     return (
         volume.spec.storage_class_name == (claim.spec.storage_class_name or "")
@@ -153,6 +164,7 @@ def _node_reaches_volume(node: NodeRoom, volume: SchedulingVolumeObject) -> bool
 
 
 def _is_in_volume_zone(node: NodeRoom, volume: SchedulingVolumeObject) -> bool:
+    """Returns whether the node's zone and region are among those of the volume's labels; a node without labels is."""
     if not any(label in node.labels for label in _ZONES):
         return True
     return all(

@@ -45,7 +45,7 @@ class Filters:
 
     def add(self, pod: PodState, node: NodeRoom) -> None:
         """Puts a pod on a node."""
-        node.add(pod, self._claims.handles(pod.shape))
+        node.add(pod, self._claims.csi_volume_handles(pod.shape))
         self._single.update(self._claims.single_claims(pod.shape))
         self._change_counts(pod, node, 1)
         if pod.phase != "Terminating":
@@ -53,7 +53,7 @@ class Filters:
 
     def remove(self, pod: PodState, node: NodeRoom) -> None:
         """Takes a pod off its node."""
-        node.remove(pod, self._claims.handles(pod.shape))
+        node.remove(pod, self._claims.csi_volume_handles(pod.shape))
         self._single.subtract(self._claims.single_claims(pod.shape))
         self._change_counts(pod, node, -1)
         if pod.phase != "Terminating":
@@ -132,7 +132,7 @@ class Filters:
     def _volume_reason(self, shape: Shape, node: NodeRoom) -> str:
         if any(self._single[key] > 0 for key in self._claims.single_claims(shape)):
             return claim_rules.ONE_POD
-        return claim_rules.TOO_MANY if node.exceeds_attachments(self._claims.handles(shape)) else ""
+        return claim_rules.TOO_MANY if node.exceeds_attachments(self._claims.csi_volume_handles(shape)) else ""
 
     def _pods_reason(self, shape: Shape, node: NodeRoom) -> str:
         for (constraint, count), matches in zip(shape.spread, shape.self_matches, strict=True):

@@ -1,7 +1,8 @@
-"""Keeps all counts of a cluster up to date.
+"""Creates the counts that decide where pods may run: one for each distinct affinity, anti-affinity and spread term.
 
-Each distinct term of a cluster's pods is counted once. A pod that comes or goes changes only the counts of the terms
-that select it.
+In: the shapes of the cluster's pods (a shape is what pods of equal spec and labels have in common), and the labels of
+namespaces. Out: on each shape, the counts that its pods must satisfy, and the counts that its pods change. So a pod
+that comes or goes changes only the counts of the terms that select it.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ C = TypeVar("C")
 
 
 class Counts:
-    """All counts of a cluster: made from its shapes, before its pods are counted."""
+    """The counts of a cluster, all zero: created from the shapes before any pod is put on a node."""
 
     def __init__(self, shapes: Iterable[Shape], namespaces: Namespaces) -> None:
         self._namespaces = namespaces
         self._counts: dict[object, Count | AffinityCount] = {}
         self._holders: dict[object, Count] = {}
         self._spreads: dict[object, SpreadCount] = {}
-        every = tuple(shapes)
-        for shape in every:
+        all_shapes = tuple(shapes)
+        for shape in all_shapes:
             self._make_counts(shape)
-        selected = _Index((each, _index_keys(each)) for each in self._counts.values())
-        held = _Index((each, _index_keys(each)) for each in self._holders.values())
+        selected = _Index((each, _lookup_keys(each)) for each in self._counts.values())
+        held = _Index((each, _lookup_keys(each)) for each in self._holders.values())
         spread = _Index((each, [(each.namespace, _any_label(each.selector))]) for each in self._spreads.values())
-        for shape in every:
-            shape.counted = tuple(each for each in selected.near(shape) if each.selects(*shape.identity))
-            shape.held = tuple(each for each in held.near(shape) if each.selects(*shape.identity))
-            shape.spread_counted = tuple(each for each in spread.near(shape) if each.selects(*shape.identity))
+        for shape in all_shapes:
+            shape.counted = tuple(each for each in selected.candidates(shape) if each.selects(*shape.identity))
+            shape.held = tuple(each for each in held.candidates(shape) if each.selects(*shape.identity))
+            shape.spread_counted = tuple(each for each in spread.candidates(shape) if each.selects(*shape.identity))
 
     def look_again(self, nodes: Iterable[NodeRoom], *, taints_alone: bool = False) -> None:
         """Takes into account that nodes were added or removed, or that their taints alone have changed."""
@@ -56,6 +57,7 @@ class Counts:
                 each.look_again(listed)
 
     def _make_counts(self, shape: Shape) -> None:
+        """Creates the counts of the shape's required terms, or gives it those of an equal term in its namespace."""
         affinity = shape.spec.affinity
         beside = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
         apart = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
@@ -71,7 +73,7 @@ class Counts:
                 self._counts.setdefault(("apart", ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
             ]
             shape.anti_counts = tuple(each for each in counts if isinstance(each, Count))
-            # The same terms the other way round: where are the pods that do not want others beside them?
+            # The same terms the other way round: where are the pods that keep the selected ones away?
             shape.holds = tuple(
                 self._holders.setdefault((ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
             )
@@ -85,6 +87,7 @@ class Counts:
         return Count(Selecting(term, namespace, self._namespaces), term.topology_key)
 
     def _spread_count(self, constraint: TopologySpreadConstraint, shape: Shape, keys: tuple[str, ...]) -> SpreadCount:
+        """Returns the count of a constraint; `keys` are the node labels that all constraints of the shape need."""
         selector = with_own_labels(constraint, shape.labels)
         honors = (constraint.node_affinity_policy != "Ignore", constraint.node_taints_policy == "Honor")
         encoded = msgspec.json.encode(selector, order="sorted")
@@ -103,7 +106,11 @@ class Counts:
 def _node_filter(
     shape: Shape, keys: tuple[str, ...], honors_affinity: bool, honors_taints: bool
 ) -> Callable[[Place], bool]:
-    """Returns which nodes a constraint of the shape takes into account: those with all keys, by its policies."""
+    """Returns a function that says whether a spread constraint of the shape takes a node into account.
+
+    The node must have all labels of `keys`; by the constraint's policies it must also match the pod's node selector and
+    affinity, and have no taint that the pod does not tolerate.
+    """
     spec = shape.spec
     affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
@@ -118,11 +125,15 @@ def _node_filter(
 
 
 def _any_label(selector: LabelSelector | None) -> Pair:
+    """Returns one label that the selector demands, or None if it demands none by value."""
     return next(iter(selector.match_labels.items()), None) if selector else None
 
 
-def _index_keys(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
-    """Returns by which namespaces and label the shapes that may count are found."""
+def _lookup_keys(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
+    """Returns the pairs of namespace and label under which `_Index` files a count; namespace None is every namespace.
+
+    Of several affinity terms only the first is used: a pod counts only if it matches all of them, and so this one too.
+    """
     first = count.terms[0] if isinstance(count, AffinityCount) else count.selecting
     if first.namespaces is None:
         return [(None, first.pair)]
@@ -133,13 +144,13 @@ class _Index(Generic[C]):
     """Counts by namespace and by one label that they demand, so that few have to be tried for each shape."""
 
     def __init__(self, counts: Iterable[tuple[C, Iterable[tuple[str | None, Pair]]]]) -> None:
-        self._found: dict[tuple[str | None, Pair], list[C]] = {}
-        for count, places in counts:
-            for place in places:
-                self._found.setdefault(place, []).append(count)
+        self._by_key: dict[tuple[str | None, Pair], list[C]] = {}
+        for count, keys in counts:
+            for key in keys:
+                self._by_key.setdefault(key, []).append(count)
 
-    def near(self, shape: Shape) -> Iterable[C]:
+    def candidates(self, shape: Shape) -> Iterable[C]:
         """Yields each count that may select the shape, once."""
         for namespace in (shape.namespace, None):
             for pair in (None, *shape.labels.items()):
-                yield from self._found.get((namespace, pair), ())
+                yield from self._by_key.get((namespace, pair), ())

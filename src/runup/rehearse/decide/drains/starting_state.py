@@ -64,7 +64,7 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
     filters = Filters(nodes.values(), Counts(shapes.all(), cluster.namespaces), ClaimRules(cluster))
     for pod, source in zip(pods, sources, strict=True):
         _add_pod(pod, source, nodes, filters)
-    _expect_pods(budgets, pods, workloads)
+    _set_desired_healthy(budgets, pods, workloads)
     without_history = workloads.learn_starts(pods, sources, settings.default_start_s)
     return State(
         nodes, filters, pods, staying, workloads.by_key, budgets, Quotas(cluster.quotas, pods), without_history
@@ -200,16 +200,16 @@ def _give_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> No
         shape.budgets = tuple(each for each in by_namespace.get(shape.namespace, ()) if each.selects(*shape.identity))
 
 
-def _expect_pods(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
+def _set_desired_healthy(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
     selected: Counter[BudgetState] = Counter()
-    over: dict[BudgetState, set[Workload]] = defaultdict(set)
+    owners: dict[BudgetState, set[Workload]] = defaultdict(set)
     for pod in pods:
         for budget in pod.shape.budgets:
             selected[budget] += 1
             if pod.workload is not None:
-                over[budget].add(pod.workload)
+                owners[budget].add(pod.workload)
     for budget in budgets:
-        budget.expect(selected[budget], sum(workloads.scale(each) for each in over[budget]))
+        budget.set_desired_healthy(selected[budget], sum(workloads.scale(each) for each in owners[budget]))
 
 
 def _timestamp_s(moment: datetime | None) -> float:

@@ -1,5 +1,6 @@
 """Lists the admission webhooks of both kinds, and determines which of them are called for the requests of an update.
 
+In: a snapshot of the cluster. Out: the webhooks, and for each of them the objects that it intercepts, in words.
 How the API server decides whom it calls is in its source: apiserver, `pkg/admission/plugin/webhook/predicates` (rules,
 namespace, object). A namespaceSelector spares no object that is in no namespace, except namespaces themselves.
 """
@@ -30,12 +31,12 @@ READS: tuple[Resource, ...] = (
 NAMESPACES = resource_of(Namespace)
 # Labels by namespace.
 Namespaces = Mapping[str, dict[str, str]]
-# Group, resources, and the operations that an update needs.
+# What an update writes: API group, resources, and the operations.
 _Written = tuple[str, tuple[str, ...], frozenset[str]]
 _ANY = frozenset({"CREATE", "UPDATE", "DELETE"})
 # What an update writes that is in no namespace, what it writes in the platform's namespaces, and what it does to pods
 # in every namespace: a drain evicts them, the kubelet deletes them, and their controllers make them again.
-_CLUSTER: tuple[_Written, ...] = (
+_CLUSTER_SCOPED: tuple[_Written, ...] = (
     ("", ("nodes", "nodes/status"), _ANY),
     ("rbac.authorization.k8s.io", ("clusterroles", "clusterrolebindings"), _ANY),
     ("apiextensions.k8s.io", ("customresourcedefinitions",), _ANY),
@@ -46,7 +47,7 @@ _CLUSTER: tuple[_Written, ...] = (
     ("security.openshift.io", ("securitycontextconstraints",), _ANY),
     ("storage.k8s.io", ("csidrivers", "storageclasses"), _ANY),
 )
-_PLATFORM: tuple[_Written, ...] = (
+_IN_PLATFORM_NAMESPACES: tuple[_Written, ...] = (
     ("", ("pods", "pods/eviction", "configmaps", "secrets", "services", "serviceaccounts"), _ANY),
     ("apps", ("deployments", "daemonsets", "replicasets", "statefulsets"), _ANY),
     ("batch", ("jobs",), _ANY),
@@ -57,9 +58,9 @@ _PLATFORM: tuple[_Written, ...] = (
     ("policy", ("poddisruptionbudgets",), _ANY),
     ("route.openshift.io", ("routes",), _ANY),
 )
-_EVERYWHERE: tuple[_Written, ...] = (("", ("pods", "pods/eviction"), frozenset({"CREATE", "DELETE"})),)
+_IN_ANY_NAMESPACE: tuple[_Written, ...] = (("", ("pods", "pods/eviction"), frozenset({"CREATE", "DELETE"})),)
 # Stand for the platform's namespaces where the cluster's own are not known: most have no run-level.
-_USUAL: Namespaces = {
+_USUAL_NAMESPACES: Namespaces = {
     "openshift-etcd": {"kubernetes.io/metadata.name": "openshift-etcd", "openshift.io/run-level": "0"},
     "openshift-ingress": {"kubernetes.io/metadata.name": "openshift-ingress"},
 }
@@ -78,27 +79,27 @@ def _sorted_by_name(snapshot: Snapshot, kind: type[Configuration]) -> list[Confi
     return sorted(snapshot.all(kind), key=lambda each: each.metadata.name)
 
 
-def concerns(webhook: Webhook) -> bool:
-    """Returns whether the webhook's rules name something that an update writes, wherever that is."""
+def has_rule_for_update(webhook: Webhook) -> bool:
+    """Returns whether a rule of the webhook names a resource that an update writes, in whatever namespace."""
     # Match conditions are CEL expressions over the request, which is not known beforehand.
     if webhook.match_conditions:
         return False
-    scopes = ((_CLUSTER, "Cluster"), (_PLATFORM, "Namespaced"), (_EVERYWHERE, "Namespaced"))
-    return any(_covers_written(rule, written, scope) for rule in webhook.rules for written, scope in scopes)
+    scopes = ((_CLUSTER_SCOPED, "Cluster"), (_IN_PLATFORM_NAMESPACES, "Namespaced"), (_IN_ANY_NAMESPACE, "Namespaced"))
+    return any(_matches_write(rule, written, scope) for rule in webhook.rules for written, scope in scopes)
 
 
-def covered(snapshot: Snapshot, webhook: Webhook) -> str:
-    """Returns in words what an update writes for which the webhook is called, or an empty string.
+def intercepted_objects(snapshot: Snapshot, webhook: Webhook) -> str:
+    """Returns in words the objects that an update writes and the webhook intercepts, "" if there are none.
 
-    A webhook that narrows itself by labels of the object is not judged. Raises Unreadable if it goes by labels of
-    namespaces that are not known.
+    A webhook whose objectSelector needs a label counts as intercepting none: the objects' labels are not known. Raises
+    Unreadable if its namespaceSelector needs labels of namespaces that could not be read.
     """
     if webhook.object_selector is not None and not webhook.object_selector.matches({}):
         return ""
-    if any(_covers_written(rule, _CLUSTER, "Cluster") for rule in webhook.rules):
+    if any(_matches_write(rule, _CLUSTER_SCOPED, "Cluster") for rule in webhook.rules):
         return "what is in no namespace"
-    at_platform = any(_covers_written(rule, _PLATFORM, "Namespaced") for rule in webhook.rules)
-    if not at_platform and not any(_covers_written(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules):
+    at_platform = any(_matches_write(rule, _IN_PLATFORM_NAMESPACES, "Namespaced") for rule in webhook.rules)
+    if not at_platform and not any(_matches_write(rule, _IN_ANY_NAMESPACE, "Namespaced") for rule in webhook.rules):
         return ""
     selector = webhook.namespace_selector
     if selector is None or not (selector.match_labels or selector.match_expressions):
@@ -117,12 +118,12 @@ def namespaces(snapshot: Snapshot) -> Namespaces:
     return {
         each.metadata.name: {"kubernetes.io/metadata.name": each.metadata.name} | each.metadata.labels
         for each in listed
-    } or _USUAL
+    } or _USUAL_NAMESPACES
 
 
 def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[str, str]) -> bool:
     """Returns whether the webhook is called when a pod with these labels is made in a namespace with those."""
-    if not any(_covers_written(rule, (_NEW_POD,), "Namespaced") for rule in webhook.rules):
+    if not any(_matches_write(rule, (_NEW_POD,), "Namespaced") for rule in webhook.rules):
         return False
     selectors = ((webhook.namespace_selector, namespace), (webhook.object_selector, labels))
     return all(selector is None or selector.matches(given) for selector, given in selectors)
@@ -136,23 +137,24 @@ def _selected_namespaces(snapshot: Snapshot, webhook: Webhook) -> list[str]:
     try:
         return _matching_names(webhook, namespaces(snapshot))
     except Unreadable:
-        # What every cluster has may be enough to tell.
-        if reached := _matching_names(webhook, _USUAL):
+        # The namespaces that every cluster has may be enough to answer.
+        if reached := _matching_names(webhook, _USUAL_NAMESPACES):
             return reached
         raise
 
 
 def _matching_names(webhook: Webhook, known: Namespaces) -> list[str]:
+    """Returns the names of the namespaces that the webhook's namespaceSelector matches."""
     selector = webhook.namespace_selector
     return sorted(name for name, labels in known.items() if selector is None or selector.matches(labels))
 
 
 def _intercepts_pods(webhook: Webhook) -> bool:
-    return any(_covers_written(rule, _EVERYWHERE, "Namespaced") for rule in webhook.rules)
+    return any(_matches_write(rule, _IN_ANY_NAMESPACE, "Namespaced") for rule in webhook.rules)
 
 
-def _covers_written(rule: RuleWithOperations, written: Sequence[_Written], scope: str) -> bool:
-    """Returns whether a rule covers some of what is written, which is all of that scope."""
+def _matches_write(rule: RuleWithOperations, written: Sequence[_Written], scope: str) -> bool:
+    """Returns whether a rule matches one of the writes, all of which are to resources of `scope`."""
     if rule.scope not in ("", "*", scope):
         return False
     return any(

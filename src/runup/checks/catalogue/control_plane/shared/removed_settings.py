@@ -1,4 +1,8 @@
-"""Judges the settings of gates, flags and plug-ins by a table of what Kubernetes removed, for the checks of each."""
+"""Yields the findings about settings (feature gates, flags, admission plug-ins) that Kubernetes has removed.
+
+In: the settings of the cluster, and the name of a table that lists by minor version of Kubernetes what it removed. Out:
+a risk for each setting that the target's Kubernetes does not know, and an Unknown finding where the table ends before.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +16,18 @@ from runup.checks.decide.model import Context, Finding
 from runup.checks.decide.removal_tables import table
 
 
-def judge(
+def removed_findings(
     name: str,
-    noun: str,
+    setting_kind: str,
     settings: Iterable[Setting],
     context: Context,
     table_name: str,
-    row_of: Callable[[Any, Setting], Iterable[str]],
+    removed_names: Callable[[Any, Setting], Iterable[str]],
 ) -> Iterator[Finding]:
-    """Yields a finding for every setting that the target does not know, and for those beyond the table's range.
+    """Yields a finding for each setting that the target does not know, or all settings if the table ends before it.
 
-    `row_of` returns the names of the setting's kind in a row of the table.
+    `name` is the risk's name, `setting_kind` what its message calls a setting ("Feature gate"). `removed_names` returns
+    from a row of the table, which is one minor version, the names that it removed for the component of a setting.
     """
     all_settings = list(settings)
     if not all_settings:
@@ -34,13 +39,15 @@ def judge(
         return
     for setting in all_settings:
         where = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"
+        is_set = f"{setting_kind} {setting.name} of {setting.component} is set ({where})"
         # From 0, because a setting may be left over from long before the running version.
-        minor = next((number for number, row in rows.between(0, target) if setting.name in row_of(row, setting)), None)
+        minor = next(
+            (number for number, row in rows.between(0, target) if setting.name in removed_names(row, setting)), None
+        )
         if minor is not None:
             yield risk(
                 name,
-                f"{noun} {setting.name} of {setting.component} is set ({where}), and Kubernetes 1.{minor} removed it; "
-                f"{context.target} ships {context.target_kubernetes}.",
+                f"{is_set}, and Kubernetes 1.{minor} removed it; {context.target} ships {context.target_kubernetes}.",
                 [setting.holder],
                 severity="critical",
                 fix=f"Take it out of {where}; `oc get {type(setting.holder).__name__.lower()} -o yaml` shows it gone.",
@@ -48,8 +55,7 @@ def judge(
         elif not rows.knows(target):
             yield unsure(
                 name,
-                f"{noun} {setting.name} of {setting.component} is set ({where}), and the table of what is removed ends "
-                f"with Kubernetes 1.{rows.last}",
+                f"{is_set}, and the table of what is removed ends with Kubernetes 1.{rows.last}",
                 [setting.holder],
                 fix="Look it up in the changelogs of Kubernetes, or take it out.",
             )
