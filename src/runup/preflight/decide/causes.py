@@ -441,8 +441,9 @@ def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], 
 def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
     """Returns whether two risks that name the same objects are shown as one cause.
 
-    Risks that do not apply are, unless one of them is unknown because objects are missing. Risks that apply are not if
-    they name a ClusterOperator or the only object of its kind; risks about nodes only if both are about node health.
+    Risks that are not known to apply are, unless one of them is unknown because objects are missing. Risks that apply
+    are not if they name a ClusterOperator or the only object of its kind; risks about nodes only if both are about node
+    health.
     """
     if not _does_apply(risk):
         return not (risk.lacking or other.lacking)

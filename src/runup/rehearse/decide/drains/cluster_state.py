@@ -16,9 +16,13 @@ PENDING, STARTING, RUNNING, TERMINATING, GONE = "Pending", "Starting", "Running"
 
 
 class Workload:
-    """What makes pods again, and how many of them are ready. Times are seconds from the beginning.
+    """A workload, which replaces its pods, and the number of them that are ready. Times are seconds from the beginning.
 
-    `one_by_one` makes the next pod when the last is gone; `on_node` makes it on the same node, when that is back.
+    `named` is its kind and name for texts. One with `one_by_one` creates the next pod when the last is gone, as a
+    StatefulSet does; one with `on_node` creates it on the same node, when that is back. `least` is the lowest number of
+    ready pods so far, `start_s` the seconds that a pod takes to become ready, and `started_s` those of its pods that it
+    was learned from. `down_since` is the time and cause of an outage (no pod ready) that has not ended, `outages` are
+    begin, end and cause of all others.
     """
 
     __slots__ = (
@@ -46,7 +50,10 @@ class Workload:
 
 
 class PodState:
-    """A pod. `why` is what the scheduler says of it while it waits; `since` is since when it is in its phase."""
+    """A pod. `since` is when its phase began, in seconds from the beginning; `why` the scheduler's reason if it waits.
+
+    `moved_from` is the node on which its predecessor ran ("": none), `is_new` whether the simulation created it.
+    """
 
     __slots__ = (
         "begun_s",
@@ -84,7 +91,12 @@ class PodState:
 
 
 class NodeRoom:
-    """A node and what is left on it."""
+    """A node, and the room that its pods leave.
+
+    `cpu`, `memory`, `slots` (pods) and `others` are what is still free of each resource. `limits` are the numbers of
+    volumes that may be attached, by CSI driver, and `attached` the handles of those that are, each with the number of
+    its pods. `own_taints` are without that of a cordon; `was_cordoned` is whether it was cordoned at the beginning.
+    """
 
     __slots__ = (
         "allocatable",
@@ -132,17 +144,18 @@ class NodeRoom:
         """The taints of the node as it is now."""
         return (*self.own_taints, CORDON) if self.cordoned else self.own_taints
 
-    def add(self, pod: PodState, handles: tuple[tuple[str, str], ...]) -> None:
-        """Puts a pod on the node; `handles` are its volumes by driver."""
-        self._change_room(pod.shape, handles, 1)
+    def add(self, pod: PodState, csi_volume_handles: tuple[tuple[str, str], ...]) -> None:
+        """Puts a pod on the node; `csi_volume_handles` are driver and handle of each of its volumes."""
+        self._change_room(pod.shape, csi_volume_handles, 1)
         self.pods[pod.id] = pod
 
-    def remove(self, pod: PodState, handles: tuple[tuple[str, str], ...]) -> None:
+    def remove(self, pod: PodState, csi_volume_handles: tuple[tuple[str, str], ...]) -> None:
         """Takes a pod off the node."""
-        self._change_room(pod.shape, handles, -1)
+        self._change_room(pod.shape, csi_volume_handles, -1)
         del self.pods[pod.id]
 
-    def _change_room(self, shape: Shape, handles: tuple[tuple[str, str], ...], sign: int) -> None:
+    def _change_room(self, shape: Shape, csi_volume_handles: tuple[tuple[str, str], ...], sign: int) -> None:
+        """Takes the room of a pod of the shape, or gives it back if `sign` is -1."""
         self.cpu -= sign * shape.cpu
         self.memory -= sign * shape.memory
         self.slots -= sign
@@ -152,21 +165,21 @@ class NodeRoom:
             self.ports[port] += sign
             if not self.ports[port]:
                 del self.ports[port]
-        for driver, handle in handles:
+        for driver, handle in csi_volume_handles:
             by_handle = self.attached.setdefault(driver, Counter())
             by_handle[handle] += sign
             if not by_handle[handle]:
                 del by_handle[handle]
 
     def has_room(self, shape: Shape) -> bool:
-        """Returns whether what the shape requests is free."""
+        """Returns whether the resources that the shape requests are free."""
         # Asked for each pod and many nodes: the most likely shortages first. What is not requested may be overdrawn.
         if self.slots < 1 or (shape.cpu and shape.cpu > self.cpu) or (shape.memory and shape.memory > self.memory):
             return False
         return all(value <= self.others.get(name, 0) for name, value in shape.others)
 
     def short_of(self, shape: Shape) -> tuple[str, ...]:
-        """Returns what is not free for the shape, in the scheduler's words."""
+        """Returns the resources that are not free for the shape, in the scheduler's words."""
         short = [] if self.slots >= 1 else ["Too many pods"]
         if shape.cpu and shape.cpu > self.cpu:
             short.append("Insufficient cpu")
@@ -176,7 +189,7 @@ class NodeRoom:
         return tuple(short)
 
     def has_ports(self, shape: Shape) -> bool:
-        """Returns whether the host ports of the shape are free: an address of all is in conflict with each."""
+        """Returns whether the host ports of the shape are free; address 0.0.0.0 conflicts with every address."""
         if not shape.ports or not self.ports:
             return True
         for address, protocol, number in shape.ports:
@@ -187,12 +200,12 @@ class NodeRoom:
                     return False
         return True
 
-    def exceeds_attachments(self, handles: tuple[tuple[str, str], ...]) -> bool:
-        """Returns whether a driver's limit of volumes on the node would be exceeded by the volumes `handles`."""
-        if not handles or not self.limits:
+    def exceeds_attachments(self, csi_volume_handles: tuple[tuple[str, str], ...]) -> bool:
+        """Returns whether a CSI driver's limit of volumes on the node would be exceeded by these volumes."""
+        if not csi_volume_handles or not self.limits:
             return False
         new: Counter[str] = Counter()
-        for driver, handle in set(handles):
+        for driver, handle in set(csi_volume_handles):
             if handle not in self.attached.get(driver, ()):
                 new[driver] += 1
         return any(

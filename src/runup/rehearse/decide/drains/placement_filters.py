@@ -27,14 +27,14 @@ APART = "node(s) didn't match pod anti-affinity rules"
 KEPT_APART = "node(s) didn't satisfy existing pods anti-affinity rules"
 GATED = "scheduling is gated"
 _TAINTED = "node(s) had untolerated taint"
-# Reasons that no pod's going would remove: UnschedulableAndUnresolvable in the scheduler.
+# Reasons that remain if pods leave the node: UnschedulableAndUnresolvable in the scheduler.
 _LASTING = frozenset(
     {CORDONED, SELECTOR, NO_LABEL, BESIDE, claim_rules.CONFLICT, claim_rules.NO_VOLUME, claim_rules.NO_ZONE}
 )
 
 
 class Filters:
-    """The nodes of a cluster with everything on them; pods are put and taken away here, so that all counts agree."""
+    """The nodes of a cluster with the pods on them. Pods are added and removed only here, so that all counts agree."""
 
     def __init__(self, nodes: Iterable[NodeRoom], counts: Counts, claims: ClaimRules) -> None:
         self.nodes = list(nodes)
@@ -67,6 +67,7 @@ class Filters:
 
     @staticmethod
     def _change_counts(pod: PodState, node: NodeRoom, by: int) -> None:
+        """Adds the pod to the affinity and anti-affinity counts of the node, or removes it if `by` is -1."""
         for count in pod.shape.counted:
             count.change(node, by)
         for holder in pod.shape.holds:
@@ -98,10 +99,11 @@ class Filters:
         return self._admitting_nodes(shape)[0]
 
     def admits(self, shape: Shape, node: NodeRoom) -> bool:
-        """Returns whether the node is one of them."""
+        """Returns whether the labels, taints and volumes of the node admit the shape, cordons apart."""
         return node in self._admitting_nodes(shape)[1]
 
     def _admitting_nodes(self, shape: Shape) -> tuple[list[NodeRoom], frozenset[NodeRoom]]:
+        """Returns the nodes that admit the shape, as a list in the cluster's order and as a set; computed once."""
         key = (shape.static, self._claims.node_key(shape) if shape.claims else b"")
         found = self._static.get(key)
         if found is None:
@@ -120,6 +122,7 @@ class Filters:
         return not self._volume_reason(shape, node) and not self._pods_reason(shape, node)
 
     def _static_reason(self, shape: Shape, node: NodeRoom) -> str:
+        """Returns why the node's labels, taints or volumes do not admit the shape, "" if they do."""
         spec = shape.spec
         taint = first_untolerated(node.own_taints, spec.tolerations)
         if taint is not None:
@@ -130,6 +133,7 @@ class Filters:
         return self._claims.why_not(shape, node) if shape.claims else ""
 
     def _volume_reason(self, shape: Shape, node: NodeRoom) -> str:
+        """Returns why the shape's volumes cannot be attached to the node now, "" if they can."""
         if any(self._single[key] > 0 for key in self._claims.single_claims(shape)):
             return claim_rules.ONE_POD
         return claim_rules.TOO_MANY if node.exceeds_attachments(self._claims.csi_volume_handles(shape)) else ""

@@ -1,7 +1,7 @@
-"""Pod shapes: what pods of one template have in common, computed once.
+"""Defines pod shapes: a shape is the namespace, the labels and the spec that pods of one template have in common.
 
-A cluster of 30,000 pods has a few thousand shapes. Everything about a pod that the scheduler asks for depends on its
-shape alone.
+In: the cluster's pods. Out: their shapes, each with the values that the scheduler needs, computed once. A cluster of
+30,000 pods has a few thousand shapes, and what the scheduler asks about a pod depends on its shape alone.
 """
 
 from __future__ import annotations
@@ -18,13 +18,23 @@ from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.term_counts import AffinityCount, Count, SpreadCount
 
 HARD = "DoNotSchedule"
-# A grace period that is longer is taken for this: no drain is told by it any more.
+# Longer grace periods count as this one.
 _LONGEST_GRACE_S = 30 * 86400
 Port = tuple[str, str, int]
 
 
 class Shape:
-    """A namespace, labels and a spec, with what the scheduler needs of them. `id` is its number."""
+    """A namespace, labels and a spec, with the values that the scheduler needs. `id` is its number in the cluster.
+
+    `requested` are the resources that one pod requests, `others` those beside cpu, memory and pods. `ports` are the
+    host ports, `claims` the names of the PersistentVolumeClaims, `grace_s` the seconds of the grace period. `static` is
+    `static_key`.
+
+    `affinity_count`, `anti_counts` and `spread` are the counts that decide where its pods may run; `held` count the
+    pods whose anti-affinity keeps its pods away. `counted`, `holds` and `spread_counted` are the counts that change
+    when one of its pods comes or goes: of terms that select it, of its own anti-affinity, and of spread constraints.
+    `self_matches` says for each of `spread` whether its pods count themselves. `budgets` select its pods.
+    """
 
     __slots__ = (
         "affinity_count",
@@ -56,7 +66,7 @@ class Shape:
         self.id, self.namespace, self.labels, self.spec = number, namespace, labels, spec
         requested = pod_requests(spec)
         self.requested = requested
-        # What selectors ask for.
+        # The arguments of `selects` of counts and budgets.
         self.identity = (namespace, labels)
         self.cpu = requested.get("cpu", 0)
         self.memory = requested.get("memory", 0)
@@ -77,7 +87,7 @@ class Shape:
         self.grace_s = 1 if grace < 0 else min(grace, _LONGEST_GRACE_S)
         self.static = static_key(spec)
         self.tolerates_cordon = is_tolerated(CORDON, spec.tolerations)
-        # Filled in by whoever keeps the counts and the budgets.
+        # Set by `pod_counts.Counts`, the budgets by `starting_state`.
         self.affinity_count: AffinityCount | None = None
         self.anti_counts: tuple[Count, ...] = ()
         self.holds: tuple[Count, ...] = ()
@@ -90,23 +100,23 @@ class Shape:
 
     @property
     def is_dynamic(self) -> bool:
-        """Returns whether pods elsewhere decide where this one may be."""
+        """Returns whether other pods or volumes decide on which nodes its pods may run."""
         return bool(self.affinity_count or self.anti_counts or self.held or self.spread or self.claims)
 
 
 def static_key(spec: SchedulingPodSpec) -> bytes:
-    """Returns a key that is the same for specs which admit the same nodes by labels and taints."""
+    """Returns a key that is equal for specs whose node selector, node affinity and tolerations are equal."""
     return msgspec.json.encode((spec.node_selector, spec.affinity.node_affinity, spec.tolerations), order="sorted")
 
 
 class Shapes:
-    """The shapes of a cluster."""
+    """The shapes of a cluster, each stored once."""
 
     def __init__(self) -> None:
         self._by_key: dict[bytes, Shape] = {}
 
     def of(self, pod: SchedulingPod) -> Shape:
-        """Returns the shape of a pod, as it would be made again: the node on which it is does not count."""
+        """Returns the shape of a pod; the node on which it runs is not part of it."""
         spec = msgspec.structs.replace(pod.spec, node_name="")
         metadata = pod.metadata
         key = msgspec.json.encode((metadata.namespace, metadata.labels, spec), order="sorted")

@@ -22,14 +22,18 @@ from runup.rehearse.decide.drains.pod_counts import Counts
 from runup.rehearse.decide.drains.pod_shapes import Shape, Shapes
 from runup.rehearse.decide.drains.quota_state import Quotas
 
-# A start that took longer was something else: a pod that failed, and became ready much later.
+# A longer time to become ready was no normal start, but for example a pod that failed and recovered much later.
 _LONGEST_START_S = 3600
-_MADE_ANEW = "StatefulSet"
+_STATEFUL_SET = "StatefulSet"
 
 
 @dataclass(slots=True)
 class State:
-    """A cluster as it is simulated."""
+    """The state of a simulated cluster. `staying` are the ids of pods that a drain leaves on their node.
+
+    `workloads` are by namespace, kind and name; `without_history` is the number of those whose pods do not show how
+    long they take to become ready.
+    """
 
     nodes: dict[str, NodeRoom]
     filters: Filters
@@ -60,7 +64,7 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
         pods.append(pod)
         sources.append(source)
     budgets = tuple(BudgetState(each) for each in cluster.budgets if not _is_for_virtual_machine(each))
-    _give_budgets(shapes.all(), budgets)
+    _assign_budgets(shapes.all(), budgets)
     filters = Filters(nodes.values(), Counts(shapes.all(), cluster.namespaces), ClaimRules(cluster))
     for pod, source in zip(pods, sources, strict=True):
         _add_pod(pod, source, nodes, filters)
@@ -111,6 +115,7 @@ def _is_for_virtual_machine(budget: PodDisruptionBudget) -> bool:
 
 
 def _add_pod(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], filters: Filters) -> None:
+    """Puts a pod on its node and counts it for its budgets and its workload; one without a node is pending."""
     node = nodes.get(source.spec.node_name)
     if node is None:
         pod.phase, pod.is_new = PENDING, False
@@ -132,7 +137,7 @@ class _Workloads:
     def __init__(self, cluster: DrainedCluster) -> None:
         self.by_key: dict[tuple[str, str, str], Workload] = {}
         self._owners = {(each.metadata.namespace, each.kind, each.metadata.name): each for each in cluster.owners}
-        # Of each workload the owners of its pods: their replicas are the scale of budgets with shares.
+        # By workload, the replicas of each owner of its pods (-1: not known), from which budgets are computed.
         self.scales: dict[int, dict[tuple[str, str, str], int]] = defaultdict(dict)
 
     def workload_of(self, pod: SchedulingPod, owner: OwnerReference | None) -> Workload | None:
@@ -150,7 +155,7 @@ class _Workloads:
         found = self.by_key.get(key)
         if found is None:
             named = f"{key[1]} {namespace}/{key[2]}"
-            found = self.by_key[key] = Workload(named, one_by_one=owner.kind == _MADE_ANEW)
+            found = self.by_key[key] = Workload(named, one_by_one=owner.kind == _STATEFUL_SET)
         found.pods += 1
         self.scales[id(found)][made_by] = source.spec.replicas if source is not None else -1
         return found
@@ -162,12 +167,15 @@ class _Workloads:
         return guard
 
     def scale(self, workload: Workload) -> int:
-        """Returns how many pods the workload is to have; the number of its pods where its owner is not known."""
+        """Returns the sum of the replicas of the pods' owners; the number of pods if an owner is not known."""
         scales = self.scales[id(workload)].values()
         return sum(scales) if all(each >= 0 for each in scales) else workload.pods
 
     def learn_starts(self, pods: Iterable[PodState], sources: Iterable[SchedulingPod], default_s: int) -> int:
-        """Sets how long the pods of each workload take to be ready; returns how many workloads say nothing of it."""
+        """Sets how many seconds the pods of each workload take to be ready; `default_s` where no pod shows it.
+
+        Returns the number of workloads of the latter kind.
+        """
         for pod, source in zip(pods, sources, strict=True):
             if pod.workload is not None and (seconds := _observed_start_s(source)) is not None:
                 pod.workload.started_s.append(seconds)
@@ -180,7 +188,7 @@ class _Workloads:
 
 
 def _observed_start_s(pod: SchedulingPod) -> int | None:
-    """Returns how long the pod took from being scheduled to being ready, or None if its conditions do not tell."""
+    """Returns the seconds from being scheduled to being ready, or None if the pod's conditions do not show that."""
     if any(each.restart_count for each in pod.status.container_statuses):
         return None
     scheduled, ready = find(pod.status.conditions, "PodScheduled"), find(pod.status.conditions, "Ready")
@@ -192,7 +200,7 @@ def _observed_start_s(pod: SchedulingPod) -> int | None:
     return seconds if 0 <= seconds <= _LONGEST_START_S else None
 
 
-def _give_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> None:
+def _assign_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> None:
     by_namespace: dict[str, list[BudgetState]] = defaultdict(list)
     for budget in budgets:
         by_namespace[budget.namespace].append(budget)

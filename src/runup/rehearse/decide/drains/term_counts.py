@@ -1,6 +1,7 @@
-"""Counts of pods by the values of node labels, one for each distinct term of affinity or spread.
+"""Counts pods by the values of node labels, one count for each distinct affinity term or spread constraint.
 
-As kube-scheduler decides: kubernetes, `pkg/scheduler/framework/plugins` (interpodaffinity, podtopologyspread);
+In: pods that come and go on nodes. Out: whether a node has pods that a term selects, and how many. The rules are
+those of kube-scheduler: kubernetes, `pkg/scheduler/framework/plugins` (interpodaffinity, podtopologyspread);
 https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/.
 """
 
@@ -19,7 +20,7 @@ Pair = tuple[str, str] | None
 
 
 class Place(Protocol):
-    """A node, as far as counts need it."""
+    """The fields of a node that counts need."""
 
     @property
     def name(self) -> str:
@@ -35,11 +36,11 @@ class Place(Protocol):
 
     @property
     def removed(self) -> bool:
-        """Whether it is there no more."""
+        """Whether the node was removed from the cluster."""
 
 
 class Selecting:
-    """Which pods a term selects: of these namespaces (None: of all), with these labels."""
+    """The pods that a term selects: those in `namespaces` (None: in all), with labels that `selector` matches."""
 
     __slots__ = ("namespaces", "selector")
 
@@ -71,7 +72,7 @@ class Selecting:
 
 
 class Count:
-    """Pods by the value of one node label."""
+    """The number of pods that one affinity or anti-affinity term selects, by the value of its topologyKey."""
 
     __slots__ = ("by_value", "key", "selecting")
 
@@ -90,13 +91,13 @@ class Count:
             self.by_value[value] = self.by_value.get(value, 0) + by
 
     def has_any(self, node: Place) -> bool:
-        """Returns whether there are such pods where the node is."""
+        """Returns whether there are such pods on a node with the same value of the label."""
         value = node.labels.get(self.key)
         return value is not None and self.by_value.get(value, 0) > 0
 
 
 class AffinityCount:
-    """Pods that all of some affinity terms select, by label and value."""
+    """The number of pods that all affinity terms of a pod select, by topologyKey and value."""
 
     __slots__ = ("by_pair", "keys", "terms")
 
@@ -116,7 +117,10 @@ class AffinityCount:
                 self.by_pair[key, value] = self.by_pair.get((key, value), 0) + by
 
     def satisfied(self, node: Place, *, selects_itself: bool) -> bool:
-        """Returns whether the node is beside such pods; the first of pods that select themselves may be anywhere."""
+        """Returns whether such pods are on nodes with the same values of all labels.
+
+        If there are none yet, a pod that the terms themselves select may be on any node that has the labels.
+        """
         beside = True
         for key in self.keys:
             value = node.labels.get(key)
@@ -127,9 +131,9 @@ class AffinityCount:
 
 
 class SpreadCount:
-    """Pods of one namespace by the value of a node label, on the nodes that a constraint takes into account.
+    """The number of pods that a spread constraint selects, by the value of its topologyKey, on the nodes it counts.
 
-    Pods that are ending do not count. `by_node` has all of them, so that a cordon can change which nodes count.
+    Terminating pods do not count. `by_node` has all of them, so that a cordon can change which nodes count.
     """
 
     __slots__ = ("_least", "by_node", "by_value", "counts_node", "honors_taints", "key", "namespace", "selector")
