@@ -188,8 +188,10 @@ class ReleaseRun:
 
 
 def _is_copy_failure(error: Exception) -> bool:
-    """Returns whether the copy's own API server could not store an object, which says nothing about the release."""
-    return "Internal error occurred: storage: " in words_of(error)
+    """Returns whether the copy's own API server failed at a request, which says nothing about the release."""
+    # No release makes a server fail; what a policy says has another reason.
+    failed = isinstance(error, ServerError) and "Internal error occurred: " in error.message
+    return failed or isinstance(error, Unreachable)
 
 
 def _lacks_something(error: Exception) -> bool:
