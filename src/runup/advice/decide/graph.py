@@ -165,11 +165,11 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
     """
     key = (current.text, channel, migrating)
     if key not in graph.advised:
-        graph.advised[key] = _derive_advice(graph, current, channel, migrating)
+        graph.advised[key] = _compute_advice(graph, current, channel, migrating)
     return graph.advised[key]
 
 
-def _derive_advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
+def _compute_advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
     """Returns the updates that `graph` offers from `current`, with and without risks, newest first."""
     here = _index_of_current(graph, current, channel)
     if migrating:

@@ -192,7 +192,7 @@ class Pool(Generic[T, R]):
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Blocks SIGINT and SIGTERM until the block is left; they are delivered then."""
+    """Holds back SIGINT and SIGTERM until the `with` statement is left."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield

@@ -98,9 +98,11 @@ def _lines_of_difference(grants: Grants, others: Grants) -> tuple[str, ...]:
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
+    """Returns the objects in a list of the manifest; what is no list has none."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _text_list(rule: dict[str, Any], key: str) -> list[str]:
+    """Returns the strings in a list of the rule; a missing key has none."""
     value = rule.get(key)
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

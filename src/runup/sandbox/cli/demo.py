@@ -3,8 +3,8 @@
 The steps: see that 5.2.0 is not offered; run its preflight; fix one risk by resuming a paused MachineConfigPool; accept
 the other risks by name, and see what is refused all the same; update to 5.0.3 and wait until that is completed. Each
 step runs the commands that a user would type, as processes, and shows them with their output. The demo stops at the
-first step with an unexpected result: exit code 1, and the logs are kept, those of the pods among them. The sandbox is
-stopped and its folder removed in any case.
+first step with an unexpected result: exit code 1, and the logs are kept, those of the pods among them. In any case the
+sandbox is stopped, and everything else in its folder is removed.
 """
 
 from __future__ import annotations

@@ -28,9 +28,8 @@ class StatusReading(msgspec.Struct, frozen=True):
 
     `alerts_problem` is printed only while the cluster is updating: otherwise no alerts would be shown anyway.
     `worker_pools_before_master` is the position of the control plane's pool in the cluster's list of pools, which the
-    object does not hold.
-    `cluster` is the name on the HTML page. `read` is the decoded object, if it was needed before. `doubt` is a sentence
-    without ages about a report that is old, or whose age is not known; empty if it is current.
+    object does not hold. `cluster` is the name on the HTML page. `read` is the decoded object, if it was needed before.
+    `doubt` is a sentence without ages about a report that is old, or whose age is not known; "" if it is current.
     """
 
     obj: JSON
