@@ -14,6 +14,11 @@ from typing import BinaryIO
 
 import msgspec
 
+from kubekit.api.codec import DecodeError
+from kubekit.error_types import RunupError
+from kubekit.kube.api_errors import KubeError
+from kubekit.lang.printable import one_line
+from runup.cli.errors import CommandError
 from runup.preflight.control.rehearsal_process import TOO_LARGE, RehearsalOrder
 
 _NICE = 10
@@ -61,12 +66,6 @@ def _is_want_of_memory(error: Exception) -> bool:
 
 def _message_of(error: Exception) -> str | None:
     """Returns what is told of an error in one line, None of a bug."""
-    from kubekit.api.codec import DecodeError
-    from kubekit.error_types import RunupError
-    from kubekit.kube.api_errors import KubeError
-    from kubekit.lang.printable import one_line
-    from runup.cli.errors import CommandError
-
     if isinstance(error, CommandError | DecodeError | KubeError | OSError | RunupError):
         return one_line(str(error))
     return None
