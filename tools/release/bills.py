@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 from tools.image import debian
-from tools.image.recipe import recipe
 
 from tools import packages
 
@@ -33,9 +32,8 @@ def of_installation(wheel: Path, folder: Path) -> Bill:
 
 
 def of_image(installation: Bill, architecture: str) -> Bill:
-    """Returns the image's: without what only the sandbox needs, with Debian's packages."""
-    left_out = set(recipe({}).uninstalled)
-    components = [each for each in installation["components"] if each["name"] not in left_out]
+    """Returns the image's: that of the installation with Debian's packages."""
+    components = installation["components"]
     debs = [_deb(package) for package in debian.locked(architecture)]
     known = {each["bom-ref"] for each in (*components, *debs)} | {installation["metadata"]["component"].get("bom-ref")}
     edges = [

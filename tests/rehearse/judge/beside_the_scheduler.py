@@ -136,7 +136,7 @@ class Beside:
 
     def _evict(self, state: State, pod: PodState) -> None:
         budgets = pod.shape.budgets
-        goes = not budgets or lets_go(budgets[0].now(), ready=pod.ready)
+        goes = not budgets or lets_go(budgets[0].current_counts(), ready=pod.ready)
         ours = 500 if len(budgets) > 1 else 201 if goes else 429
         self._await_budgets(state)
         self._agreement.note("eviction", ours, theirs := self._eviction(pod), self._about(pod.key))

@@ -8,10 +8,10 @@ from tests.updatestatus.decide import builders as b
 from runup.updatestatus.cli.status_reading import StatusReading
 from runup.updatestatus.cli.watch_command import Log, Poll
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.read_status import of_status
+from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.report_rows import Report
 
-IDLE = of_status(
+IDLE = report_of_status(
     assess(
         b.snapshot(cluster_version=b.version([b.entry(b.OLD)], progressing="False"), nodes=()),
         None,
@@ -19,7 +19,7 @@ IDLE = of_status(
         max_bytes=None,
     )
 )
-UPDATING = of_status(assess(b.snapshot(), None, b.NOW, max_bytes=None))
+UPDATING = report_of_status(assess(b.snapshot(), None, b.NOW, max_bytes=None))
 WAITING = ["The cluster is not updating.", "Waiting for an update to begin. Ctrl-C ends the waiting."]
 FIVE_MINUTES = 300.0
 STILL = ["Still not updating; waiting for an update to begin."]

@@ -16,7 +16,7 @@ from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.cli.render import status_text as rendered
 from runup.updatestatus.decide import limits
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.read_status import of_status
+from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot
 
 KINDS: list[dict[str, Any]] = [
@@ -51,7 +51,7 @@ def cluster(nodes: int, pools: int, kinds: list[int]) -> Snapshot:
 
 def rows(status: UpdateStatusStatus) -> int:
     """How many workers have an insight."""
-    return sum(len(pool.rows) for pool in of_status(status).worker_pools)
+    return sum(len(pool.rows) for pool in report_of_status(status).worker_pools)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_object_stays_small_and_counts_what_it_lacks(nodes: int, pools: int,
     held = status.worker_pools
     assert len(held) == min(pools, limits.MAX_POOLS)
     assert status.omitted_worker_pools == pools - len(held)
-    report = of_status(status)
+    report = report_of_status(status)
     assert sum(pool.counts.total for pool in report.worker_pools) == sum(
         len(range(i, nodes, pools)) for i in range(len(held))
     )
@@ -94,7 +94,7 @@ def test_what_the_command_prints_by_default_is_the_same_with_and_without_limits(
     now = rendered.to_ns(LATER)
 
     def nodes_of(status: UpdateStatusStatus) -> str:
-        return rendered.render(of_status(status), now).partition("= Update Health =")[0]
+        return rendered.render(report_of_status(status), now).partition("= Update Health =")[0]
 
     if 3 not in kinds:
         assert nodes_of(bounded) == nodes_of(whole)
@@ -104,7 +104,7 @@ def test_what_the_command_prints_by_default_is_the_same_with_and_without_limits(
 def test_findings_that_are_left_out_are_summed_up_with_their_worst_level() -> None:
     """Errors are kept before warnings."""
     status = assess(cluster(2000, 1, [4, 4, 4, 3]), None, LATER)
-    rows = of_status(status).health
+    rows = report_of_status(status).health
     assert {row.level for row in rows if row.check == "NodeDegraded"} == {"Error"}
     assert [row for row in rows if row.check == "NodeUnavailable"] == []
     [more] = [row for row in rows if row.check == "InsightsOmitted"]
@@ -142,5 +142,5 @@ def test_pools_that_are_done_are_left_out_first() -> None:
         LATER,
     )
     assert [pool.name for pool in status.worker_pools] == [names[0], names[1], *names[10:]]
-    text = rendered.render(of_status(status), rendered.to_ns(LATER))
+    text = rendered.render(report_of_status(status), rendered.to_ns(LATER))
     assert "...\nOmitted 8 more worker pools: the report holds no more.\n" in text

@@ -12,7 +12,7 @@ from tests.updatestatus.decide import builders as b
 from runup.updatestatus.cli.render import status_text as rendered
 from runup.updatestatus.cli.render.changes import changes, summary
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.read_status import of_status
+from runup.updatestatus.decide.read_status import report_of_status
 from runup.updatestatus.decide.snapshot import Snapshot
 
 FRACTION_NS = 368975
@@ -21,7 +21,7 @@ FRACTION_NS = 368975
 def text(snapshot: Snapshot, minutes: float = 4, details: str = "none", fraction: int = 0) -> str:
     """The whole text so long after the start."""
     now = b.STARTED + b.minutes(minutes) + timedelta(microseconds=fraction // 1000)
-    report = of_status(assess(snapshot, None, now, max_bytes=None))
+    report = report_of_status(assess(snapshot, None, now, max_bytes=None))
     return rendered.render(report, rendered.to_ns(b.STARTED + b.minutes(minutes)) + fraction, rendered.details(details))
 
 
@@ -409,7 +409,7 @@ def test_a_requested_release_that_does_not_load_is_told_though_nothing_is_updati
 
 def lines(before: Snapshot, after: Snapshot) -> list[str]:
     """What `--watch` prints in a pipe."""
-    old, new = (of_status(assess(each, None, b.NOW, max_bytes=None)) for each in (before, after))
+    old, new = (report_of_status(assess(each, None, b.NOW, max_bytes=None)) for each in (before, after))
     return list(changes(old, new))
 
 
@@ -448,7 +448,7 @@ def test_beginning_and_end_of_an_update_are_lines_of_their_own() -> None:
     quiet = b.snapshot(cluster_version=ended, cluster_operators=done.cluster_operators, nodes=())
     assert "Control plane is updated to 4.14.1" in lines(b.snapshot(), done)
     assert lines(done, quiet)[0] == "The cluster is not updating."
-    assert summary(of_status(assess(b.snapshot(), None, b.NOW))) == (
+    assert summary(report_of_status(assess(b.snapshot(), None, b.NOW))) == (
         "Update to 4.14.1 (from 4.14.0): control plane 0 of 2 operators updated, pool master 0 of 3 nodes, "
         "pool worker 0 of 3 nodes"
     )
@@ -485,7 +485,7 @@ def test_a_pool_that_appears_and_a_level_that_changes() -> None:
     before = b.snapshot(nodes=nodes[:1])
     after = b.snapshot(nodes=nodes, machine_config_pools=both, machine_configs=b.configs("master", "worker", "blue"))
     assert "Pool blue has appeared: pool blue 0 of 1 nodes" in lines(before, after)
-    old, new = (of_status(assess(each, None, b.NOW, max_bytes=None)) for each in (before, FAILING))
+    old, new = (report_of_status(assess(each, None, b.NOW, max_bytes=None)) for each in (before, FAILING))
     (row,) = [row for row in new.health if "failing" in row.summary]
     report = replace(new, health=(row,))
     louder = replace(new, health=(replace(row, level="Error", summary="worse"),))
@@ -497,13 +497,13 @@ def test_a_pool_that_appears_and_a_level_that_changes() -> None:
 def test_a_terminal_that_is_too_low_shows_no_healthy_nodes() -> None:
     """What needs attention stands below them and must not be cut off."""
     status = assess(b.snapshot(machine_config_pools=(b.pool("master"), b.pool("worker", paused=True))), None, b.NOW)
-    report = of_status(status)
+    report = report_of_status(status)
     low = rendered.render(report, rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
     assert "\nControl Plane Nodes: 0 of 3 updated\n\n= Worker Upgrade =\n" in low
     assert "Worker Pool Nodes" not in low
     assert "Outdated nodes in a paused pool" in low
     broken = assess(b.snapshot(nodes=(b.node(state="Degraded", reason="x"), b.node("w2"))), None, b.NOW)
-    low = rendered.render(of_status(broken), rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
+    low = rendered.render(report_of_status(broken), rendered.to_ns(b.NOW), rows=rendered.NO_TABLES)
     assert "worker-0000   Degraded     Pending" in low
     assert "w2" not in low
 
@@ -515,5 +515,5 @@ def test_since_when_nobody_recorded_a_beginning(minutes: float, told: str) -> No
     """Whoever looks for the first time does not know, as oc; whoever watched says since when it was seen."""
     status = assess(FAILING, None, b.NOW)
     now = rendered.to_ns(b.NOW + b.minutes(minutes))
-    rows = [row for row in rendered.render(of_status(status), now).splitlines() if "paused pool" in row]
+    rows = [row for row in rendered.render(report_of_status(status), now).splitlines() if "paused pool" in row]
     assert [row.split()[0] for row in rows] == [told]
