@@ -42,8 +42,8 @@ class AddressPolicy(msgspec.Struct, frozen=True):
         """Raises ForbiddenAddress if `host` is written as an address that is refused, or as a name of this machine."""
         address = address_of(host)
         # A proxy would resolve these names to itself.
-        named = not (self.own or self.loopback) and f".{host.rstrip('.').lower()}".endswith(".localhost")
-        if named or (address is not None and self.refuses(address)):
+        is_localhost_name = not (self.own or self.loopback) and f".{host.rstrip('.').lower()}".endswith(".localhost")
+        if is_localhost_name or (address is not None and self.refuses(address)):
             raise ForbiddenAddress(f"{host} is an address that registries must not lead to")
 
 

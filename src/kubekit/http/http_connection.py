@@ -93,10 +93,10 @@ def _request_head(method: str, target: str, headers: Iterable[tuple[str, str]]) 
 
     Raises ValueError for a target or value that would end its line.
     """
-    if not all(" " < each <= "~" for each in target):
+    if not all(" " < char <= "~" for char in target):
         raise ValueError(f"{target!r} is not the path of a URL")
     for name, value in headers:
-        if any(each in value for each in "\r\n\0"):
+        if any(char in value for char in "\r\n\0"):
             raise ValueError(f"the header {name} cannot be sent: its value has more than one line")
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     return "\r\n".join([*lines, "", ""]).encode()
@@ -122,7 +122,7 @@ class Headers:
 
     def get_all(self, name: str) -> list[str]:
         """Returns the values of that name, in their order."""
-        return [value for each, value in self._all if each.lower() == name.lower()]
+        return [value for field, value in self._all if field.lower() == name.lower()]
 
     def get(self, name: str) -> str:
         """Returns the first value of that name, empty if there is none."""

@@ -42,7 +42,7 @@ def send_once(
     reach.check(host)
     port = url.port or (443 if secure else 80)
     connection = Connection(host, url.port, context if secure else None, host)
-    target, sent = _path_and_query(url), {**_HEADERS, **headers}
+    target, request_headers = _path_and_query(url), {**_HEADERS, **headers}
     if proxy is None:
         sock = connect_allowed(host, port, reach, deadline)
     elif secure:
@@ -50,11 +50,11 @@ def send_once(
     else:
         sock = _connect_to_proxy(proxy, context, deadline)
         target = f"http://{url.netloc.rpartition('@')[2]}{target}"
-        sent |= _proxy_authorization(proxy)
+        request_headers |= _proxy_authorization(proxy)
     sock.settimeout(deadline.wait_s())
     connection.begin(sock, deadline.wait_s)
     try:
-        return connection.send(method, target, sent.items(), body)
+        return connection.send(method, target, request_headers.items(), body)
     except BaseException:
         connection.close()
         raise

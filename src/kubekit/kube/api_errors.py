@@ -56,8 +56,8 @@ class Unreachable(Transient):
 class Fenced(Transient):
     """The error that a write was not sent: what it was decided under, the lease, may be another process's by now."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what} was not sent: the lease is not held any more", reason="LeaseNotHeld")
+    def __init__(self, operation: str) -> None:
+        super().__init__(f"{operation} was not sent: the lease is not held any more", reason="LeaseNotHeld")
 
 
 class ApiError(KubeError):

@@ -115,8 +115,8 @@ class Cache(Generic[K]):
         """Records that an object exists but cannot be decoded; for listeners, its earlier state is deleted."""
         key = NamespacedName(bad.namespace, bad.name)
         old = self._take_out(key)
-        known = self._undecoded.get(key)
-        changed = known is None or known.problem != bad.problem
+        undecoded = self._undecoded.get(key)
+        changed = undecoded is None or undecoded.problem != bad.problem
         self._undecoded[key] = bad
         self.bookmark(bad.resource_version)
         self._notify_changes([] if old is None else [("DELETED", old, None)])

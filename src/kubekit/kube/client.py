@@ -291,7 +291,7 @@ class _Asked(Generic[K]):
         self.call, self.token = call, token
         self.body = asyncio.ensure_future(client.send(Call(call.request, bytes), warned=warned))
         # A page that is no longer awaited may fail without a warning from asyncio.
-        self.body.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.body.add_done_callback(lambda future: future.cancelled() or future.exception())
 
 
 async def _body_chunks(response: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:

@@ -188,6 +188,6 @@ async def run_within(clock: Clock, seconds: float, work: Coroutine[Any, Any, T])
             return await task
         raise TimeoutError(f"not done within {seconds:g} s")
     finally:
-        for each in (task, alarm):
-            each.cancel()
+        for awaitable in (task, alarm):
+            awaitable.cancel()
         await asyncio.gather(task, alarm, return_exceptions=True)

@@ -120,9 +120,9 @@ def _kubeconfig_files(kubeconfig: str | None, environ: Mapping[str, str]) -> Kub
 def _config_of_context(merged: Kubeconfig, name: str) -> ClusterConfig:
     """Returns the configuration of the context `name`. Raises ConfigError if it, its cluster or its user is missing."""
     if not name:
-        known = ", ".join(sorted(merged.contexts)) or "none"
+        contexts = ", ".join(sorted(merged.contexts)) or "none"
         raise ConfigError(
-            f"the kubeconfig has no current context; choose one with --context (there is {known})",
+            f"the kubeconfig has no current context; choose one with --context (there is {contexts})",
             reason="ContextMissing",
         )
     if (context := merged.contexts.get(name)) is None:
@@ -210,7 +210,9 @@ def _plugin_auth(user: User, origin: From, cluster_info: Mapping[str, Any]) -> A
 
 def _cluster_info(cluster: Cluster, ca_data: bytes) -> Mapping[str, Any]:
     """Returns what a credential plugin learns of its cluster (client.authentication.k8s.io, `spec.cluster`)."""
-    extension = next((each.extension for each in cluster.extensions if each.name == _EXEC_EXTENSION), None)
+    extension = next(
+        (extension.extension for extension in cluster.extensions if extension.name == _EXEC_EXTENSION), None
+    )
     values = {
         "server": cluster.server,
         "tls-server-name": cluster.tls_server_name,

@@ -138,7 +138,7 @@ def _run_plugin(spec: ExecSpec) -> bytes:
     environment = {**os.environ, **dict(spec.env), "KUBERNETES_EXEC_INFO": spec.info(interactive=interactive)}
     try:
         # The plugin inherits stderr, because it prints its prompts and errors there.
-        done = subprocess.run(
+        completed = subprocess.run(
             [spec.command, *spec.args],
             env=environment,
             stdin=None if interactive else subprocess.DEVNULL,
@@ -151,11 +151,12 @@ def _run_plugin(spec: ExecSpec) -> bytes:
             f"the credential plugin {spec.command} cannot be started: {error.strerror}{hint}",
             reason="ExecPluginMissing",
         ) from error
-    if done.returncode != 0:
+    if completed.returncode != 0:
         raise ConfigError(
-            f"the credential plugin {spec.command} failed with exit code {done.returncode}", reason="ExecPluginFailed"
+            f"the credential plugin {spec.command} failed with exit code {completed.returncode}",
+            reason="ExecPluginFailed",
         )
-    return done.stdout
+    return completed.stdout
 
 
 def exec_spec(stanza: ExecStanza, cluster: Mapping[str, Any]) -> ExecSpec:

@@ -150,9 +150,9 @@ def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
         working_directory = "" if os.path.isabs(path) else os.getcwd()  # noqa: PTH109, PTH117
         origin = From(os.path.dirname(From(working_directory).path(path)))  # noqa: PTH120
         current = current or file.current_context
-        contexts = {each.name: each.context for each in file.contexts} | contexts
-        clusters = {each.name: (each.cluster, origin) for each in file.clusters} | clusters
-        users = {each.name: (each.user, origin) for each in file.users} | users
+        contexts = {context.name: context.context for context in file.contexts} | contexts
+        clusters = {cluster.name: (cluster.cluster, origin) for cluster in file.clusters} | clusters
+        users = {user.name: (user.user, origin) for user in file.users} | users
     return Kubeconfig(current, contexts, clusters, users)
 
 

@@ -131,8 +131,8 @@ class LeaderElector:
         """Renews and watches the lease until either says that it is lost, and returns the reason."""
         tasks = [asyncio.create_task(self._keep_renewing()), asyncio.create_task(self._wait_until_overtaken())]
         try:
-            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            return next(task for task in tasks if task in done).result()
+            finished, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            return next(task for task in tasks if task in finished).result()
         finally:
             for task in tasks:
                 task.cancel()
@@ -185,14 +185,14 @@ class LeaderElector:
         self._trouble = ""
         attempted_at = self._clock.monotonic()
         try:
-            held = await run_within(self._clock, within_s, self._take_or_renew())
+            acquired = await run_within(self._clock, within_s, self._take_or_renew())
         except (KubeError, codec.DecodeError, TimeoutError) as error:
             self._trouble = str(error)
             return False
         self._was_slow = self._clock.monotonic() - attempted_at >= self._retry_period_s
-        if held:
+        if acquired:
             self._deadline = attempted_at + self._renew_deadline_s
-        return held
+        return acquired
 
     async def _take_or_renew(self) -> bool:
         """Takes or renews the lease; returns False while another process holds it, or has just written it."""
@@ -205,11 +205,11 @@ class LeaderElector:
         if holder not in {"", self._identity} and not self._has_expired(lease.spec):
             return False
         now = self._clock.now()
-        held = holder == self._identity
+        is_holder = holder == self._identity
         spec = self._lease_spec(
             now,
-            acquired=lease.spec.acquire_time or now if held else now,
-            transitions=min(lease.spec.lease_transitions + (0 if held else 1), MOST_TRANSITIONS),
+            acquired=lease.spec.acquire_time or now if is_holder else now,
+            transitions=min(lease.spec.lease_transitions + (0 if is_holder else 1), MOST_TRANSITIONS),
         )
         return await self._write_lease(lease, spec)
 
@@ -276,6 +276,6 @@ class LeaderElector:
             await self._write_lease(lease, {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now})
 
 
-def _micro_time(when: datetime) -> str:
+def _micro_time(moment: datetime) -> str:
     """Returns a MicroTime as the API writes it."""
-    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -48,13 +48,13 @@ class Listing(msgspec.Struct, Generic[T], frozen=True):
     undecoded: tuple[Undecodable, ...] = ()
     incomplete: tuple[str, ...] = ()
 
-    def complete(self, what: object) -> list[T]:
+    def complete(self, subject: object) -> list[T]:
         """Returns the items.
 
         Raises DecodeError, which names the first object that could not be decoded, if there is one.
         """
         if self.undecoded:
-            raise codec.DecodeError(f"{what} {self.undecoded[0]}")
+            raise codec.DecodeError(f"{subject} {self.undecoded[0]}")
         return self.items
 
 

@@ -223,13 +223,13 @@ def _is_older(version: str, than: str) -> bool:
 
 def why_unreadable(verb: str, resource: Resource, namespace: str, error: KubeError | codec.DecodeError) -> str:
     """Returns what is missing, for a person to supply: the RBAC rule, the API, the credentials, or the server."""
-    where = f' in namespace "{namespace}"' if namespace else ""
+    scope = f' in namespace "{namespace}"' if namespace else ""
     match error:
         case Forbidden():
-            return f'not allowed to {verb} {resource.plural} in API group "{resource.group}"{where}: {error.message}'
+            return f'not allowed to {verb} {resource.plural} in API group "{resource.group}"{scope}: {error.message}'
         case NotFound():
             return f"the server has no API {resource.plural}.{resource.api_version}: {error.message}"
         case codec.DecodeError():
-            return f"{resource} cannot be read{where}: the answer is not as expected: {error}"
+            return f"{resource} cannot be read{scope}: the answer is not as expected: {error}"
         case ApiError() | ConfigError() | Transient() | _:
-            return f"{resource} cannot be read{where}: {error}"
+            return f"{resource} cannot be read{scope}: {error}"

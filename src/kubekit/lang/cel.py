@@ -135,10 +135,10 @@ def compile_cel(expression: str, variables: TypeHints) -> Program:
         compiled = _engine_environment(hints).compile(source)
         tree = cel_ast.parse_tree(compiled.serialize())
         cost = cel_cost.add_cost_hooks(tree, _FUNCTION_NAMES)
-        counted = _engine_environment(hints, counts=True).deserialize(cel_ast.serialize_tree(tree))
+        counting = _engine_environment(hints, counts=True).deserialize(cel_ast.serialize_tree(tree))
     except (RuntimeError, ValueError) as error:
         raise CelSyntaxError(_tidy_message(str(error))) from error
-    return Program(expression, counted, compiled.return_type().name().lower(), optionals, cost)
+    return Program(expression, counting, compiled.return_type().name().lower(), optionals, cost)
 
 
 _FUNCTION_NAMES = frozenset(function.name for function in FUNCTIONS)
@@ -167,19 +167,19 @@ def _keep_none() -> None:
 @cache
 def _engine_types() -> dict[str, Any]:
     """Returns the engine's types by the names that declarations use."""
-    known = _cel_library().Type
+    types = _cel_library().Type
     return {
-        "dyn": known.DYN,
-        "bool": known.BOOL,
-        "int": known.INT,
-        "double": known.DOUBLE,
-        "string": known.STRING,
-        "bytes": known.BYTES,
-        "list": known.List(known.DYN),
-        "strings": known.List(known.STRING),
-        "map": known.Map(known.STRING, known.DYN),
-        "timestamp": known.TIMESTAMP,
-        "duration": known.DURATION,
+        "dyn": types.DYN,
+        "bool": types.BOOL,
+        "int": types.INT,
+        "double": types.DOUBLE,
+        "string": types.STRING,
+        "bytes": types.BYTES,
+        "list": types.List(types.DYN),
+        "strings": types.List(types.STRING),
+        "map": types.Map(types.STRING, types.DYN),
+        "timestamp": types.TIMESTAMP,
+        "duration": types.DURATION,
     }
 
 
@@ -201,13 +201,13 @@ def _engine_environment(variables: tuple[tuple[str, str], ...], *, counts: bool 
     """Returns the engine's environment for variables with type hints; with `counts` it has the cost hooks, too."""
     from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-    cel, known = _cel_library(), _engine_types()
+    cel, engine_types = _cel_library(), _engine_types()
     types: dict[str, Any] = {}
     for name, hint in variables:
         if hint == "optional":
-            types[_OPTIONAL_LIST.format(name)] = known["list"]
+            types[_OPTIONAL_LIST.format(name)] = engine_types["list"]
         else:
-            types[name] = known[hint]
+            types[name] = engine_types[hint]
     extensions = [
         ext_strings.ExtStrings(),
         ext_math.ExtMath(),
@@ -230,12 +230,12 @@ def _function_declarations(functions: tuple[Function, ...]) -> list[Any]:
 
 def _cost_hooks() -> list[Any]:
     """Returns the declarations of the functions that count what an expression costs, one for each name."""
-    known = _engine_types()
+    types = _engine_types()
     overloads: dict[str, list[Any]] = {}
     for name, kinds, result, call in cel_cost.HOOKS:
         identity = "_".join((name, *kinds))
-        parameters = [known[kind] for kind in kinds]
-        overloads.setdefault(name, []).append(_cel_library().Overload(identity, known[result], parameters, False, call))
+        parameters = [types[kind] for kind in kinds]
+        overloads.setdefault(name, []).append(_cel_library().Overload(identity, types[result], parameters, False, call))
     return [_cel_library().FunctionDecl(name, same_name) for name, same_name in overloads.items()]
 
 
@@ -243,9 +243,9 @@ def _overload(function: Function) -> Any:
     """Returns the engine's declaration of one function for one list of argument types."""
     kinds: tuple[Kind, ...] = function.parameters
     identity = "_".join(("runup", function.name.replace(".", "_"), *kinds, "member" if function.member else "global"))
-    known = _engine_types()
+    types = _engine_types()
     return _cel_library().Overload(
-        identity, known[function.result], [known[kind] for kind in kinds], function.member, _with_costs(function.call)
+        identity, types[function.result], [types[kind] for kind in kinds], function.member, _with_costs(function.call)
     )
 
 

@@ -53,7 +53,7 @@ class Node:
             if isinstance(value, Node):
                 total += value.count()
             elif isinstance(value, Entry):
-                total += sum(each.count() for _, each in value.fields if isinstance(each, Node))
+                total += sum(child.count() for _, child in value.fields if isinstance(child, Node))
         return total
 
 
@@ -81,16 +81,16 @@ class Tree:
 def parse_tree(serialized: bytes) -> Tree:
     """Returns the tree in `serialized`, an `Any` with a CheckedExpr. Raises TreeError."""
     outer = dict(_read_fields(serialized))
-    rest = list(_read_fields(outer.get(2, b"")))
-    expression = next((value for number, value in rest if number == 4), None)
+    fields = list(_read_fields(outer.get(2, b"")))
+    expression = next((value for number, value in fields if number == 4), None)
     if expression is None:
         raise TreeError("the compiled expression has no syntax tree")
     kinds: dict[int, TypeKind] = {}
-    for number, value in rest:
+    for number, value in fields:
         if number == 3:
             entry = dict(_read_fields(value))
             kinds[entry.get(1, 0)] = _type_kind(entry.get(2, b""))
-    return Tree(_parse_node(expression), kinds, [each for each in rest if each[0] != 4], outer[1])
+    return Tree(_parse_node(expression), kinds, [member for member in fields if member[0] != 4], outer[1])
 
 
 def serialize_tree(tree: Tree) -> bytes:
@@ -120,7 +120,7 @@ def _parse_node(data: bytes) -> Node:
         elif CONST <= number <= COMPREHENSION:
             node.kind = number
             inner = _CHILDREN.get(number, ())
-            node.fields = [(at, _parse_value(number, at, each, inner)) for at, each in _read_fields(value)]
+            node.fields = [(at, _parse_value(number, at, content, inner)) for at, content in _read_fields(value)]
         else:
             raise TreeError(f"the compiled expression has an unknown kind of node: {number}")
     return node
@@ -130,7 +130,9 @@ def _parse_value(kind: int, number: int, value: Any, nodes: tuple[int, ...]) -> 
     if number in nodes:
         return _parse_node(value)
     if kind == STRUCT and number == 2:
-        return Entry([(at, _parse_node(each) if at in _ENTRY_CHILDREN else each) for at, each in _read_fields(value)])
+        return Entry(
+            [(at, _parse_node(content) if at in _ENTRY_CHILDREN else content) for at, content in _read_fields(value)]
+        )
     return value
 
 

@@ -153,9 +153,9 @@ def _pay_membership(item: Any, items: Any) -> bool:
     """Pays for `item in items` and returns True; a list costs by its length, a map does not."""
     if isinstance(items, list):
         pay_cost(len(items) * (1 + len(item) // 10 if isinstance(item, str | bytes) else 1))
-        for each in items:
-            if isinstance(each, list | dict):
-                pay_for(each)
+        for member in items:
+            if isinstance(member, list | dict):
+                pay_for(member)
     pay_for(item)
     return True
 
@@ -183,7 +183,7 @@ def _pay_replace(text: str, old: str, new: str, limit: int = -1) -> bool:
 
 def _pay_join(items: list[Any], separator: str = "") -> bool:
     pay_cost(len(items))
-    pay_cost(sum(len(each) for each in items if isinstance(each, str)) / 5 + len(items) * len(separator) / 5)
+    pay_cost(sum(len(item) for item in items if isinstance(item, str)) / 5 + len(items) * len(separator) / 5)
     return True
 
 
@@ -276,10 +276,10 @@ def add_cost_hooks(tree: Tree, foreign: frozenset[str]) -> int:
     a constant pattern that is not one.
     """
     _check_optionals(tree, tree.root)
-    own = tree.root.count()
+    own_count = tree.root.count()
     numbers = count(max((0, *_node_ids(tree.root))) + 1)
     tree.root = _Rewriting(tree, foreign, numbers).rewrite(tree.root)
-    return own
+    return own_count
 
 
 def _node_ids(node: Node) -> Iterator[int]:
@@ -293,7 +293,7 @@ def _child_nodes(node: Node) -> Iterator[Node]:
         if isinstance(value, Node):
             yield value
         elif isinstance(value, Entry):
-            yield from (each for _, each in value.fields if isinstance(each, Node))
+            yield from (child for _, child in value.fields if isinstance(child, Node))
 
 
 def _target_and_arguments(call: Node) -> list[Node]:
@@ -309,28 +309,31 @@ class _Rewriting:
         """Returns the expression in place of `node`, with everything below it rewritten."""
         if node.kind == COMPREHENSION:
             return self._rewrite_comprehension(node, looped=looped)
-        own = {id(child): self.rewrite(child, looped=looped) for child in _child_nodes(node)}
+        rewritten = {id(child): self.rewrite(child, looped=looped) for child in _child_nodes(node)}
         # What is asked of types and constants is asked of the nodes as they were written.
         if node.kind == CALL:
-            return self._rewrite_call(node, own)
+            return self._rewrite_call(node, rewritten)
         for at, (number, value) in enumerate(node.fields):
             if isinstance(value, Entry):
                 value.fields = [
-                    (no, self._paid_element(each, own) if no in (3, 4) else each) for no, each in value.fields
+                    (no, self._paid_element(field, rewritten) if no in (3, 4) else field) for no, field in value.fields
                 ]
             elif isinstance(value, Node):
-                node.fields[at] = (number, self._paid_element(value, own) if node.kind == LIST else own[id(value)])
+                node.fields[at] = (
+                    number,
+                    self._paid_element(value, rewritten) if node.kind == LIST else rewritten[id(value)],
+                )
         return node
 
-    def _paid_element(self, was: Node, own: dict[int, Node]) -> Node:
+    def _paid_element(self, was: Node, rewritten: dict[int, Node]) -> Node:
         """Returns an element of a list or a map, paid for unless its size is known."""
-        return self._paid_value(own[id(was)]) if self._may_be_large(was) else own[id(was)]
+        return self._paid_value(rewritten[id(was)]) if self._may_be_large(was) else rewritten[id(was)]
 
     def _may_be_large(self, node: Node) -> bool:
         return self._tree.kind(node) not in ("scalar", "optional") and not _is_constant(node)
 
-    def _rewrite_call(self, node: Node, own: dict[int, Node]) -> Node:
-        """Returns a call whose arguments are paid for; `own` has the rewritten ones by the ids of the old."""
+    def _rewrite_call(self, node: Node, rewritten: dict[int, Node]) -> Node:
+        """Returns a call whose arguments are paid for; `rewritten` has the rewritten ones by the ids of the old."""
         name, arguments = node.text(2), _target_and_arguments(node)
         _check_pattern(name, arguments)
         special = _SPECIAL.get(name)
@@ -340,7 +343,7 @@ class _Rewriting:
         for at, (number, value) in enumerate(node.fields):
             if not isinstance(value, Node):
                 continue
-            new = own[id(value)]
+            new = rewritten[id(value)]
             if paying:
                 new = self._repeatable(new, names)
             elif (paid and self._may_be_large(value)) or (name == "size" and self._tree.kind(value) in ("text", "dyn")):
@@ -362,7 +365,7 @@ class _Rewriting:
                 _is_constant(arguments[1]) and arguments[1].count() < 100
             )
         # A comparison with what is constant is as small as that.
-        return all(self._may_be_large(each) for each in arguments)
+        return all(self._may_be_large(argument) for argument in arguments)
 
     def _rewrite_comprehension(self, node: Node, *, looped: bool) -> Node:
         """Returns the loop with each turn paid for; `looped` is whether it is inside of another one."""
@@ -407,8 +410,8 @@ class _Rewriting:
         value = self._repeatable(value, names)
         sized = self._new_node(CALL, [(2, b"size"), (3, value)])
         result = self._if_node(self._call_node("@tick", sized), value)
-        for name, each in names:
-            result = self._bind_node(name, each, result)
+        for name, node in names:
+            result = self._bind_node(name, node, result)
         return result
 
     # --- new nodes ---
@@ -417,7 +420,7 @@ class _Rewriting:
         return Node(kind, next(self._numbers), fields)
 
     def _call_node(self, name: str, *arguments: Node) -> Node:
-        return self._new_node(CALL, [(2, name.encode()), *((3, each) for each in arguments)])
+        return self._new_node(CALL, [(2, name.encode()), *((3, argument) for argument in arguments)])
 
     def _int_node(self, value: int) -> Node:
         return self._new_node(CONST, [(3, value)])
@@ -435,8 +438,8 @@ class _Rewriting:
             kind = self._new_node(CALL, [(2, b"type"), (3, value)])
             is_text = self._new_node(CALL, [(2, b"_==_"), (3, kind), (3, self._new_node(IDENT, [(1, b"string")]))])
             result = self._call_node("_?_:_", is_text, result, value)
-        for name, each in names:
-            result = self._bind_node(name, each, result)
+        for name, node in names:
+            result = self._bind_node(name, node, result)
         return result
 
     def _repeatable(self, value: Node, names: list[tuple[str, Node]]) -> Node:
@@ -477,7 +480,7 @@ def _is_path(node: Node) -> bool:
 
 def _is_constant(node: Node) -> bool:
     """Returns whether `node` is a literal, or a list of literals."""
-    return node.kind == CONST or (node.kind == LIST and all(each.kind == CONST for each in node.children(1)))
+    return node.kind == CONST or (node.kind == LIST and all(child.kind == CONST for child in node.children(1)))
 
 
 def _check_pattern(name: str, arguments: Sequence[Node]) -> None:
@@ -508,14 +511,16 @@ def _children_and_optionals(tree: Tree, node: Node) -> Iterator[tuple[Node, bool
     elif node.kind == STRUCT:
         for _, value in node.fields:
             if isinstance(value, Entry):
-                spreads = any(number == 5 and each for number, each in value.fields)
-                yield from ((each, spreads and number == 4) for number, each in value.fields if isinstance(each, Node))
+                spreads = any(number == 5 and is_optional for number, is_optional in value.fields)
+                yield from (
+                    (child, spreads and number == 4) for number, child in value.fields if isinstance(child, Node)
+                )
     elif node.kind == COMPREHENSION:
         # cel.bind() and optMap() name a value; a loop over optional values has none of its own.
-        named = node.text(1) == _UNUSED
+        is_unused = node.text(1) == _UNUSED
         for number, value in node.fields:
             if isinstance(value, Node):
-                yield value, (number in (4, 6) and named) or (number == 7 and is_optional)
+                yield value, (number in (4, 6) and is_unused) or (number == 7 and is_optional)
     else:
         yield from ((child, True) for child in _child_nodes(node))
 

@@ -61,8 +61,8 @@ class _Estimate:
         if node.kind == LIST:
             return _LIST_COST + sum(map(self._cost_of, node.children(1)))
         if node.kind == STRUCT:
-            values = [each for _, entry in node.fields if isinstance(entry, Entry) for _, each in entry.fields]
-            return _MAP_COST + sum(self._cost_of(each) for each in values if isinstance(each, Node))
+            values = [child for _, entry in node.fields if isinstance(entry, Entry) for _, child in entry.fields]
+            return _MAP_COST + sum(self._cost_of(value) for value in values if isinstance(value, Node))
         return self._comprehension_cost(node) if node.kind == COMPREHENSION else 0
 
     def _select_cost(self, node: Node) -> int:
@@ -90,7 +90,7 @@ class _Estimate:
         """Returns a function's own cost by its arguments' sizes (k8s.io/apiserver/pkg/cel/library/cost.go)."""
         sizes = [self._size_of(argument) for argument in arguments]
         kinds = [self._kind_of(argument) for argument in arguments]
-        own = self._size_of(target) if target is not None else 0
+        target_size = self._size_of(target) if target is not None else 0
         if name in ("_==_", "_!=_"):
             return _scale_size(min(sizes), _TRAVERSAL)
         if name in ("_<_", "_<=_", "_>_", "_>=_"):
@@ -105,21 +105,21 @@ class _Estimate:
         if name in ("startsWith", "endsWith"):
             return _scale_size(sizes[0], _TRAVERSAL)
         if name == "contains":
-            return _scale_size(own, _TRAVERSAL) * _scale_size(sizes[0], _TRAVERSAL)
+            return _scale_size(target_size, _TRAVERSAL) * _scale_size(sizes[0], _TRAVERSAL)
         if name == "matches":
-            return _scale_size(own + 1, _TRAVERSAL) * _scale_size(sizes[0], _PATTERN)
+            return _scale_size(target_size + 1, _TRAVERSAL) * _scale_size(sizes[0], _PATTERN)
         if name in _OF_TEXT:
-            self._sizes[node.id] = own
-            return _scale_size(own, _TRAVERSAL)
+            self._sizes[node.id] = target_size
+            return _scale_size(target_size, _TRAVERSAL)
         return 1
 
     def _comprehension_cost(self, node: Node) -> int:
         """Returns the cost of a loop: that of one turn, times the greatest size of what it ranges over."""
         over, init, condition, step, result = (node.child(number) for number in (2, 4, 5, 6, 7))
-        once = sum(self._cost_of(each) for each in (over, init, result) if each is not None)
+        once = sum(self._cost_of(part) for part in (over, init, result) if part is not None)
         computed = [node.text(1)] if over is not None and over.kind == COMPREHENSION else []
         self._unsized += computed
-        loop = sum(self._cost_of(each) for each in (condition, step) if each is not None)
+        loop = sum(self._cost_of(part) for part in (condition, step) if part is not None)
         del self._unsized[len(self._unsized) - len(computed) :]
         times = self._size_of(over) if over is not None else 0
         if init is not None and init.kind == LIST:

@@ -219,7 +219,7 @@ def _first_match(text: str, pattern: str) -> str:
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
     # `a.*b|a` looks at all that is left for each of its matches.
-    matches = _paid_regexp(text, pattern).find_all(text, lambda left: pay_cost(left / 1000))
+    matches = _paid_regexp(text, pattern).find_all(text, lambda remaining: pay_cost(remaining / 1000))
     return list(matches if limit < 0 else islice(matches, limit))
 
 
@@ -262,18 +262,18 @@ def _sum(items: list[Any]) -> Any:
     return sum(items[1:], items[0]) if items else 0
 
 
-def _contains_all(items: list[Any], others: list[Any]) -> bool:
-    pay_cost(len(items) * len(others))
-    return all(item in items for item in others)
+def _contains_all(items: list[Any], other_items: list[Any]) -> bool:
+    pay_cost(len(items) * len(other_items))
+    return all(item in items for item in other_items)
 
 
-def _have_same_items(items: list[Any], others: list[Any]) -> bool:
-    return _contains_all(items, others) and _contains_all(others, items)
+def _have_same_items(items: list[Any], other_items: list[Any]) -> bool:
+    return _contains_all(items, other_items) and _contains_all(other_items, items)
 
 
-def _share_an_item(items: list[Any], others: list[Any]) -> bool:
-    pay_cost(len(items) * len(others))
-    return any(item in items for item in others)
+def _share_an_item(items: list[Any], other_items: list[Any]) -> bool:
+    pay_cost(len(items) * len(other_items))
+    return any(item in items for item in other_items)
 
 
 _URL_PARTS: tuple[tuple[str, str, Kind], ...] = (

@@ -114,8 +114,8 @@ class _Checker:
         return DYN
 
     def _type_of(self, node: Node) -> CelType:
-        found = self.types[node.id] = _OF[node.kind](self, node)
-        return found
+        node_type = self.types[node.id] = _OF[node.kind](self, node)
+        return node_type
 
     def _constant_type(self, node: Node) -> CelType:
         return _CONSTANTS.get(node.fields[0][0], DYN) if node.fields else DYN
@@ -135,8 +135,8 @@ class _Checker:
         if of.kind == "optional":
             return CelType("optional", self._member_type(node, of.element or DYN, name))
         if of.kind == "object" and of.fields is not None:
-            found = of.fields(name)
-            return self._note_fault(node, f"undefined field '{name}'") if found is None else found
+            fields = of.fields(name)
+            return self._note_fault(node, f"undefined field '{name}'") if fields is None else fields
         if of.kind == "map":
             return of.element or DYN
         if of.kind == "dyn":
@@ -153,12 +153,12 @@ class _Checker:
         member = self._type_of(target) if target is not None else None
         types = [self._type_of(argument) for argument in arguments]
         result = _RESULTS.get(name)
-        found = result(types if member is None else [member, *types]) if result else DYN
-        if found is not None:
-            return found
+        call_type = result(types if member is None else [member, *types]) if result else DYN
+        if call_type is not None:
+            return call_type
         applied = f"({', '.join(map(str, types))})"
-        shown = applied if member is None else f"{member}.{applied}"
-        return self._note_fault(node, f"found no matching overload for '{name}' applied to '{shown}'")
+        label = applied if member is None else f"{member}.{applied}"
+        return self._note_fault(node, f"found no matching overload for '{name}' applied to '{label}'")
 
     def _list_type(self, node: Node) -> CelType:
         return list_of(_common_type([self._type_of(element) for element in node.children(1)]))
@@ -168,7 +168,7 @@ class _Checker:
         values = []
         for _, entry in node.fields:
             if isinstance(entry, cel_ast.Entry):
-                nodes = {at: each for at, each in entry.fields if isinstance(each, Node)}
+                nodes = {at: child for at, child in entry.fields if isinstance(child, Node)}
                 if _MAP_KEY in nodes:
                     self._type_of(nodes[_MAP_KEY])
                 values.append(self._type_of(nodes[_MAP_VALUE]))
@@ -191,9 +191,9 @@ class _Checker:
         stepped = self._type_of(step) if step else DYN
         if start.kind == "list" and start.element == DYN and stepped.kind == "list":
             self._scopes[-1][accumulator] = stepped
-        found = self._type_of(result) if result else DYN
+        comprehension_type = self._type_of(result) if result else DYN
         self._scopes.pop()
-        return found
+        return comprehension_type
 
 
 def _compile_untyped(expression: str, variables: Mapping[str, CelType]) -> bytes:
@@ -206,10 +206,10 @@ def _compile_untyped(expression: str, variables: Mapping[str, CelType]) -> bytes
         raise CelSyntaxError(_tidy_message(str(error))) from error
 
 
-def _node_offsets(rest: Iterable[cel_ast.Field]) -> dict[int, int]:
+def _node_offsets(info_fields: Iterable[cel_ast.Field]) -> dict[int, int]:
     """Returns the offset of each node by its id, from the source info (field 5; its positions are field 4)."""
     places: dict[int, int] = {}
-    for number, value in rest:
+    for number, value in info_fields:
         if number != 5:
             continue
         for at, entry in cel_ast._read_fields(value):
@@ -225,7 +225,7 @@ def _constant_text(node: Node) -> str:
 
 def _common_type(types: list[CelType]) -> CelType:
     first = types[0] if types else DYN
-    return first if all(each == first for each in types) else DYN
+    return first if all(cel_type == first for cel_type in types) else DYN
 
 
 _CONSTANTS = {1: NULL, 2: BOOL, 3: INT, 4: UINT, 5: DOUBLE, 6: STRING, 7: BYTES, 8: DURATION, 9: TIMESTAMP}
@@ -275,7 +275,7 @@ def _equality_type(types: list[CelType]) -> CelType | None:
 
 def _ordering_type(types: list[CelType]) -> CelType | None:
     """Returns the type of `<` and its like for these operands, None if they have no order."""
-    kinds = [each.kind for each in types]
+    kinds = [cel_type.kind for cel_type in types]
     if "dyn" in kinds:
         return BOOL if all(kind in (*_ORDERED, "dyn") for kind in kinds) else None
     # Kubernetes compares numbers of different types (its environments have cross-type comparisons).
@@ -333,10 +333,10 @@ def _conditional_type(types: list[CelType]) -> CelType | None:
 
 def _index_type(types: list[CelType]) -> CelType | None:
     of, key = types
-    wanted = {"list": ("int", "uint", "double", "dyn"), "map": ("string", "dyn")}
+    accepted = {"list": ("int", "uint", "double", "dyn"), "map": ("string", "dyn")}
     if of.kind in ("dyn", "optional"):
         return DYN
-    return (of.element or DYN) if key.kind in wanted.get(of.kind, ()) else None
+    return (of.element or DYN) if key.kind in accepted.get(of.kind, ()) else None
 
 
 def _membership_type(types: list[CelType]) -> CelType | None:

@@ -79,12 +79,12 @@ def cut_position(text: str, end: int) -> int:
     return end
 
 
-def _visible_escape(found: re.Match[str]) -> str:
-    number = ord(found[0])
-    if found[0] == "\r":
+def _visible_escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if match[0] == "\r":
         return "\\r"
     return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"
 
 
-def _json_escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"
+def _json_escape(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -71,10 +71,10 @@ def canonical_quantity(text: str) -> str:
     return _with_largest_suffix(value, Decimal(1000), powers)
 
 
-def add_quantities(one: str, other: str) -> str:
+def add_quantities(first: str, other: str) -> str:
     """Returns the sum of two quantities, in the form of the first that is not zero. Raises QuantityError."""
-    value = parse_quantity(one) + parse_quantity(other)
-    like = one if parse_quantity(one) else other
+    value = parse_quantity(first) + parse_quantity(other)
+    like = first if parse_quantity(first) else other
     if like[-1:] == "i" and abs(value) >= 1024:
         return canonical_quantity(f"{plain_text(value / 1024)}Ki")
     return canonical_quantity(f"{plain_text(value)}e0" if _is_exponent(like) else plain_text(value))

@@ -91,8 +91,8 @@ def _go_words(reason: Any, pattern: str) -> str:
     text = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
     if text == "trailing \\":
         return "error parsing regexp: trailing backslash at end of expression: ``"
-    what, _, where = text.partition(": ")
-    if where == "(?<!":  # Go takes it for the beginning of a name
-        what, where = "invalid named capture group", pattern[pattern.index(where) :]
-    words = _GO_WORDS.get(what, what)
-    return f"error parsing regexp: {words}: `{where}`" if where else f"error parsing regexp: {words}"
+    complaint, _, detail = text.partition(": ")
+    if detail == "(?<!":  # Go takes it for the beginning of a name
+        complaint, detail = "invalid named capture group", pattern[pattern.index(detail) :]
+    words = _GO_WORDS.get(complaint, complaint)
+    return f"error parsing regexp: {words}: `{detail}`" if detail else f"error parsing regexp: {words}"

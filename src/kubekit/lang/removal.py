@@ -54,12 +54,12 @@ def _remove_at(parent: int, name: str, most: int) -> str:
     except OSError as error:
         return _error_text(error)
     try:
-        done = _Removal(root, most).run()
+        removal_error = _Removal(root, most).run()
     except OSError as error:
         return _error_text(error)
     finally:
         os.close(root)
-    if not done:
+    if not removal_error:
         return f"it has more than {most} entries"
     try:
         os.rmdir(name, dir_fd=parent)
@@ -104,10 +104,10 @@ class _Removal:
         try:
             while batch := list(_first_entries(folder)):
                 before = self._left
-                for each, is_folder in batch:
+                for path, is_folder in batch:
                     if self._left <= 0:
                         return False
-                    self._do_step(self._move_up if is_folder else os.unlink, each, folder)
+                    self._do_step(self._move_up if is_folder else os.unlink, path, folder)
                 if self._left == before:
                     return False
             return True
@@ -141,6 +141,6 @@ class _Removal:
 
 def _first_entries(folder: int) -> Iterator[tuple[str, bool]]:
     """Yields the first entries of a folder: the name, and whether it is a folder itself."""
-    with os.scandir(folder) as found:
-        for entry in islice(found, _TOGETHER):
+    with os.scandir(folder) as entries:
+        for entry in islice(entries, _TOGETHER):
             yield entry.name, entry.is_dir(follow_symlinks=False)

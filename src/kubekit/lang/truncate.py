@@ -44,15 +44,15 @@ def join_within(parts: Sequence[str], separator: str, limit: int) -> str:
     if len(parts) == 1:
         return cut(whole, limit)
     room = limit - _ENDING - stored_bytes(separator)
-    kept: list[str] = []
+    lines: list[str] = []
     for part in parts:
-        part = part if kept else cut(part, max(room, 64))
+        part = part if lines else cut(part, max(room, 64))
         room -= stored_bytes(part) + stored_bytes(separator)
-        if kept and room < 0:
+        if lines and room < 0:
             break
-        kept.append(part)
-    more = len(parts) - len(kept)
-    return separator.join([*kept, f"... and {more} more"]) if more else separator.join(kept)
+        lines.append(part)
+    more = len(parts) - len(lines)
+    return separator.join([*lines, f"... and {more} more"]) if more else separator.join(lines)
 
 
 def _fitting_length(text: str, limit: int) -> int:

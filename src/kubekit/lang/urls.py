@@ -66,16 +66,16 @@ def parse_request_uri(text: str) -> URL:
     return _parse_hierarchical(scheme, rest, query)
 
 
-def _parse_hierarchical(scheme: str, rest: str, query: str) -> URL:
+def _parse_hierarchical(scheme: str, after_scheme: str, query: str) -> URL:
     """Returns the URL of a scheme and the rest after it, with its host if it has one. Raises URLError."""
     host = ""
-    if rest.startswith("//") and (scheme or not rest.startswith("///")):
-        authority, slash, path = rest[2:].partition("/")
-        rest = slash + path
+    if after_scheme.startswith("//") and (scheme or not after_scheme.startswith("///")):
+        authority, slash, path = after_scheme[2:].partition("/")
+        after_scheme = slash + path
         host = _parse_host(authority)
-    if _BAD_ESCAPE.search(rest):
+    if _BAD_ESCAPE.search(after_scheme):
         raise URLError("invalid URL escape")
-    return URL(scheme, host, rest, query)
+    return URL(scheme, host, after_scheme, query)
 
 
 def _parse_host(authority: str) -> str:
@@ -112,8 +112,8 @@ def _parse_ipv6(text: str) -> str:
     return address
 
 
-def _unescape_char(found: re.Match[str]) -> str:
-    char = chr(int(found[1], 16))
+def _unescape_char(match: re.Match[str]) -> str:
+    char = chr(int(match[1], 16))
     return "" if char in " %" else char
 
 

@@ -73,16 +73,16 @@ def parse(text: str) -> Version | None:
         return None
 
 
-def same_minor(one: Version, other: Version) -> bool:
+def same_minor(first: Version, other: Version) -> bool:
     """Returns whether both are of one minor version: an update or a way back between them is within it."""
-    return (one.major, one.minor) == (other.major, other.minor)
+    return (first.major, first.minor) == (other.major, other.minor)
 
 
 def leaves_minor(current: str, target: str) -> bool:
     """Returns whether an update leaves the minor version upwards; an unreadable version counts as leaving it."""
-    here, there = parse(current), parse(target)
+    current_version, target_version = parse(current), parse(target)
     # An unreadable version is treated like the riskier case.
-    return here is None or there is None or is_minor_or_major(here, there)
+    return current_version is None or target_version is None or is_minor_or_major(current_version, target_version)
 
 
 def is_minor_or_major(current: Version, target: Version) -> bool:

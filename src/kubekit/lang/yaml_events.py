@@ -102,7 +102,7 @@ class _Builder:
     def _build_mapping(self) -> dict[str, Any]:
         """Returns the members up to the end of the mapping, those of `<<` included. Raises YamlError."""
         members: dict[str, Any] = {}
-        own: set[str] = set()
+        own_keys: set[str] = set()
         while type(event := self._events.get_event()) is not yaml.MappingEndEvent:
             if type(event) is yaml.ScalarEvent and _is_merge(event):
                 # In the order written, later members override earlier ones, as in the Go library.
@@ -111,9 +111,9 @@ class _Builder:
                 continue
             key = self._key_text(event)
             value = self._build_value(self._events.get_event())
-            if self._strict and key in own:
+            if self._strict and key in own_keys:
                 raise self._error_at(event, f"key {key!r} is there twice")
-            own.add(key)
+            own_keys.add(key)
             members[key] = value
         return members
 
@@ -141,12 +141,12 @@ class _Builder:
 
     def _resolve_alias(self, event: Any) -> Any:
         """Returns a copy of the value that an alias refers to. Raises YamlError."""
-        known = self._anchors.get(event.anchor, ())
-        if known is None:
+        anchored = self._anchors.get(event.anchor, ())
+        if anchored is None:
             raise self._error_at(event, f"anchor {event.anchor!r} contains itself")
-        if not known:
+        if not anchored:
             raise self._error_at(event, f"alias {event.anchor!r} has no anchor before it")
-        return self._copy_counted(known[0], event)
+        return self._copy_counted(anchored[0], event)
 
     def _copy_counted(self, value: Any, event: Any) -> Any:
         """Returns a deep copy. Raises YamlError beyond the limit of aliased values in a document."""
@@ -176,11 +176,11 @@ class _Builder:
                 return base64.b64decode(text).decode("utf-8", "surrogateescape")
             except binascii.Error as error:
                 raise self._error_at(event, "!!binary is not base64") from error
-        wanted = _TAGGED.get(tag)
-        if wanted is None:
+        accepted = _TAGGED.get(tag)
+        if accepted is None:
             return text
         value = scalar(text)
-        if type(value) not in wanted:
+        if type(value) not in accepted:
             raise self._error_at(event, f"cannot read {text!r} as !!{tag.removeprefix(_TAG)}")
         return value
 

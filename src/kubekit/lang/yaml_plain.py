@@ -103,18 +103,18 @@ class _Reader:
         """Returns the mapping whose keys stand at `indent`, the first of them in `content`."""
         self._count_depth()
         members: dict[str, Any] = {}
-        keys, known, rows = self._keys, self._known, self._rows
+        keys, known_keys, rows = self._keys, self._known, self._rows
         while True:
-            written, separator, value = content.partition(": ")
+            key_text, separator, value = content.partition(": ")
             if not separator:
                 if content[-1] != ":":
                     raise NotPlain
-                written = content[:-1]
-            key = keys.get(written) or self._read_key(written)
+                key_text = content[:-1]
+            key = keys.get(key_text) or self._read_key(key_text)
             if self._strict and key in members:
                 raise NotPlain
-            if value in known:  # what `_read_value` does for it; two lines in three are such
-                members[key] = known[value]
+            if value in known_keys:  # what `_read_value` does for it; two lines in three are such
+                members[key] = known_keys[value]
                 self._row += 1
                 self._indent, self._content, self._at = rows[self._row]
             else:
@@ -128,15 +128,15 @@ class _Reader:
                 raise NotPlain
             content = self._content
 
-    def _read_key(self, written: str) -> str:
+    def _read_key(self, text: str) -> str:
         """Returns a key that needs no quotes, and remembers it for the next time. Raises NotPlain."""
         # `strip` leaves nothing exactly if every character is one of these.
-        if not written or written[0] not in _LETTERS or written.strip(_IN_KEYS) or len(written) > _MAX_KEY:
+        if not text or text[0] not in _LETTERS or text.strip(_IN_KEYS) or len(text) > _MAX_KEY:
             raise NotPlain
-        if written[-1] == ":" or scalar(written) is not written:
+        if text[-1] == ":" or scalar(text) is not text:
             raise NotPlain
-        self._keys[written] = written
-        return written
+        self._keys[text] = text
+        return text
 
     def _read_sequence(self, indent: int, content: str) -> list[Any]:
         """Returns the sequence whose dashes stand at `indent`, the first of them in `content`."""
@@ -175,7 +175,7 @@ class _Reader:
                 return self._known[text]
             raise NotPlain
         value: Any
-        written = text
+        item_text = text
         text = text.lstrip(" ")
         first = text[0]
         if first == "|":
@@ -192,7 +192,7 @@ class _Reader:
         else:
             raise NotPlain
         if self._at == start + 1:
-            self._known[written] = value
+            self._known[item_text] = value
         return value
 
     def _read_plain_scalar(self, text: str, indent: int) -> Any:
@@ -256,11 +256,11 @@ class _Reader:
             line = self._lines[end]
             content = line.lstrip(" ")
             if content:
-                own = len(line) - len(content)
-                if own <= indent:
+                own_indent = len(line) - len(content)
+                if own_indent <= indent:
                     break
-                margin = margin or own
-                if own < margin:
+                margin = margin or own_indent
+                if own_indent < margin:
                     raise NotPlain
             elif not margin and line:  # blanks that may be more than the margin
                 raise NotPlain
@@ -270,8 +270,8 @@ class _Reader:
         text = "\n".join([line[margin:] for line in self._lines[first:end]]) + "\n"
         if header == "|+":
             return text
-        kept = text.rstrip("\n")
-        return kept if header == "|-" else kept + "\n"
+        block = text.rstrip("\n")
+        return block if header == "|-" else block + "\n"
 
 
 def _is_item(content: str) -> bool:

@@ -50,10 +50,10 @@ class Access:
         """Returns the same access for references that an administrator wrote."""
         return replace(self, inner=None)
 
-    def reach(self, host: str, named: str, *, redirected: bool) -> AddressPolicy:
-        """Returns which addresses a request to `host` may reach, for the registry `named` or after its redirect."""
+    def reach(self, host: str, registry: str, *, redirected: bool) -> AddressPolicy:
+        """Returns which addresses a request to `host` may reach, for the registry `registry` or after its redirect."""
         if self.inner is None:
-            return AddressPolicy(own=not redirected and host == named, loopback=is_loopback(named))
+            return AddressPolicy(own=not redirected and host == registry, loopback=is_loopback(registry))
         return AddressPolicy(own=host in self.inner, networks=self.services)
 
 

@@ -84,9 +84,9 @@ def load_credentials(registry_config: str = "", environ: Mapping[str, str] = os.
 
     Raises BadCredentials for a named file that does not exist, and for any file that cannot be read.
     """
-    named = registry_config or environ.get("REGISTRY_AUTH_FILE", "")
-    if named:
-        return Credentials((_read_auth_file(Path(named)),))
+    file_name = registry_config or environ.get("REGISTRY_AUTH_FILE", "")
+    if file_name:
+        return Credentials((_read_auth_file(Path(file_name)),))
     return Credentials(tuple(_read_auth_file(path) for path in default_files(environ) if path.is_file()))
 
 
@@ -122,17 +122,17 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
     """Returns the answer of `docker-credential-<name> get` for `server`. Raises BadCredentials if the helper fails."""
     program = f"docker-credential-{name}"
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             [program, "get"], input=server.encode(), capture_output=True, timeout=HELPER_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         why = "is not on PATH" if isinstance(error, FileNotFoundError) else f"did not answer: {error}"
         raise BadCredentials(f"{source}: {program}, which is to know the login for {server}, {why}") from error
-    text = done.stdout.decode("utf-8", "replace").strip()
-    if done.returncode != 0:
+    text = completed.stdout.decode("utf-8", "replace").strip()
+    if completed.returncode != 0:
         if _NOT_FOUND in text:
             return None
-        raise BadCredentials(f"{source}: {program} failed for {server} with exit code {done.returncode}")
+        raise BadCredentials(f"{source}: {program} failed for {server} with exit code {completed.returncode}")
     try:
         answer = json.loads(text)
         user, secret = answer["Username"], answer["Secret"]
@@ -149,10 +149,10 @@ def _read_auth_file(path: Path) -> AuthFile:
     return parse_auth_file(data, str(path))
 
 
-def _login_of_entry(entry: Any, where: str) -> Login | None:
+def _login_of_entry(entry: Any, place: str) -> Login | None:
     """Returns the login in an entry of `auths`, None if it has none. Raises BadCredentials."""
     if not isinstance(entry, dict):
-        raise BadCredentials(f"{where}: is not an object")
+        raise BadCredentials(f"{place}: is not an object")
     if token := entry.get("identitytoken"):
         return Login(identity_token=str(token))
     if entry.get("username") and "password" in entry:
@@ -162,9 +162,9 @@ def _login_of_entry(entry: Any, where: str) -> Login | None:
     try:
         user, colon, password = base64.b64decode(str(entry["auth"]), validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError) as error:
-        raise BadCredentials(f"{where}: auth is not base64 of user:password") from error
+        raise BadCredentials(f"{place}: auth is not base64 of user:password") from error
     if not colon:
-        raise BadCredentials(f"{where}: auth is not base64 of user:password")
+        raise BadCredentials(f"{place}: auth is not base64 of user:password")
     # As docker's own client does (docker/cli, cli/config/configfile, decodeAuth).
     return Login(user, password.rstrip("\0"))
 

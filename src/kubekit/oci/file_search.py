@@ -156,11 +156,11 @@ class Search:
         if entry.isdir():
             return
         key = self._sought.key(posixpath.basename(path))
-        wanted = key in self._sought.wanted
+        is_sought = key in self._sought.wanted
         if entry.issym():
-            if not key or wanted:
+            if not key or is_sought:
                 self._record_link(path, _link_target(path, entry.linkname))
-        elif wanted and (entry.isreg() or entry.islnk()):
+        elif is_sought and (entry.isreg() or entry.islnk()):
             self._charge_memory(path)
             if fault := self._why_unusable(path, entry, content):
                 self._faults[path] = fault
@@ -190,8 +190,8 @@ class Search:
         if self._is_inside(path):
             self._found.setdefault(key, path)
         elif path in self._awaited:
-            link, named = self._awaited[path]
-            self._found.setdefault(named, link)
+            link, target_name = self._awaited[path]
+            self._found.setdefault(target_name, link)
 
     def _record_link(self, path: str, target: str) -> None:
         """Records a link, and follows it again if it concerns the folder. Raises BeyondLimits for too many."""
@@ -205,8 +205,8 @@ class Search:
         if self._relevant > MAX_LINKS:
             raise BeyondLimits(f"image {self._image}: more than {MAX_LINKS} links lead to or from {self._folder}")
         self._follow_links()
-        for known, key in self._files.items():
-            self._record_file(known, key)
+        for file_path, key in self._files.items():
+            self._record_file(file_path, key)
 
     def _is_inside(self, path: str) -> bool:
         return any(_is_below(path, root) for root in self._roots)

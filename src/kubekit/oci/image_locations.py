@@ -157,9 +157,9 @@ def _check_usable(folder: Path) -> None:
         raise CannotWrite(f"{folder}: exists already and is not an OCI image layout; name another folder")
 
 
-def _check_same(name: str, found: str, digest: str) -> None:
-    if found != digest:
-        raise NameInUse(f"{name} exists already and is another image ({found}); choose another tag, or overwrite it")
+def _check_same(name: str, actual: str, digest: str) -> None:
+    if actual != digest:
+        raise NameInUse(f"{name} exists already and is another image ({actual}); choose another tag, or overwrite it")
 
 
 def _split_location(text: str) -> tuple[str, str]:

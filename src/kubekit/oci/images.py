@@ -108,10 +108,10 @@ class Config(_Document, frozen=True):
     rootfs: RootFS = RootFS()
 
 
-def decode_document(kind: type[T], data: bytes, what: str) -> T:
+def decode_document(kind: type[T], data: bytes, subject: str) -> T:
     """Returns `data` as a `kind`.
 
-    Raises BadImage, which names `what`. Nulls, which Go writes for empty, count as absent.
+    Raises BadImage, which names `subject`. Nulls, which Go writes for empty, count as absent.
     """
     try:
         try:
@@ -124,7 +124,7 @@ def decode_document(kind: type[T], data: bytes, what: str) -> T:
         _drop_nulls(document)
         return msgspec.convert(document, kind)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadImage(f"{what} is not a valid {kind.__name__.lower()}: {error}") from error
+        raise BadImage(f"{subject} is not a valid {kind.__name__.lower()}: {error}") from error
 
 
 def _drop_nulls(value: object) -> None:

@@ -54,7 +54,7 @@ def usable_keys(keyring: Keyring, now: datetime) -> UsableKeys:
 
     Raises Unverified if it holds none.
     """
-    kept: list[pysequoia.Cert] = []
+    usable: list[pysequoia.Cert] = []
     dead: list[str] = []
     for certificate in read_certificates(keyring):
         try:
@@ -62,10 +62,10 @@ def usable_keys(keyring: Keyring, now: datetime) -> UsableKeys:
             if why := _why_ended(certificate, now):
                 dead.append(f"key {certificate.fingerprint} {why}")
             else:
-                kept.append(_without_dead_subkeys(certificate, now, dead))
+                usable.append(_without_dead_subkeys(certificate, now, dead))
         except Exception as error:  # noqa: BLE001  (a key that cannot be judged is no key)
             dead.append(f"key {certificate.fingerprint} cannot be used: {openpgp_error_text(error)}")
-    return UsableKeys(tuple(kept), tuple(dead))
+    return UsableKeys(tuple(usable), tuple(dead))
 
 
 def openpgp_error_text(error: BaseException) -> str:
@@ -85,14 +85,14 @@ def _expiry_text(at: datetime | None, now: datetime) -> str:
 
 def _without_dead_subkeys(certificate: pysequoia.Cert, now: datetime, dead: list[str]) -> pysequoia.Cert:
     """Returns the certificate with the subkeys that still count; adds to `dead` why the others do not."""
-    kept: list[Packet] = []
+    live_packets: list[Packet] = []
     for block in _packets_of_keys(certificate):
         why = _subkey_ended(block, now) if block[0].tag in _KEYS else ""
         if why:
             dead.append(f"subkey {block[0].fingerprint} {why}")
         else:
-            kept += block
-    return pysequoia.Cert.from_packets(kept)
+            live_packets += block
+    return pysequoia.Cert.from_packets(live_packets)
 
 
 def _packets_of_keys(certificate: pysequoia.Cert) -> list[list[Packet]]:
@@ -113,9 +113,9 @@ def _subkey_ended(block: Sequence[Packet], now: datetime) -> str:
     key, *signatures = block
     if any(signature.signature_type == SignatureType.SubkeyRevocation for signature in signatures):
         return "is revoked"
-    bindings = [each for each in signatures if each.signature_type == SignatureType.SubkeyBinding]
+    bindings = [signature for signature in signatures if signature.signature_type == SignatureType.SubkeyBinding]
     # RFC 9580, 5.2.3.10: of several self-signatures the most recent one counts.
-    newest = max(bindings, key=lambda each: each.signature_created or key.key_created or now, default=None)
+    newest = max(bindings, key=lambda signature: signature.signature_created or key.key_created or now, default=None)
     if newest is None:
         return "is bound to no key"
     valid_for = newest.key_validity_period

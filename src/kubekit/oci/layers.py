@@ -121,7 +121,7 @@ def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -
     return Image(layout, descriptor.digest, manifest, config)
 
 
-def for_architecture(index: images.Index, architecture: str, what: str) -> Descriptor:
+def for_architecture(index: images.Index, architecture: str, subject: str) -> Descriptor:
     """Returns the image of `index` for Linux on `architecture` (empty: any).
 
     Raises BadImage, which names those it has.
@@ -131,8 +131,8 @@ def for_architecture(index: images.Index, architecture: str, what: str) -> Descr
             return item
         if item.platform is None or (item.platform.os, item.platform.architecture) == ("linux", architecture):
             return item
-    known = ", ".join(sorted(item.platform.architecture for item in index.manifests if item.platform))
-    raise BadImage(f"{what} has no image for linux/{architecture}; it has {known or 'none'}")
+    architectures = ", ".join(sorted(item.platform.architecture for item in index.manifests if item.platform))
+    raise BadImage(f"{subject} has no image for linux/{architecture}; it has {architectures or 'none'}")
 
 
 def read_folders(image: Layered, folders: tuple[str, ...], pick: Pick = ALL_OF_A_RELEASE) -> dict[str, bytes]:
@@ -251,33 +251,33 @@ class _Lower:
             self.files.pop(path[:at], None)
             at = path.rfind("/", 0, at)
 
-    def remove_below(self, gone: str, stays: bool) -> None:
-        """Removes all below `gone`, and `gone` itself unless it stays."""
+    def remove_below(self, path: str, stays: bool) -> None:
+        """Removes all below `path`, and `path` itself unless it stays."""
         if not stays:
-            self.files.pop(gone, None)
+            self.files.pop(path, None)
         # A layer that hides one folder a thousand times finds it empty from the second time on.
-        if gone in self._hidden:
+        if path in self._hidden:
             return
-        prefix = f"{gone}/" if gone else ""
+        prefix = f"{path}/" if path else ""
         at = bisect.bisect_left(self._sorted, prefix)
         if at < len(self._sorted) and self._sorted[at].startswith(prefix):
-            self._hidden.add(gone)
+            self._hidden.add(path)
         while at < len(self._sorted) and self._sorted[at].startswith(prefix):
             self.files.pop(self._sorted[at], None)
             at += 1
 
 
 def _content_of_entry(
-    archive: Archive, entry: Entry, path: str, known: tuple[dict[str, bytes], ...], image: Layered
+    archive: Archive, entry: Entry, path: str, contents: tuple[dict[str, bytes], ...], image: Layered
 ) -> bytes:
-    """Returns the content of an entry that is a file, or a link to a file that is `known`. Raises BadImage."""
+    """Returns the content of an entry that is a file, or a link to a file that is `contents`. Raises BadImage."""
     if entry.isreg():
         return b"".join(archive.pieces())
     if not entry.islnk() and not entry.issym():
         raise BadImage(f"image {image.digest}: {path} is not a file, folder or link")
-    named = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
-    target = posixpath.normpath("/" + named).lstrip("/")
-    content = next((files[target] for files in known if target in files), None)
+    target_name = entry.linkname if entry.islnk() or entry.linkname.startswith("/") else f"{path}/../{entry.linkname}"
+    target = posixpath.normpath("/" + target_name).lstrip("/")
+    content = next((files[target] for files in contents if target in files), None)
     if content is None:
         raise BadImage(f"image {image.digest}: {path} is a link to {entry.linkname}, which is not a file beside it")
     return content
@@ -335,8 +335,8 @@ def _unpack_entry(archive: Archive, entry: Entry, path: str, root: _Root) -> Non
     _remove_path(target)
     if entry.issym():
         # Relative to where the link really is, because its folder may have been reached through another link.
-        where = target.relative_to(root.folder.resolve()).as_posix()
-        target.symlink_to(_safe_link(entry.linkname, where, root.image))
+        relative = target.relative_to(root.folder.resolve()).as_posix()
+        target.symlink_to(_safe_link(entry.linkname, relative, root.image))
     elif entry.islnk():
         source = root.locate(inner_path(entry.linkname, root.image))
         if source.is_symlink() or not source.is_file():

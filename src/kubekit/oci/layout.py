@@ -67,16 +67,16 @@ class Layout:
 
     def resolve(self, name: str = "") -> Descriptor:
         """Returns the image called `name` (a tag or a digest), or the only one there is. Raises ImageNotFound."""
-        known = self.index().manifests
+        manifests = self.index().manifests
         if is_digest(name):
-            matches = [item for item in known if item.digest == name] or self._manifest_without_entry(name)
+            matches = [item for item in manifests if item.digest == name] or self._manifest_without_entry(name)
         elif name:
-            matches = [item for item in known if item.annotations.get(images.REF_NAME) == name]
+            matches = [item for item in manifests if item.annotations.get(images.REF_NAME) == name]
         else:
-            matches = list({item.digest: item for item in known}.values())
+            matches = list({item.digest: item for item in manifests}.values())
         if len(matches) == 1 or (matches and name):
             return matches[0]
-        names = sorted({item.annotations.get(images.REF_NAME) or item.digest for item in known})
+        names = sorted({item.annotations.get(images.REF_NAME) or item.digest for item in manifests})
         if not matches:
             raise ImageNotFound(f"{self.path}: holds no image {name or 'at all'}" + _known_names_text(names))
         raise ImageNotFound(
@@ -157,16 +157,16 @@ class Layout:
     def add_manifest(self, descriptor: Descriptor, name: str = "") -> None:
         """Adds an image to the index, under `name` if given; an older image of that name loses it."""
         with _as_cannot_write(self.path), self._lock_index():
-            named = {REF: name} if name else {}
+            name_annotations = {REF: name} if name else {}
             new = Descriptor(
                 media_type=descriptor.media_type,
                 digest=descriptor.digest,
                 size=descriptor.size,
-                annotations={**descriptor.annotations, **named},
+                annotations={**descriptor.annotations, **name_annotations},
                 platform=descriptor.platform,
             )
-            kept = [item for item in self.index().manifests if not _replaces_entry(new, item)]
-            ordered = sorted([*kept, new], key=lambda item: (item.annotations.get(REF, ""), item.digest))
+            manifests = [item for item in self.index().manifests if not _replaces_entry(new, item)]
+            ordered = sorted([*manifests, new], key=lambda item: (item.annotations.get(REF, ""), item.digest))
             index = Index(schema_version=2, manifests=tuple(ordered))
             _write_atomically(self.path / "index.json", msgspec.json.encode(index))
 
@@ -174,9 +174,11 @@ class Layout:
         """Removes a name from the index, but not its blobs; returns whether there was one."""
         with _as_cannot_write(self.path), self._lock_index():
             index = self.index()
-            kept = tuple(item for item in index.manifests if item.annotations.get(REF) != name)
-            _write_atomically(self.path / "index.json", msgspec.json.encode(Index(schema_version=2, manifests=kept)))
-        return len(kept) != len(index.manifests)
+            manifests = tuple(item for item in index.manifests if item.annotations.get(REF) != name)
+            _write_atomically(
+                self.path / "index.json", msgspec.json.encode(Index(schema_version=2, manifests=manifests))
+            )
+        return len(manifests) != len(index.manifests)
 
     def _manifest_without_entry(self, digest: str) -> list[Descriptor]:
         """Returns a manifest that no index entry refers to directly, such as one of a multi-architecture index."""

@@ -89,14 +89,14 @@ def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
     )
 
 
-def _parse_mirror(entry: Any, where: str, *, of_tags: bool) -> Mirror:
+def _parse_mirror(entry: Any, place: str, *, of_tags: bool) -> Mirror:
     """Returns one entry of a mirror set; `of_tags` if it is for references by tag. Raises BadMirrors."""
     source = entry.get("source") if isinstance(entry, dict) else None
     if not isinstance(source, str) or not source:
-        raise BadMirrors(f"{where} has no source")
+        raise BadMirrors(f"{place} has no source")
     mirrors = entry.get("mirrors") or []
     if not isinstance(mirrors, list) or not all(isinstance(item, str) and item for item in mirrors):
-        raise BadMirrors(f"{where}: mirrors is not a list of repositories")
+        raise BadMirrors(f"{place}: mirrors is not a list of repositories")
     never = entry.get("mirrorSourcePolicy") == NEVER_CONTACT
     return Mirror(source.rstrip("/"), _without_trailing_slash(mirrors), never, of_tags)
 

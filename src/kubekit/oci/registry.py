@@ -148,15 +148,17 @@ class RegistryClient:
 
     def _pull_from(self, reference: Reference, layout: Layout, architecture: str) -> str:
         """Copies the image and all its blobs into `layout`; returns the digest of what the reference names."""
-        named, image = self._document_and_manifest(reference, architecture)
+        index_or_manifest, image = self._document_and_manifest(reference, architecture)
         manifest = images.decode_document(Manifest, image, str(reference))
         _check_sizes(manifest, reference)
         for blob in (manifest.config, *manifest.layers):
             self._fetch_blob(reference, blob, layout)
-        for document in dict.fromkeys((image, named)):
+        for document in dict.fromkeys((image, index_or_manifest)):
             layout.add_blob(document)
-        digest = sha256(named)
-        layout.add_manifest(Descriptor(media_type=media_type_of(named), digest=digest, size=len(named)))
+        digest = sha256(index_or_manifest)
+        layout.add_manifest(
+            Descriptor(media_type=media_type_of(index_or_manifest), digest=digest, size=len(index_or_manifest))
+        )
         return digest
 
     def _document_and_manifest(self, reference: Reference, architecture: str) -> tuple[bytes, bytes]:
@@ -164,35 +166,37 @@ class RegistryClient:
 
         They are the same unless the document is an index.
         """
-        named = self._fetch_manifest(reference)
-        if media_type_of(named) not in images.INDEXES:
-            return named, named
-        index = images.decode_document(images.Index, named, str(reference))
-        chosen = for_architecture(index, architecture, str(reference))
-        return named, self._fetch_manifest(reference.at(chosen.digest))
+        index_or_manifest = self._fetch_manifest(reference)
+        if media_type_of(index_or_manifest) not in images.INDEXES:
+            return index_or_manifest, index_or_manifest
+        index = images.decode_document(images.Index, index_or_manifest, str(reference))
+        descriptor = for_architecture(index, architecture, str(reference))
+        return index_or_manifest, self._fetch_manifest(reference.at(descriptor.digest))
 
     def _fetch_manifest(self, reference: Reference) -> bytes:
         """Returns the manifest or index of a reference. Raises BadImage if it is too large or has another digest."""
         name = reference.digest or reference.tag or "latest"
-        what = f"reading manifest {reference}"
-        with self._transport.ask(Question(reference, "GET", f"manifests/{name}", what, {"Accept": _ACCEPT})) as answer:
-            data = self._read_limited(answer, what, reference.host)
+        operation = f"reading manifest {reference}"
+        with self._transport.ask(
+            Question(reference, "GET", f"manifests/{name}", operation, {"Accept": _ACCEPT})
+        ) as answer:
+            data = self._read_limited(answer, operation, reference.host)
         if len(data) > images.MAX_DOCUMENT_BYTES:
-            raise BadImage(f"{what}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
+            raise BadImage(f"{operation}: it is larger than {images.MAX_DOCUMENT_BYTES} bytes")
         if reference.digest and sha256(data) != reference.digest:
-            raise BadImage(f"{what}: the registry sent another manifest, of digest {sha256(data)}")
+            raise BadImage(f"{operation}: the registry sent another manifest, of digest {sha256(data)}")
         return data
 
-    def _read_limited(self, answer: Answer, what: str, host: str) -> bytes:
+    def _read_limited(self, answer: Answer, operation: str, host: str) -> bytes:
         """Returns the body, cut one byte after the limit, so that the caller notices a larger one."""
         data = b""
         try:
             while len(data) <= images.MAX_DOCUMENT_BYTES and (piece := answer.read1()):
                 data += piece
         except Incomplete as error:
-            raise Unreachable(f"{what}: {host} broke off after {len(data)} bytes") from error
+            raise Unreachable(f"{operation}: {host} broke off after {len(data)} bytes") from error
         except OSError as error:
-            raise Unreachable(f"{what}: {host} broke off: {error}") from error
+            raise Unreachable(f"{operation}: {host} broke off: {error}") from error
         return data
 
     def _fetch_blob(self, reference: Reference, blob: Descriptor, layout: Layout) -> None:
@@ -238,7 +242,7 @@ class RegistryClient:
 
     def _search_in(self, reference: Reference, sought: FileQuery, architecture: str) -> SearchResult:
         """Searches the layers from the uppermost down until all files are found. Raises OciError."""
-        named, data = self._document_and_manifest(reference, architecture)
+        index_or_manifest, data = self._document_and_manifest(reference, architecture)
         manifest = images.decode_document(Manifest, data, str(reference))
         _check_sizes(manifest, reference, MAX_SEARCHED_BYTES)
         before = self.received_bytes
@@ -247,9 +251,9 @@ class RegistryClient:
         search = Search(str(reference), sought)
         # A layer that occurs twice has the same content, so only the upper one is read.
         layers = {blob.digest: blob for blob in reversed(manifest.layers)} if not search.complete else {}
-        read = 0
+        layers_read = 0
         for blob in layers.values():
-            read += 1
+            layers_read += 1
             try:
                 if self._search_layer(reference, blob, search, budget):
                     break
@@ -258,18 +262,18 @@ class RegistryClient:
                 raise
         fetched = self.received_bytes - before
         # An index says itself which image is for which architecture.
-        if architecture and named == data and search.complete:
+        if architecture and index_or_manifest == data and search.complete:
             self._check_architecture(reference, manifest.config, architecture)
-        return SearchResult(search.found, search.elsewhere, read, len(manifest.layers), fetched, search.faults)
+        return SearchResult(search.found, search.elsewhere, layers_read, len(manifest.layers), fetched, search.faults)
 
     def _check_architecture(self, reference: Reference, config: Descriptor, architecture: str) -> None:
         """Raises BadImage if the image's config names another architecture; one that names none is no objection."""
         if config.media_type not in images.CONFIGS or not 0 <= config.size <= images.MAX_DOCUMENT_BYTES:
             return
         described = b"".join(self._verified_pieces(reference, config))
-        own = images.decode_document(Config, described, f"config of {reference}").architecture
-        if own and own != architecture:
-            raise BadImage(f"{reference} has no image for linux/{architecture}; it is for {own}")
+        image_architecture = images.decode_document(Config, described, f"config of {reference}").architecture
+        if image_architecture and image_architecture != architecture:
+            raise BadImage(f"{reference} has no image for linux/{architecture}; it is for {image_architecture}")
 
     def _search_layer(self, reference: Reference, blob: Descriptor, search: Search, budget: Budget) -> bool:
         """Searches one layer; returns whether the search is complete. Raises BadImage."""
@@ -298,28 +302,28 @@ class RegistryClient:
 
     def _resumed_pieces(self, reference: Reference, blob: Descriptor) -> Iterator[bytes]:
         """Yields a blob's bytes as they arrive, exactly as many as it claims; resumes after a broken connection."""
-        what = f"{reference}: blob {blob.digest}"
+        operation = f"{reference}: blob {blob.digest}"
         received = 0
         for attempt in range(1, self.access.attempts + 1):
             try:
-                for piece in self._pieces_from(reference, blob, received, what):
+                for piece in self._pieces_from(reference, blob, received, operation):
                     received += len(piece)
                     self.received_bytes += len(piece)
                     if received > blob.size:
-                        raise BadImage(f"{what} is larger than the {blob.size} bytes that it claims")
+                        raise BadImage(f"{operation} is larger than the {blob.size} bytes that it claims")
                     yield piece
                 if received == blob.size:
                     return
                 raise Interrupted(f"it ended after {received} of {blob.size} bytes")
             except Interrupted as error:
                 if attempt == self.access.attempts or self.access.wait(pause_s(attempt)):
-                    raise Unreachable(f"{what}: {reference.host} broke off: {error}") from error
+                    raise Unreachable(f"{operation}: {reference.host} broke off: {error}") from error
 
-    def _pieces_from(self, reference: Reference, blob: Descriptor, received: int, what: str) -> Iterator[bytes]:
+    def _pieces_from(self, reference: Reference, blob: Descriptor, received: int, operation: str) -> Iterator[bytes]:
         """Yields the bytes from `received` on; if the registry does not support ranges, the first ones are skipped."""
         # A download of gigabytes is resumed rather than started again.
         headers = {"Range": f"bytes={received}-"} if received else {}
-        question = Question(reference, "GET", f"blobs/{blob.digest}", what, headers, size=blob.size - received)
+        question = Question(reference, "GET", f"blobs/{blob.digest}", operation, headers, size=blob.size - received)
         with self._transport.ask(question) as answer:
             # 206 Partial Content: the registry supports ranges (RFC 9110, 15.3.7).
             skip = 0 if answer.status == 206 else received

@@ -119,16 +119,16 @@ class Archive:
                 return self._make_entry(block, kind, size, extended)
         raise BadTar(f"more than {MAX_HEADERS_IN_A_ROW} extended headers belong to one entry")
 
-    def _make_entry(self, block: bytes, kind: bytes, size: int, said: dict[str, bytes]) -> Entry:
+    def _make_entry(self, block: bytes, kind: bytes, size: int, extensions: dict[str, bytes]) -> Entry:
         """Returns the entry of a header; the extended headers before it take precedence. Raises BadTar."""
-        if kind == _SPARSE or any(key.startswith("GNU.sparse.") for key in said):
+        if kind == _SPARSE or any(key.startswith("GNU.sparse.") for key in extensions):
             raise BadTar("it has a sparse file, which is not read")
-        name = _decode_name(said.get("path", b"") or _name_in_header(block), "name")
-        link = _decode_name(said.get("linkpath", b"") or _until_nul(block[157:257]), "link")
-        if "size" in said:
-            if _DECIMAL.match(said["size"]) is None:
-                raise BadTar(f"a file's size is {said['size'][:40]!r}")
-            size = int(said["size"])
+        name = _decode_name(extensions.get("path", b"") or _name_in_header(block), "name")
+        link = _decode_name(extensions.get("linkpath", b"") or _until_nul(block[157:257]), "link")
+        if "size" in extensions:
+            if _DECIMAL.match(extensions["size"]) is None:
+                raise BadTar(f"a file's size is {extensions['size'][:40]!r}")
+            size = int(extensions["size"])
         # Before POSIX, a folder was a file whose name ends in a slash.
         if kind == b"\0" and name.endswith("/"):
             kind = FOLDER
@@ -176,9 +176,9 @@ def _until_nul(field: bytes) -> bytes:
     return field.partition(b"\0")[0]
 
 
-def _decode_name(name: bytes, what: str) -> str:
+def _decode_name(name: bytes, header_part: str) -> str:
     if len(name) > MAX_NAME_BYTES:
-        raise BadTar(f"a {what} has {len(name)} bytes; the limit is {MAX_NAME_BYTES}")
+        raise BadTar(f"a {header_part} has {len(name)} bytes; the limit is {MAX_NAME_BYTES}")
     return name.decode("utf-8", "surrogateescape")
 
 
@@ -197,12 +197,12 @@ def _parse_number(field: bytes, *, or_else: int | None = None) -> int:
 
 def _check_sum(block: bytes) -> None:
     """Raises BadTar if a header's checksum is wrong."""
-    wanted = _parse_number(block[148:156])
+    checksum = _parse_number(block[148:156])
     without = sum(block[:148]) + sum(block[156:]) + 8 * ord(" ")
-    if wanted == without:
+    if checksum == without:
         return
     # Some writers summed signed bytes.
-    if wanted != without - 256 * sum(byte > 127 for byte in block[:148] + block[156:]):
+    if checksum != without - 256 * sum(byte > 127 for byte in block[:148] + block[156:]):
         raise BadTar("a header's checksum does not hold")
 
 

@@ -253,8 +253,8 @@ def _hides_path(name: str, entry: Entry, path: str) -> bool:
     """Returns whether an entry of an upper layer hides `path` in the layers below it."""
     whiteout = hidden_by(name)
     if whiteout is not None:
-        gone, stays = whiteout
-        return path.startswith(f"{gone}/" if gone else "") or (not stays and path == gone)
+        removed_path, stays = whiteout
+        return path.startswith(f"{removed_path}/" if removed_path else "") or (not stays and path == removed_path)
     # A file or link hides the paths below a folder of the same name.
     return path.startswith(f"{name}/") and not entry.isdir()
 

@@ -209,11 +209,11 @@ class Transport:
     def _follow_redirects(self, url: SplitResult, question: Question, authorization: str, deadline: Deadline) -> Answer:
         """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
         reference, reads = question.reference, question.method in _READS
-        named = urlsplit(self._repository_url(reference)).netloc
+        registry = urlsplit(self._repository_url(reference)).netloc
         # This machine and listed hosts are reached directly, all others through the environment's proxies.
         direct = self._access.is_plain(url.netloc)
         headers = {"User-Agent": kubekit.product, **question.headers}
-        own = {"Authorization": authorization} if authorization else {}
+        request_headers = {"Authorization": authorization} if authorization else {}
         for hop in range(MAX_REDIRECTS + 1):
             proxy = "" if direct else proxies.proxy_url_for(url.scheme, url.netloc)
             # Reading the machine's authorities takes longer than most requests; a file that was named must be one.
@@ -223,15 +223,15 @@ class Transport:
                     answer = send_once(
                         question.method,
                         url,
-                        {**headers, **own, **length},
+                        {**headers, **request_headers, **length},
                         body,
                         context=self._tls_context(reference.host) if tls else None,
                         deadline=deadline,
-                        reach=self._access.reach(url.netloc, named, redirected=bool(hop)),
+                        reach=self._access.reach(url.netloc, registry, redirected=bool(hop)),
                         proxy=Proxy.parse(proxy) if proxy else None,
                     )
             except ForbiddenAddress as error:
-                if hop or url.netloc != named:
+                if hop or url.netloc != registry:
                     raise
                 raise AddressNotAllowed(_not_allowed(question)) from error
             location = answer.headers.get("Location")
@@ -240,7 +240,7 @@ class Transport:
             answer.close()
             url = self.allowed(url.geturl(), location, question)
             # Blobs are often in another owner's storage, which must not see the credentials.
-            own = {}
+            request_headers = {}
         raise OSError(errno.ELOOP, f"more than {MAX_REDIRECTS} redirects, the last to {url.netloc}")
 
     def _tls_context(self, host: str) -> ssl.SSLContext:
@@ -287,13 +287,13 @@ class Transport:
     def _fetch_token(self, question: Question, challenge: Mapping[str, str], login: Login | None) -> str:
         """Returns the token that the challenge's service issues for the request's scope. Raises Unauthorized."""
         scope = f"repository:{question.reference.path}:{question.scope}"
-        wanted = {"service": challenge.get("service", ""), "scope": scope}
+        parameters = {"service": challenge.get("service", ""), "scope": scope}
         if login is not None and login.identity_token:
             form = {
                 "grant_type": "refresh_token",
                 "refresh_token": login.identity_token,
                 "client_id": kubekit.product.partition("/")[0],
-                **wanted,
+                **parameters,
             }
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
             token_request = Question(
@@ -301,7 +301,7 @@ class Transport:
             )
         else:
             joint = "&" if "?" in challenge["realm"] else "?"
-            query = urlencode({key: value for key, value in wanted.items() if value})
+            query = urlencode({key: value for key, value in parameters.items() if value})
             token_request = Question(question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what)
         with contextlib.closing(self._answer_after_retries(token_request, login.basic if login else "")) as answer:
             if answer.status in AGAIN:
@@ -318,15 +318,15 @@ class Transport:
                 raise Unreachable(f"{question.what}: the token service broke off: {error}") from error
             return _token_in(data, question)
 
-    def _error_for_status(self, question: Question, status: int, said: str) -> OciError:
+    def _error_for_status(self, question: Question, status: int, message: str) -> OciError:
         """Returns the error for an answer with that status and message."""
         if status == 404:
             return ImageNotFound(f"{question.what}: {question.noun} unknown")
         if status in {401, 403}:
             # The remedy differs: without a login one is needed, with a login it lacks the permission.
-            known = self._access.credentials.login(question.reference) is not None
-            return Unauthorized(_wrong_login(question, said) if known else _no_login(question))
-        quote = f" ({said})" if said else ""
+            has_login = self._access.credentials.login(question.reference) is not None
+            return Unauthorized(_wrong_login(question, message) if has_login else _no_login(question))
+        quote = f" ({message})" if message else ""
         error = Unreachable if status in AGAIN else BadImage
         return error(f"{question.what}: registry {question.reference.host} answered {status}{quote}")
 
@@ -405,17 +405,17 @@ def connection_error(question: Question, host: str, reason: Any) -> Exception:
 
 def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
     """Returns what is wrong with a certificate and what helps (X509_STORE_CTX_get_error(3))."""
-    told = error.verify_message
+    reason = error.verify_message
     if error.verify_code == _EXPIRED:
-        return f"the certificate of {host} has expired ({told}); renew it"
+        return f"the certificate of {host} has expired ({reason}); renew it"
     if error.verify_code == _NOT_YET:
-        return f"the certificate of {host} is not valid yet ({told}); set the clocks right"
+        return f"the certificate of {host} is not valid yet ({reason}); set the clocks right"
     if error.verify_code in _OTHER_HOST:
         return (
-            f"the certificate of {host} is for another host ({told}); name the registry as its certificate does, or "
+            f"the certificate of {host} is for another host ({reason}); name the registry as its certificate does, or "
             f"give it one for {host.partition(':')[0]}"
         )
-    return f"the certificate of {host} is not trusted ({told}); name its certificate authority"
+    return f"the certificate of {host} is not trusted ({reason}); name its certificate authority"
 
 
 def _not_allowed(question: Question) -> str:
@@ -432,9 +432,9 @@ def _no_login(question: Question) -> str:
     )
 
 
-def _wrong_login(question: Question, said: str) -> str:
+def _wrong_login(question: Question, message: str) -> str:
     """Returns the message for credentials that the registry refused."""
-    quote = f" ({said})" if said else ""
+    quote = f" ({message})" if message else ""
     action = "pushing to" if "push" in question.scope else "reading"
     host = question.reference.host
     return (
@@ -452,8 +452,8 @@ def _registry_message(answer: Answer) -> str:
         texts = [str(error.get("message") or error.get("code") or "") for error in errors]
     except (ValueError, RecursionError, AttributeError, TypeError, OSError):
         return ""
-    said = "; ".join(cut(_on_one_line(text), _LONGEST_TEXT) for text in texts[:_MOST_TEXTS] if text)
-    return f'the registry says: "{said}"' if said else ""
+    messages = "; ".join(cut(_on_one_line(text), _LONGEST_TEXT) for text in texts[:_MOST_TEXTS] if text)
+    return f'the registry says: "{messages}"' if messages else ""
 
 
 def _on_one_line(text: str) -> str:

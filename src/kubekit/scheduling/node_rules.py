@@ -23,11 +23,11 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 def is_tolerated(taint: Taint, tolerations: Iterable[Toleration]) -> bool:
     """Returns whether one of the tolerations is for the taint."""
     return any(
-        each.effect in ("", taint.effect)
+        toleration.effect in ("", taint.effect)
         # Exists without a key tolerates every taint.
-        and (each.key == taint.key if each.key else each.operator == "Exists")
-        and (each.operator == "Exists" or each.value == taint.value)
-        for each in tolerations
+        and (toleration.key == taint.key if toleration.key else toleration.operator == "Exists")
+        and (toleration.operator == "Exists" or toleration.value == taint.value)
+        for toleration in tolerations
     )
 
 
@@ -52,8 +52,8 @@ def matches_term(labels: Mapping[str, str], name: str, term: NodeSelectorTerm) -
     """Returns whether the node `name` has what the term demands; an empty term demands what no node has."""
     if not term.match_expressions and not term.match_fields:
         return False
-    return all(_satisfies(labels, each) for each in term.match_expressions) and all(
-        _satisfies({"metadata.name": name}, each) for each in term.match_fields
+    return all(_satisfies(labels, expression) for expression in term.match_expressions) and all(
+        _satisfies({"metadata.name": name}, expression) for expression in term.match_fields
     )
 
 
@@ -77,7 +77,7 @@ def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement)
 
 def _compares_as_demanded(value: str, requirement: LabelSelectorRequirement) -> bool:
     texts = (value, *requirement.values[:1])
-    if len(texts) < 2 or not all(_INTEGER.fullmatch(each) for each in texts):
+    if len(texts) < 2 or not all(_INTEGER.fullmatch(text) for text in texts):
         return False
     difference = int(texts[0]) - int(texts[1])
     return difference > 0 if requirement.operator == "Gt" else difference < 0
