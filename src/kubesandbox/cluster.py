@@ -46,10 +46,10 @@ async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -
     """
     stopping = asyncio.create_task(stop.wait())
     try:
-        done, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
+        completed, _ = await asyncio.wait({stopping, *tasks}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopping.cancel()
-    for task in done - {stopping}:
+    for task in completed - {stopping}:
         # Raises the task's own exception, if it has one.
         task.result()
         raise SandboxError(f"a part of the cluster ended by itself: {task.get_name()}")

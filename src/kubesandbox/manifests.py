@@ -41,8 +41,8 @@ class Document:
 
     def __str__(self) -> str:
         metadata = self.object.get("metadata") or {}
-        named = f"{self.object.get('kind')} {metadata.get('name') or metadata.get('generateName')}"
-        return f"{self.file}: {named}" if self.file else named
+        object_text = f"{self.object.get('kind')} {metadata.get('name') or metadata.get('generateName')}"
+        return f"{self.file}: {object_text}" if self.file else object_text
 
 
 def read(path: Path) -> list[Document]:
@@ -182,8 +182,10 @@ def _is_served(client: SyncClient, spec: JSON) -> bool:
 def _name_problem(client: SyncClient, name: str) -> str:
     """Returns why the server does not accept the names of a definition, or ""."""
     conditions = client.send(calls.get_raw(DEFINITIONS, name)).get("status", {}).get("conditions") or ()
-    refused = (each for each in conditions if each["type"] == "NamesAccepted" and each["status"] == "False")
-    return next((str(each.get("message")) for each in refused), "")
+    refused = (
+        condition for condition in conditions if condition["type"] == "NamesAccepted" and condition["status"] == "False"
+    )
+    return next((str(condition.get("message")) for condition in refused), "")
 
 
 def _sandbox_error(message: str, reason: str) -> SandboxError:

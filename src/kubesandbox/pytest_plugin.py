@@ -50,10 +50,10 @@ def _fixture_scope(fixture_name: str, config: pytest.Config) -> Scope:
     """Returns the scope that `kube_api_scope` names."""
     # pytest passes it by keyword to a dynamic scope, so the name of the parameter is fixed.
     del fixture_name
-    named = config.getini("kube_api_scope")
-    scope = next((scope for scope in _SCOPES if scope == named), None)
+    scope_name = config.getini("kube_api_scope")
+    scope = next((scope for scope in _SCOPES if scope == scope_name), None)
     if scope is None:
-        raise pytest.UsageError(f"kube_api_scope is {named!r}; choose one of {', '.join(_SCOPES)}")
+        raise pytest.UsageError(f"kube_api_scope is {scope_name!r}; choose one of {', '.join(_SCOPES)}")
     return scope
 
 
@@ -93,8 +93,8 @@ def kube_api(request: pytest.FixtureRequest, kube_api_factory: KubeApiFactory) -
     Each test has its own, or several share one by the setting `kube_api_scope`.
     """
     marker = request.node.get_closest_marker(MARKER)
-    chosen: dict[str, Any] = marker.kwargs if marker is not None else {}
+    options: dict[str, Any] = marker.kwargs if marker is not None else {}
     if marker is not None and marker.args:
         raise pytest.UsageError(f"the marker {MARKER} takes names: crds=[...], node=..., controllers=...")
-    with kube_api_factory(**chosen) as api:
+    with kube_api_factory(**options) as api:
         yield api

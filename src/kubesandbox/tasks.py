@@ -12,21 +12,21 @@ Work = Coroutine[Any, Any, Any]
 
 async def wait_for_first(*waits: Work, task: asyncio.Task[Any] | None = None) -> None:
     """Waits until one of `waits` or `task` is done; then cancels the other waits, but not `task`."""
-    own = [asyncio.ensure_future(each) for each in waits]
+    futures = [asyncio.ensure_future(wait) for wait in waits]
     try:
-        await asyncio.wait([*own, *([task] if task else [])], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([*futures, *([task] if task else [])], return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for each in own:
-            each.cancel()
+        for future in futures:
+            future.cancel()
         # Cancelled tasks are awaited, so that none runs on after the return.
-        await asyncio.gather(*own, return_exceptions=True)
+        await asyncio.gather(*futures, return_exceptions=True)
 
 
 @asynccontextmanager
 async def run_beside(*work: Work) -> AsyncIterator[None]:
     """Runs `work` for as long as the block lasts; a failure in it ends the block with an ExceptionGroup."""
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(each) for each in work]
+        tasks = [group.create_task(coroutine) for coroutine in work]
         try:
             yield
         finally:

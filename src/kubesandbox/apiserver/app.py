@@ -136,8 +136,8 @@ class App:
                 return document
             raise status_errors.method_not_allowed()
         if endpoints.in_builtin_group(path):
-            known = self._parts.kinds.find(*endpoints.resource_of(path))
-            raise status_errors.method_not_allowed() if known else endpoints.not_there()
+            kind = self._parts.kinds.find(*endpoints.resource_of(path))
+            raise status_errors.method_not_allowed() if kind else endpoints.not_there()
         return text_response("404 page not found\n", 404)
 
     def _serve_discovery(self, request: Request, path: str) -> Response | None:

@@ -56,10 +56,10 @@ def of_server(host: str, port: int) -> list[JSON]:
     """
     metadata = {"name": "kubernetes", "namespace": "default"}
     labels = {"component": "apiserver", "provider": "kubernetes"}
-    named = {"name": "https", "protocol": "TCP", "port": port}
+    port_entry = {"name": "https", "protocol": "TCP", "port": port}
     family = "IPv6" if ":" in host else "IPv4"
     service = {
-        "ports": [{**named, "port": 443, "targetPort": port}],
+        "ports": [{**port_entry, "port": 443, "targetPort": port}],
         "clusterIP": _SERVICE_ADDRESS,
         "clusterIPs": [_SERVICE_ADDRESS],
         "type": "ClusterIP",
@@ -72,7 +72,7 @@ def of_server(host: str, port: int) -> list[JSON]:
             "apiVersion": "v1",
             "kind": "Endpoints",
             "metadata": {**metadata, "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-            "subsets": [{"addresses": [{"ip": host}], "ports": [named]}],
+            "subsets": [{"addresses": [{"ip": host}], "ports": [port_entry]}],
         },
         {
             "apiVersion": "discovery.k8s.io/v1",
@@ -80,7 +80,7 @@ def of_server(host: str, port: int) -> list[JSON]:
             "metadata": {**metadata, "labels": {"kubernetes.io/service-name": "kubernetes"}},
             "addressType": family,
             "endpoints": [{"addresses": [host], "conditions": {"ready": True}}],
-            "ports": [named],
+            "ports": [port_entry],
         },
     ]
 

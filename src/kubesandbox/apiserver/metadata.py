@@ -16,9 +16,9 @@ JSON = dict[str, Any]
 _SERVER_SET = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink")
 
 
-def rfc3339(when: datetime) -> str:
+def rfc3339(moment: datetime) -> str:
     """Returns a time such as `2026-01-31T12:00:00Z`."""
-    return when.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def meta(obj: JSON) -> JSON:
@@ -67,9 +67,9 @@ def list_bytes(kind: Kind, metadata: JSON, raws: list[bytes]) -> bytes:
         orjson.dumps(metadata),
     )
     # Items of a list of a built-in kind have no kind and apiVersion.
-    named = b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
-    start = len(named)
-    items = [b"{" + raw[start:] if raw.startswith(named) else raw for raw in raws]
+    type_prefix = b'{"kind":"%b","apiVersion":"%b",' % (kind.kind.encode(), kind.api_version.encode())
+    start = len(type_prefix)
+    items = [b"{" + raw[start:] if raw.startswith(type_prefix) else raw for raw in raws]
     return b"".join((head, b",".join(items), b"]}"))
 
 

@@ -325,11 +325,11 @@ class KindTable:
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
     """Returns a sort key that puts v2 before v1 before v1beta2 before v1alpha1 before others (Kubernetes' order)."""
-    digits, stage, rest = _split_version(version)
+    digits, stage, remaining = _split_version(version)
     if digits < 0:
         return (3, 0, 0, version)
     rank = {"": 0, "beta": 1, "alpha": 2}[stage]
-    return (rank, -digits, -rest, version)
+    return (rank, -digits, -remaining, version)
 
 
 def _split_version(version: str) -> tuple[int, str, int]:

@@ -153,14 +153,14 @@ class ApiServer:
         for obj in initial_objects.initial_objects():
             await self._create_own(obj)
 
-    async def _create_own(self, obj: dict[str, Any], *, kept: bool = True) -> None:
+    async def _create_own(self, obj: dict[str, Any], *, keep_existing: bool = True) -> None:
         """Creates one of the server's own objects; one that is there is kept, or gets what `obj` has."""
         group, _, version = obj["apiVersion"].rpartition("/")
         kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
         namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
         if self.store.get(kind.storage, namespace, name) is None:
             await self.rest.writing.create_object(kind, namespace, obj, _OWN)
-        elif not kept:
+        elif not keep_existing:
             target = Target("update", "", kind.group, kind.version, namespace, kind.plural, name=name)
             changed = {key: value for key, value in obj.items() if key != "metadata"}
             await self.rest.change(kind, target, lambda old: {**old, **changed}, _OWN)
@@ -176,7 +176,7 @@ class ApiServer:
         self.url = f"https://{self._host}:{port}"
         self.discovery.address = f"{self._host}:{port}"
         for obj in initial_objects.of_server(self._host, port):
-            await self._create_own(obj, kept=False)
+            await self._create_own(obj, keep_existing=False)
 
     def _tls_context(self, ca: certs.KeyPair) -> ssl.SSLContext:
         """Returns the server's TLS context, which asks for client certificates without demanding them."""

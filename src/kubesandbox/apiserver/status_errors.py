@@ -176,9 +176,9 @@ def only_stream_types() -> ApiError:
     return ApiError(406, "NotAcceptable", f"only the following media types are accepted: {_STREAMS}")
 
 
-def another_number_accepted(form: str, what: str) -> ApiError:
+def another_number_accepted(form: str, representation: str) -> ApiError:
     """Returns 406: a representation of one object where there is a list, or of a list where there is one object."""
-    return ApiError(406, "NotAcceptable", f"you requested {form}, but the requested object is {what}")
+    return ApiError(406, "NotAcceptable", f"you requested {form}, but the requested object is {representation}")
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> ApiError:
@@ -192,12 +192,12 @@ def unsupported_patch_type() -> ApiError:
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", details={})
 
 
-def too_large_resource_version(asked: int, current: int) -> ApiError:
+def too_large_resource_version(revision: int, current: int) -> ApiError:
     """Returns 504: the requested revision is in the future."""
     return ApiError(
         504,
         "Timeout",
-        f"Timeout: Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {revision}, current: {current}",
         details={"retryAfterSeconds": 1},
         causes=(Cause("ResourceVersionTooLarge", "Too large resource version"),),
         headers=(("Retry-After", "1"),),

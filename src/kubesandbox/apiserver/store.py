@@ -57,9 +57,9 @@ class Conflict(Exception):
 class Expired(Exception):
     """A revision that the log no longer has; `oldest` is the first one that it has."""
 
-    def __init__(self, asked: int, oldest: int) -> None:
-        super().__init__(f"too old resource version: {asked} ({oldest})")
-        self.asked = asked
+    def __init__(self, revision: int, oldest: int) -> None:
+        super().__init__(f"too old resource version: {revision} ({oldest})")
+        self.asked = revision
         self.oldest = oldest
 
 
@@ -375,10 +375,10 @@ class Store:
         """Queues a write and waits for its commit. Raises Conflict or StoreError."""
         if self._loop is None or self._thread is None:
             raise StoreError("the store is closed")
-        done: asyncio.Future[Entry] = self._loop.create_future()
-        self._queue.put(_Write(resource, key, obj, deleted, expected, encode, done))
+        future: asyncio.Future[Entry] = self._loop.create_future()
+        self._queue.put(_Write(resource, key, obj, deleted, expected, encode, future))
         # A write continues when its client disconnects.
-        return await asyncio.shield(done)
+        return await asyncio.shield(future)
 
     def _publish_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
         """Makes committed writes visible, tells subscribers, and wakes the writers; runs in the event loop."""

@@ -91,13 +91,13 @@ def start_controllers(
     graph = Graph(client, clock)
     stack.push_async_callback(graph.close)
     collector, namespaces = GarbageCollector(graph, client, clock), NamespaceController(graph, client, clock)
-    every = (
+    controllers = (
         *loops,
         _furnishing_loop(client, graph, clock),
         _quota_loop(client, graph, clock),
         _protection_loop(client, graph, clock),
     )
-    runs = (*(loop.run() for loop in every), collector.run(), namespaces.run(), _discover_kinds(graph, clock))
+    runs = (*(loop.run() for loop in controllers), collector.run(), namespaces.run(), _discover_kinds(graph, clock))
     following = [
         follow_kind(client, cache, resource, clock, label_selector=labels)
         for cache, resource, labels in watched.resources()

@@ -57,8 +57,8 @@ class Deployments:
             return
         sets: list[WholeReplicaSet] = controlled_by(deployment, self._replica_sets)
         digest = template_hash(deployment.spec.template)
-        new = next((each for each in sets if each.metadata.labels.get(HASH_LABEL) == digest), None)
-        old = sorted((each for each in sets if each is not new), key=_age_key)
+        new = next((replica_set for replica_set in sets if replica_set.metadata.labels.get(HASH_LABEL) == digest), None)
+        old = sorted((replica_set for replica_set in sets if replica_set is not new), key=_age_key)
         refused = None
         if deployment.spec.paused:
             yield from self._scale_paused(deployment, sets)
@@ -79,7 +79,7 @@ class Deployments:
 
     def _scale_paused(self, deployment: WholeDeployment, sets: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
         """Scales a paused Deployment's one active set to a changed size; nothing is rolled out."""
-        active = [each for each in sets if each.spec.replicas] or sets[-1:]
+        active = [replica_set for replica_set in sets if replica_set.spec.replicas] or sets[-1:]
         if len(active) == 1 and active[0].spec.replicas != deployment.spec.replicas:
             yield _scale_call(active[0], deployment.spec.replicas)
 
@@ -89,12 +89,14 @@ class Deployments:
         """Yields the calls of the next step; returns the error if the new set could not be created, else None."""
         spec = deployment.spec
         if spec.strategy.type == "Recreate":
-            yield from (_scale_call(each, 0) for each in old if each.spec.replicas)
+            yield from (_scale_call(replica_set, 0) for replica_set in old if replica_set.spec.replicas)
             # Recreate starts no new pod before all old ones have ended.
-            if any(not is_over(pod) for each in old for pod in controlled_by(each, self._pods)):
+            if any(not is_over(pod) for replica_set in old for pod in controlled_by(replica_set, self._pods)):
                 return None
-        revision = max((_revision_of(each) for each in old), default=0) + 1
-        size = rollout.new_size(spec, new.spec.replicas if new else 0, sum(each.spec.replicas for each in old))
+        revision = max((_revision_of(replica_set) for replica_set in old), default=0) + 1
+        size = rollout.new_size(
+            spec, new.spec.replicas if new else 0, sum(replica_set.spec.replicas for replica_set in old)
+        )
         if new is None:
             attempt = Attempt(calls.create(REPLICA_SETS, _replica_set(deployment, digest, size, revision)))
             yield attempt
@@ -104,7 +106,11 @@ class Deployments:
             yield _scale_call(new, size)
             return None
         shrinking = rollout.old_sizes(spec, new, old)
-        yield from (_scale_call(each, shrinking[each.metadata.name]) for each in old if each.metadata.name in shrinking)
+        yield from (
+            _scale_call(replica_set, shrinking[replica_set.metadata.name])
+            for replica_set in old
+            if replica_set.metadata.name in shrinking
+        )
         if rollout.is_complete(deployment, rollout.Counts.of(new, [new, *old])):
             yield from _delete_surplus_sets(deployment, old)
         return None
@@ -134,14 +140,14 @@ def template_hash(template: JSON) -> str:
     return "".join("bcdfghjklmnpqrstvwxz2456789"[byte % 27] for byte in digest[:10])
 
 
-def _age_key(found: WholeReplicaSet) -> tuple[str, str]:
-    created = found.metadata.creation_timestamp
-    return (created.isoformat() if created else "", found.metadata.name)
+def _age_key(replica_set: WholeReplicaSet) -> tuple[str, str]:
+    created = replica_set.metadata.creation_timestamp
+    return (created.isoformat() if created else "", replica_set.metadata.name)
 
 
-def _revision_of(found: WholeReplicaSet) -> int:
-    written = found.metadata.annotations.get(REVISION, "")
-    return int(written) if written.isdigit() else 0
+def _revision_of(replica_set: WholeReplicaSet) -> int:
+    revision_text = replica_set.metadata.annotations.get(REVISION, "")
+    return int(revision_text) if revision_text.isdigit() else 0
 
 
 def _set_revision(deployment: WholeDeployment, new: WholeReplicaSet, revision: int) -> Iterator[Call[Any]]:
@@ -157,13 +163,16 @@ def _set_revision(deployment: WholeDeployment, new: WholeReplicaSet, revision: i
 
 def _delete_surplus_sets(deployment: WholeDeployment, old: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
     """Deletes old sets beyond the revision history limit, the oldest first."""
-    gone = sorted((each for each in old if not each.spec.replicas and not each.status.replicas), key=_revision_of)
-    for surplus in gone[: max(0, len(gone) - deployment.spec.revision_history_limit)]:
+    deletable = sorted(
+        (replica_set for replica_set in old if not replica_set.spec.replicas and not replica_set.status.replicas),
+        key=_revision_of,
+    )
+    for surplus in deletable[: max(0, len(deletable) - deployment.spec.revision_history_limit)]:
         yield calls.delete(REPLICA_SETS, surplus.metadata.name, surplus.metadata.namespace, uid=surplus.metadata.uid)
 
 
-def _scale_call(found: WholeReplicaSet, replicas: int) -> Call[Any]:
-    metadata = found.metadata
+def _scale_call(replica_set: WholeReplicaSet, replicas: int) -> Call[Any]:
+    metadata = replica_set.metadata
     return calls.merge_patch(REPLICA_SETS, metadata.name, {"spec": {"replicas": replicas}}, metadata.namespace)
 
 

@@ -64,11 +64,11 @@ def decide_collection(
         return None
     standing = set(owners.values())
     if Owner.SOLID in standing:
-        rest = frozenset(uid for uid, owner in owners.items() if owner is not Owner.SOLID)
-        return Cut(rest) if rest else None
+        dangling_uids = frozenset(uid for uid, owner in owners.items() if owner is not Owner.SOLID)
+        return Cut(dangling_uids) if dangling_uids else None
     below = list(dependents)
     if Owner.WAITING in standing and below:
-        return Delete("Foreground", unblock=any(is_in_foreground(each) for each in below))
+        return Delete("Foreground", unblock=any(is_in_foreground(dependent) for dependent in below))
     if ORPHAN in obj.finalizers:
         return Delete("Orphan")
     return Delete("Foreground" if FOREGROUND in obj.finalizers else "Background")
@@ -105,8 +105,8 @@ class GarbageCollector:
             return
         if new is None or is_in_foreground(new.metadata):
             # It is deleted or about to be: its dependents may have to be deleted as well.
-            for each, dependent in self._graph.naming(obj.metadata.uid):
-                self._queue.add((each, key_of(dependent)))
+            for dependent_resource, dependent in self._graph.naming(obj.metadata.uid):
+                self._queue.add((dependent_resource, key_of(dependent)))
         if new is not None and (new.metadata.owner_references or new.metadata.deletion_timestamp is not None):
             self._queue.add((resource, key_of(new)))
         for reference in _released_owners(old, new):
@@ -142,7 +142,7 @@ class GarbageCollector:
         if obj.metadata.deletion_timestamp is not None:
             await self._finish_deletion(resource, obj)
             return
-        owners = {each.uid: await self._owner_state(each, resource, obj) for each in obj.metadata.owner_references}
+        owners = {owner.uid: await self._owner_state(owner, resource, obj) for owner in obj.metadata.owner_references}
         below = (dependent.metadata for _, dependent in self._graph.dependents(obj, resource))
         await self._carry_out(decide_collection(obj.metadata, owners, below), resource, obj)
 
@@ -188,27 +188,31 @@ class GarbageCollector:
         """Orphans or deletes the dependents of an object that is being deleted, then removes its finalizer."""
         dependents = self._graph.dependents(obj, resource)
         if ORPHAN in obj.metadata.finalizers:
-            for each, dependent in dependents:
-                await self._remove_owners(each, dependent, frozenset({obj.metadata.uid}))
+            for dependent_resource, dependent in dependents:
+                await self._remove_owners(dependent_resource, dependent, frozenset({obj.metadata.uid}))
             await self._remove_finalizer(resource, obj, ORPHAN)
         elif FOREGROUND in obj.metadata.finalizers:
-            blocking = [(each, dependent) for each, dependent in dependents if _blocks_deletion(dependent, obj)]
-            for each, dependent in blocking:
+            blocking = [
+                (dependent_resource, dependent)
+                for dependent_resource, dependent in dependents
+                if _blocks_deletion(dependent, obj)
+            ]
+            for dependent_resource, dependent in blocking:
                 if dependent.metadata.deletion_timestamp is None:
-                    self._queue.add((each, key_of(dependent)))
+                    self._queue.add((dependent_resource, key_of(dependent)))
             if not blocking:
                 await self._remove_finalizer(resource, obj, FOREGROUND)
 
     async def _remove_finalizer(self, resource: Resource, obj: Object, finalizer: str) -> None:
-        finalizers = [each for each in obj.metadata.finalizers if each != finalizer]
+        finalizers = [name for name in obj.metadata.finalizers if name != finalizer]
         await self._patch_metadata(resource, obj, {"finalizers": finalizers or None})
 
     async def _remove_owners(self, resource: Resource, obj: Object, uids: frozenset[str]) -> None:
-        kept = [codec.to_dict(each) for each in obj.metadata.owner_references if each.uid not in uids]
-        await self._patch_metadata(resource, obj, {"ownerReferences": kept or None})
+        remaining_owners = [codec.to_dict(owner) for owner in obj.metadata.owner_references if owner.uid not in uids]
+        await self._patch_metadata(resource, obj, {"ownerReferences": remaining_owners or None})
 
     async def _unblock_owners(self, resource: Resource, obj: Object) -> None:
-        references = [{**codec.to_dict(each), "blockOwnerDeletion": False} for each in obj.metadata.owner_references]
+        references = [{**codec.to_dict(owner), "blockOwnerDeletion": False} for owner in obj.metadata.owner_references]
         await self._patch_metadata(resource, obj, {"ownerReferences": references})
 
     async def _patch_metadata(self, resource: Resource, obj: Object, metadata: JSON) -> None:

@@ -66,16 +66,16 @@ class Jobs:
             return
         now = self._clock.now()
         tally = Tally.of(controlled_by(job, self._pods))
-        done = final_condition(job, tally, now)
+        outcome = final_condition(job, tally, now)
         refused = None
-        if done is None:
+        if outcome is None:
             refused = yield from self._to_size(key, job, tally, now)
         else:
-            yield from _clean_up_ended(job, tally, done, now)
-        now_status = job_status(job, tally, done, now)
+            yield from _clean_up_ended(job, tally, outcome, now)
+        now_status = job_status(job, tally, outcome, now)
         if now_status != status_of(job):
             yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
-        if done is None and (remaining_s := deadline_left_s(job, now)) is not None:
+        if outcome is None and (remaining_s := deadline_left_s(job, now)) is not None:
             yield Again(max(0.0, remaining_s))
         if refused is None:
             self._refused.discard(job.metadata.uid)
@@ -88,16 +88,16 @@ class Jobs:
         raise refused
 
     def _to_size(
-        self, key: NamespacedName, job: WholeJob, seen: Tally, now: datetime
+        self, key: NamespacedName, job: WholeJob, tally: Tally, now: datetime
     ) -> Generator[Call[Any] | Again | Attempt, None, KubeError | None]:
         """Yields the calls to the wanted number of pods; stops at the first that is refused and returns why."""
-        room = pods_to_run(job, seen) - len(seen.active)
-        for pod in seen.active[: max(0, -room)]:
+        room = pods_to_run(job, tally) - len(tally.active)
+        for pod in tally.active[: max(0, -room)]:
             yield delete_pod(pod)
         room -= self._asked.pending(key)
         if room <= 0:
             return None
-        wait = backoff_s(seen, now, first_s=self._first_backoff_s)
+        wait = backoff_s(tally, now, first_s=self._first_backoff_s)
         if wait > 0:
             yield Again(wait)
             return None
@@ -125,24 +125,24 @@ class Tally:
         )
 
 
-def pods_to_run(job: WholeJob, seen: Tally) -> int:
+def pods_to_run(job: WholeJob, tally: Tally) -> int:
     """Returns the number of pods that should be active now."""
     spec = job.spec
     if spec.suspend:
         return 0
     if spec.completions is None:
         # A work queue Job (no completions): once a pod has succeeded, no other is started.
-        return len(seen.active) if seen.succeeded else spec.parallelism
-    return min(spec.parallelism, spec.completions - seen.succeeded)
+        return len(tally.active) if tally.succeeded else spec.parallelism
+    return min(spec.parallelism, spec.completions - tally.succeeded)
 
 
-def backoff_s(seen: Tally, now: datetime, *, first_s: float = FIRST_BACKOFF_S) -> float:
+def backoff_s(tally: Tally, now: datetime, *, first_s: float = FIRST_BACKOFF_S) -> float:
     """Returns the seconds until another pod may be started, after those that failed."""
-    ends = [end for pod in seen.failed if (end := _finished_at(pod)) is not None]
+    ends = [end for pod in tally.failed if (end := _finished_at(pod)) is not None]
     if not ends:
         return 0.0
     # The exponent is limited, so that the power stays finite.
-    wait = min(first_s * 2.0 ** min(len(seen.failed) - 1, 32), LONGEST_BACKOFF_S)
+    wait = min(first_s * 2.0 ** min(len(tally.failed) - 1, 32), LONGEST_BACKOFF_S)
     return max(0.0, wait - (now - max(ends)).total_seconds())
 
 
@@ -150,8 +150,8 @@ def _finished_at(pod: WholePod) -> datetime | None:
     """Returns when the last container of a pod ended, None if the status has no such time."""
     finish_times = [
         state["terminated"].get("finishedAt")
-        for each in pod.status.get("containerStatuses") or ()
-        if "terminated" in (state := each.get("state") or {})
+        for container_status in pod.status.get("containerStatuses") or ()
+        if "terminated" in (state := container_status.get("state") or {})
     ]
     return max((datetime.fromisoformat(text) for text in finish_times if text), default=None)
 
@@ -164,21 +164,21 @@ def deadline_left_s(job: WholeJob, now: datetime) -> float | None:
     return limit - (now - started).total_seconds() if started is not None else limit
 
 
-def final_condition(job: WholeJob, seen: Tally, now: datetime) -> Condition | None:
+def final_condition(job: WholeJob, tally: Tally, now: datetime) -> Condition | None:
     """Returns the condition with which the Job ended; None while it goes on."""
     for type_, first in _DECIDED.items():
         reached = find(job.status.conditions, type_) or find(job.status.conditions, first)
         if reached is not None:
             return _new_condition(type_, reached.reason, reached.message)
-    if len(seen.failed) > job.spec.backoff_limit:
+    if len(tally.failed) > job.spec.backoff_limit:
         return _new_condition("Failed", "BackoffLimitExceeded", "Job has reached the specified backoff limit")
     remaining_s = deadline_left_s(job, now)
     if remaining_s is not None and remaining_s <= 0:
         return _new_condition("Failed", "DeadlineExceeded", "Job was active longer than specified deadline")
     if job.spec.completions is None:
-        enough = seen.succeeded > 0 and not seen.active
+        enough = tally.succeeded > 0 and not tally.active
     else:
-        enough = seen.succeeded >= job.spec.completions
+        enough = tally.succeeded >= job.spec.completions
     return (
         _new_condition("Complete", "CompletionsReached", "Reached expected number of succeeded pods")
         if enough
@@ -186,10 +186,10 @@ def final_condition(job: WholeJob, seen: Tally, now: datetime) -> Condition | No
     )
 
 
-def _clean_up_ended(job: WholeJob, seen: Tally, done: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
+def _clean_up_ended(job: WholeJob, tally: Tally, outcome: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
     """Deletes the active pods of a finished Job, and the Job itself after its time to live."""
-    yield from (delete_pod(pod) for pod in seen.active)
-    ttl, finished_condition = job.spec.ttl_seconds_after_finished, find(job.status.conditions, done.type)
+    yield from (delete_pod(pod) for pod in tally.active)
+    ttl, finished_condition = job.spec.ttl_seconds_after_finished, find(job.status.conditions, outcome.type)
     if ttl is None or finished_condition is None or finished_condition.last_transition_time is None:
         return
     remaining_s = ttl - (now - finished_condition.last_transition_time).total_seconds()
@@ -216,31 +216,31 @@ def _pod_template(job: WholeJob) -> JSON:
     return {**template, "metadata": {**metadata, "labels": labels}}
 
 
-def job_status(job: WholeJob, seen: Tally, done: Condition | None, now: datetime) -> JSON:
+def job_status(job: WholeJob, tally: Tally, outcome: Condition | None, now: datetime) -> JSON:
     """Returns the whole status in its JSON form."""
     conditions = job.status.conditions
-    for condition in (*_suspended_conditions(job), *_outcome_conditions(seen, done)):
+    for condition in (*_suspended_conditions(job), *_outcome_conditions(tally, outcome)):
         conditions = with_condition(conditions, condition, now=now)
-    started = None if job.spec.suspend and not done else job.status.start_time or now
-    complete = done is not None and done.type == "Complete" and not seen.running
+    started = None if job.spec.suspend and not outcome else job.status.start_time or now
+    complete = outcome is not None and outcome.type == "Complete" and not tally.running
     completed = job.status.completion_time or (now if complete else None)
     return {
-        "active": 0 if done else len(seen.active),
-        "ready": 0 if done else sum(is_ready(pod) for pod in seen.active),
-        "succeeded": seen.succeeded,
-        "failed": len(seen.failed),
+        "active": 0 if outcome else len(tally.active),
+        "ready": 0 if outcome else sum(is_ready(pod) for pod in tally.active),
+        "succeeded": tally.succeeded,
+        "failed": len(tally.failed),
         "startTime": codec.to_dict(started),
         "completionTime": codec.to_dict(completed),
         "conditions": codec.to_dict(conditions),
     }
 
 
-def _outcome_conditions(seen: Tally, done: Condition | None) -> tuple[Condition, ...]:
+def _outcome_conditions(tally: Tally, outcome: Condition | None) -> tuple[Condition, ...]:
     """Returns the condition that the outcome is certain, and the outcome itself once no pod runs any longer."""
-    if done is None:
+    if outcome is None:
         return ()
-    certain = _new_condition(_DECIDED[done.type], done.reason, done.message)
-    return (certain,) if seen.running else (certain, done)
+    certain = _new_condition(_DECIDED[outcome.type], outcome.reason, outcome.message)
+    return (certain,) if tally.running else (certain, outcome)
 
 
 def _suspended_conditions(job: WholeJob) -> tuple[Condition, ...]:

@@ -53,8 +53,8 @@ class NamespaceController:
 
     def _is_going(self, name: str) -> bool:
         namespaces = self._graph.caches.get(NAMESPACES)
-        held = namespaces.get(NamespacedName("", name)) if namespaces else None
-        return held is not None and held.metadata.deletion_timestamp is not None
+        cached = namespaces.get(NamespacedName("", name)) if namespaces else None
+        return cached is not None and cached.metadata.deletion_timestamp is not None
 
     async def run(self) -> None:
         """Works until cancelled."""
@@ -88,7 +88,7 @@ class NamespaceController:
             self._queue.add_after(name, _AGAIN_S)
             return
         namespace = await self._client.send(calls.get_raw(NAMESPACES, name))
-        namespace["spec"] = {"finalizers": [each for each in finalizers if each != FINALIZER]}
+        namespace["spec"] = {"finalizers": [finalizer for finalizer in finalizers if finalizer != FINALIZER]}
         await self._client.send(calls.replace(NAMESPACES, namespace, subresource="finalize"))
 
     async def _delete_object(self, resource: Resource, obj: Object) -> None:
@@ -105,7 +105,7 @@ class NamespaceController:
     async def _delete_unwatched(self, name: str) -> list[tuple[Resource, Object]]:
         """Deletes and returns the objects that the server lists in the namespace and the watches have not shown yet."""
         remaining: list[tuple[Resource, Object]] = []
-        for resource in [EVENTS, *(each for each in self._graph.caches if each.namespaced)]:
+        for resource in [EVENTS, *(cache for cache in self._graph.caches if cache.namespaced)]:
             items, _ = await self._client.list_all(Object, name, resource=resource)
             for obj in items:
                 await self._delete_object(resource, obj)
@@ -113,11 +113,11 @@ class NamespaceController:
             remaining += [(resource, obj) for obj in items if resource != EVENTS]
         return remaining
 
-    async def _report_conditions(self, namespace: JSON, left: Iterable[tuple[Resource, Object]]) -> None:
+    async def _report_conditions(self, namespace: JSON, remaining: Iterable[tuple[Resource, Object]]) -> None:
         """Patches the namespace's conditions if what is left in it changed them."""
         before = codec.convert(tuple[Condition, ...], (namespace.get("status") or {}).get("conditions") or [])
         after = before
-        for condition in deletion_conditions(left):
+        for condition in deletion_conditions(remaining):
             after = with_condition(after, condition, now=self._clock.now())
         if after != before:
             name = namespace["metadata"]["name"]
@@ -125,9 +125,9 @@ class NamespaceController:
             await self._client.send(calls.merge_patch(NAMESPACES, name, patch, subresource="status"))
 
 
-def deletion_conditions(left: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:
+def deletion_conditions(remaining_objects: Iterable[tuple[Resource, Object]]) -> tuple[Condition, ...]:
     """Returns the conditions of a namespace that is being deleted (pkg/controller/namespace/deletion)."""
-    content = list(left)
+    content = list(remaining_objects)
     resources = Counter(f"{resource.plural}.{resource.group}" for resource, _ in content)
     finalizers = Counter(finalizer for _, obj in content for finalizer in obj.metadata.finalizers)
     remaining = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(resources.items()))

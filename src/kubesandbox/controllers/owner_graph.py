@@ -47,10 +47,10 @@ class Graph:
         served = await discover_kinds(self._client)
         for resource in self.caches.keys() - set(served):
             self._tasks.pop(resource).cancel()
-            gone = self.caches.pop(resource)
-            if not gone.synced:
+            removed_cache = self.caches.pop(resource)
+            if not removed_cache.synced:
                 # Otherwise a task that waits for its first list would wait for ever.
-                gone.replace((), "")
+                removed_cache.replace((), "")
         for resource in served:
             if resource not in self.caches:
                 self._watch_kind(resource)
@@ -81,15 +81,19 @@ class Graph:
     def dependents(self, owner: Object, resource: Resource) -> list[tuple[Resource, Object]]:
         """Returns every object that names `owner` as its owner; those of a namespaced owner only in its namespace."""
         return [
-            (each, obj)
-            for each, cache in self.caches.items()
+            (dependent_resource, obj)
+            for dependent_resource, cache in self.caches.items()
             for obj in cache.by_index("owner", owner.metadata.uid)
             if not resource.namespaced or obj.metadata.namespace == owner.metadata.namespace
         ]
 
     def naming(self, uid: str) -> list[tuple[Resource, Object]]:
         """Returns every object that names this uid as its owner's, in any namespace."""
-        return [(each, obj) for each, cache in self.caches.items() for obj in cache.by_index("owner", uid)]
+        return [
+            (dependent_resource, obj)
+            for dependent_resource, cache in self.caches.items()
+            for obj in cache.by_index("owner", uid)
+        ]
 
     def inside(self, namespace: str) -> list[tuple[Resource, Object]]:
         """Returns every object in a namespace."""
@@ -129,8 +133,8 @@ async def discover_kinds(client: Client) -> list[Resource]:
             verbs = set(entry.get("verbs", ()))
             if "/" in entry["name"] or entry["name"] in _IGNORED or not {"list", "watch", "delete"} <= verbs:
                 continue
-            one = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
-            resources.setdefault((group, entry["name"]), one)
+            kind_resource = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
+            resources.setdefault((group, entry["name"]), kind_resource)
     return list(resources.values())
 
 

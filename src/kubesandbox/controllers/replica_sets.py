@@ -72,39 +72,43 @@ class ReplicaSets:
             yield Again(min(waits))
 
     def _to_size(
-        self, key: NamespacedName, found: WholeReplicaSet, active: list[WholePod]
+        self, key: NamespacedName, whole: WholeReplicaSet, active: list[WholePod]
     ) -> Generator[Call[Any] | Attempt, None, KubeError | None]:
         """Yields the calls to the desired size; stops at the first error and returns it, else None."""
-        missing = found.spec.replicas - len(active) - self._asked.pending(key)
+        missing = whole.spec.replicas - len(active) - self._asked.pending(key)
         if missing > 0:
-            return (yield from self._asked.create_all(key, pod_of(found, REPLICA_SETS, found.spec.template), missing))
+            return (yield from self._asked.create_all(key, pod_of(whole, REPLICA_SETS, whole.spec.template), missing))
         for pod in sorted(active, key=deletion_rank)[: max(0, -missing)]:
             yield delete_pod(pod)
         return None
 
 
-def _failure_condition(found: WholeReplicaSet) -> Condition | None:
-    return find(found.status.conditions, REPLICA_FAILURE)
+def _failure_condition(whole: WholeReplicaSet) -> Condition | None:
+    return find(whole.status.conditions, REPLICA_FAILURE)
 
 
-def _updated_conditions(found: WholeReplicaSet, refused: KubeError | None, now: datetime) -> list[Condition]:
+def _updated_conditions(whole: WholeReplicaSet, refused: KubeError | None, now: datetime) -> list[Condition]:
     """Returns the conditions, with ReplicaFailure and its first message until a pod is created.
 
     The rule is that of pkg/controller/replicaset.
     """
-    failure = _failure_condition(found)
-    others = [each for each in found.status.conditions if each is not failure]
+    failure = _failure_condition(whole)
+    other_conditions = [condition for condition in whole.status.conditions if condition is not failure]
     if refused is None:
-        return others
+        return other_conditions
     new = Condition(REPLICA_FAILURE, "True", FAILED_CREATE, refused.message, last_transition_time=now)
-    return [*others, failure or new]
+    return [*other_conditions, failure or new]
 
 
 def deletion_rank(pod: WholePod) -> tuple[Any, ...]:
     """Returns the sort key of pods to delete: the lowest goes first (pkg/controller `ActivePodsWithRanks`)."""
     never = datetime(1970, 1, 1, tzinfo=UTC)
     restarts = max(
-        (int(each.get("restartCount") or 0) for each in pod.status.get("containerStatuses") or ()), default=0
+        (
+            int(container_status.get("restartCount") or 0)
+            for container_status in pod.status.get("containerStatuses") or ()
+        ),
+        default=0,
     )
     return (
         bool(pod.spec.get("nodeName")),
@@ -134,15 +138,15 @@ def unavailable_for_s(pod: WholePod, min_ready_s: int, now: datetime) -> float:
     return max(0.0, min_ready_s - (now - since).total_seconds())
 
 
-def _replica_set_status(found: WholeReplicaSet, active: Sequence[WholePod], now: datetime) -> JSON:
+def _replica_set_status(whole: WholeReplicaSet, active: Sequence[WholePod], now: datetime) -> JSON:
     """Returns the numbers of a ReplicaSet's status."""
-    wanted = found.spec.template.get("metadata", {}).get("labels") or {}
+    template_labels = whole.spec.template.get("metadata", {}).get("labels") or {}
     ready = [pod for pod in active if is_ready(pod)]
-    minimum = found.spec.min_ready_seconds
+    minimum = whole.spec.min_ready_seconds
     return {
         "replicas": len(active),
-        "fullyLabeledReplicas": sum(wanted.items() <= pod.metadata.labels.items() for pod in active),
+        "fullyLabeledReplicas": sum(template_labels.items() <= pod.metadata.labels.items() for pod in active),
         "readyReplicas": len(ready),
         "availableReplicas": sum(not unavailable_for_s(pod, minimum, now) for pod in ready),
-        "observedGeneration": found.metadata.generation,
+        "observedGeneration": whole.metadata.generation,
     }

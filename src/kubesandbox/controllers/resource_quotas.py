@@ -36,9 +36,9 @@ class Quotas:
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Read]:
         """Yields the patch of a quota whose status differs from what its namespace holds."""
-        read = Read(calls.list_raw(QUOTAS, key.namespace, label_selector=self._selector, limit=0))
-        yield read
-        quota = next((each for each in read.answer.items if each["metadata"]["name"] == key.name), None)
+        pending_read = Read(calls.list_raw(QUOTAS, key.namespace, label_selector=self._selector, limit=0))
+        yield pending_read
+        quota = next((quota for quota in pending_read.answer.items if quota["metadata"]["name"] == key.name), None)
         if quota is None or quota["metadata"].get("deletionTimestamp"):
             return
         hard = quota["spec"].get("hard") or {}
@@ -46,7 +46,7 @@ class Quotas:
         for resource in self._counted_kinds(hard):
             listed = Read(calls.list_raw(resource, key.namespace, limit=0))
             yield listed
-            objects += [(resource.name, each) for each in listed.answer.items]
+            objects += [(resource.name, item) for item in listed.answer.items]
         status = {"hard": hard, "used": used_of_quota(quota, objects, self._clock.now())}
         if status != {"hard": {}, "used": {}} | (quota.get("status") or {}):
             # If the server has charged it meanwhile, that is a conflict, and it is counted again.

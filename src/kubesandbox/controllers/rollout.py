@@ -56,22 +56,24 @@ def old_sizes(spec: WholeDeploymentSpec, new: WholeReplicaSet, old: Sequence[Who
     """Returns the next sizes of old sets by name: unavailable pods are removed first, then the spare available ones."""
     least = spec.replicas - allowed_unavailable(spec)
     missing = new.spec.replicas - new.status.available_replicas
-    room = new.spec.replicas + sum(each.spec.replicas for each in old) - least - missing
+    room = new.spec.replicas + sum(replica_set.spec.replicas for replica_set in old) - least - missing
     if room <= 0:
         return {}
-    sizes = {each.metadata.name: each.spec.replicas for each in old}
-    for each in old:
+    sizes = {replica_set.metadata.name: replica_set.spec.replicas for replica_set in old}
+    for replica_set in old:
         # Unavailable pods can be removed without reducing availability.
-        idle = min(room, max(0, each.spec.replicas - each.status.available_replicas))
-        sizes[each.metadata.name] -= idle
+        idle = min(room, max(0, replica_set.spec.replicas - replica_set.status.available_replicas))
+        sizes[replica_set.metadata.name] -= idle
         room -= idle
-    spare = sum(each.status.available_replicas for each in (new, *old)) - least
+    spare = sum(replica_set.status.available_replicas for replica_set in (new, *old)) - least
     for name in sizes:
-        gone = min(sizes[name], max(0, spare))
-        sizes[name] -= gone
-        spare -= gone
+        removable = min(sizes[name], max(0, spare))
+        sizes[name] -= removable
+        spare -= removable
     return {
-        each.metadata.name: sizes[each.metadata.name] for each in old if sizes[each.metadata.name] != each.spec.replicas
+        replica_set.metadata.name: sizes[replica_set.metadata.name]
+        for replica_set in old
+        if sizes[replica_set.metadata.name] != replica_set.spec.replicas
     }
 
 
@@ -88,20 +90,20 @@ class Counts:
     @classmethod
     def of(cls, new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]) -> Counts:
         """Returns the sums over the sets' own status; `asked` is the sum of their desired sizes."""
-        every = list(sets)
+        replica_sets = list(sets)
         return cls(
-            replicas=sum(each.status.replicas for each in every),
+            replicas=sum(replica_set.status.replicas for replica_set in replica_sets),
             updated=new.status.replicas if new else 0,
-            ready=sum(each.status.ready_replicas for each in every),
-            available=sum(each.status.available_replicas for each in every),
-            asked=sum(each.spec.replicas for each in every),
+            ready=sum(replica_set.status.ready_replicas for replica_set in replica_sets),
+            available=sum(replica_set.status.available_replicas for replica_set in replica_sets),
+            asked=sum(replica_set.spec.replicas for replica_set in replica_sets),
         )
 
 
 def is_complete(deployment: WholeDeployment, counts: Counts) -> bool:
     """Returns whether all desired pods are updated and available, and no old pod is left."""
-    wanted = deployment.spec.replicas
-    return counts.updated == counts.replicas == counts.available == wanted
+    desired = deployment.spec.replicas
+    return counts.updated == counts.replicas == counts.available == desired
 
 
 def deployment_status(
@@ -134,8 +136,8 @@ def deployment_status(
 
 def replica_failure(new: WholeReplicaSet | None, sets: Iterable[WholeReplicaSet]) -> DeploymentCondition | None:
     """Returns the condition of a set that cannot create its pods, or None; the new set comes first."""
-    for each in [*([new] if new else []), *sets]:
-        failure = find(each.status.conditions, "ReplicaFailure")
+    for replica_set in [*([new] if new else []), *sets]:
+        failure = find(replica_set.status.conditions, "ReplicaFailure")
         if failure is not None:
             since = failure.last_transition_time
             return DeploymentCondition(
@@ -214,14 +216,14 @@ def _begun_condition(new: WholeReplicaSet | None, now: datetime) -> DeploymentCo
                                message=message, last_update_time=now)  # fmt: skip
 
 
-def _paused_condition(deployment: WholeDeployment, told: DeploymentCondition | None) -> DeploymentCondition | None:
+def _paused_condition(deployment: WholeDeployment, progress: DeploymentCondition | None) -> DeploymentCondition | None:
     """Returns the condition of a paused or resumed Deployment, whose deadline is not running, or None if unchanged."""
-    if told is not None and told.reason == _TIMED_OUT:
+    if progress is not None and progress.reason == _TIMED_OUT:
         return None
-    reason, what = (_PAUSED, "paused") if deployment.spec.paused else ("DeploymentResumed", "resumed")
-    if told is not None and told.reason == reason:
+    reason, action = (_PAUSED, "paused") if deployment.spec.paused else ("DeploymentResumed", "resumed")
+    if progress is not None and progress.reason == reason:
         return None
-    return DeploymentCondition(type="Progressing", status="Unknown", reason=reason, message=f"Deployment is {what}")
+    return DeploymentCondition(type="Progressing", status="Unknown", reason=reason, message=f"Deployment is {action}")
 
 
 def _has_progressed(deployment: WholeDeployment, counts: Counts) -> bool:
@@ -236,7 +238,7 @@ def _has_progressed(deployment: WholeDeployment, counts: Counts) -> bool:
 
 
 def _find_condition(conditions: Iterable[DeploymentCondition], type_: str) -> DeploymentCondition | None:
-    return next((each for each in conditions if each.type == type_), None)
+    return next((condition for condition in conditions if condition.type == type_), None)
 
 
 def _with_failure(
@@ -250,8 +252,8 @@ def _with_failure(
         and (current.status, current.reason) == (failure.status, failure.reason)
     ):
         return conditions
-    others = tuple(each for each in conditions if each is not current)
-    return others if failure is None else (*others, failure)
+    other_conditions = tuple(condition for condition in conditions if condition is not current)
+    return other_conditions if failure is None else (*other_conditions, failure)
 
 
 def _with_condition(
@@ -267,4 +269,4 @@ def _with_condition(
         last_update_time=new.last_update_time or (old.last_update_time if same else now),
         last_transition_time=old.last_transition_time if old.status == new.status else now,
     )
-    return tuple(stamped if each is old else each for each in conditions)
+    return tuple(stamped if condition is old else condition for condition in conditions)

@@ -119,8 +119,8 @@ def _tolerates(toleration: JSON, taint: JSON) -> bool:
 def _report_unschedulable(pod: WholePod, message: str, now: datetime) -> Iterator[Call[Any]]:
     """Yields the condition and the Event of an unschedulable pod, once and again when the message changes."""
     conditions: list[JSON] = pod.status.get("conditions") or []
-    others = [each for each in conditions if each.get("type") != "PodScheduled"]
-    current: JSON = next((each for each in conditions if each.get("type") == "PodScheduled"), {})
+    other_conditions = [condition for condition in conditions if condition.get("type") != "PodScheduled"]
+    current: JSON = next((condition for condition in conditions if condition.get("type") == "PodScheduled"), {})
     if (current.get("status"), current.get("message")) == ("False", message):
         return
     time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -133,6 +133,6 @@ def _report_unschedulable(pod: WholePod, message: str, now: datetime) -> Iterato
         "lastTransitionTime": current.get("lastTransitionTime") if current.get("status") == "False" else time,
     }
     metadata = pod.metadata
-    status = {"status": {"conditions": [*others, condition]}}
+    status = {"status": {"conditions": [*other_conditions, condition]}}
     yield calls.merge_patch(PODS, metadata.name, status, metadata.namespace, subresource="status")
     yield warning_event(pod, PODS, "FailedScheduling", message, component="default-scheduler", now=now)

@@ -39,17 +39,17 @@ class VolumeProtection:
         if obj is None or not _awaits_release(resource, obj):
             return
         if resource == CLAIMS:
-            read = Read(calls.list_raw(PODS, key.namespace, limit=0))
-            yield read
-            if any(key.name in _claims_of(pod) for pod in read.answer.items):
+            pending_read = Read(calls.list_raw(PODS, key.namespace, limit=0))
+            yield pending_read
+            if any(key.name in _claims_of(pod) for pod in pending_read.answer.items):
                 return
         else:
-            read = Read(calls.list_raw(VOLUMES, field_selector=f"metadata.name={key.name}", limit=0))
-            yield read
-            if any((each.get("status") or {}).get("phase") == "Bound" for each in read.answer.items):
+            pending_read = Read(calls.list_raw(VOLUMES, field_selector=f"metadata.name={key.name}", limit=0))
+            yield pending_read
+            if any((volume.get("status") or {}).get("phase") == "Bound" for volume in pending_read.answer.items):
                 return
         metadata = {
-            "finalizers": [each for each in obj.metadata.finalizers if each != FINALIZERS[resource]],
+            "finalizers": [name for name in obj.metadata.finalizers if name != FINALIZERS[resource]],
             "resourceVersion": obj.metadata.resource_version,
         }
         yield calls.merge_patch(resource, key.name, {"metadata": metadata}, key.namespace)
@@ -79,5 +79,7 @@ def _claims_of(pod: JSON) -> set[str]:
     """Returns the claims that a pod uses: none before it is on a node, as no node starts it with a deleted claim."""
     spec = pod.get("spec") or {}
     volumes = (spec.get("volumes") or ()) if spec.get("nodeName") else ()
-    named = {(each.get("persistentVolumeClaim") or {}).get("claimName", "") for each in volumes}
-    return named | {f"{pod['metadata']['name']}-{each['name']}" for each in volumes if each.get("ephemeral")}
+    claim_names = {(volume.get("persistentVolumeClaim") or {}).get("claimName", "") for volume in volumes}
+    return claim_names | {
+        f"{pod['metadata']['name']}-{volume['name']}" for volume in volumes if volume.get("ephemeral")
+    }

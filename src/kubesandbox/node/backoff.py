@@ -52,8 +52,8 @@ class Restarts:
 
 def go_duration(seconds: float) -> str:
     """Returns `seconds` as Go writes a duration: `10s`, `1m20s`, `5m0s`."""
-    minutes, rest = divmod(seconds, 60)
+    minutes, remaining_s = divmod(seconds, 60)
     hours, minutes = divmod(int(minutes), 60)
     if hours:
-        return f"{hours}h{minutes}m{rest:g}s"
-    return f"{minutes}m{rest:g}s" if minutes else f"{rest:g}s"
+        return f"{hours}h{minutes}m{remaining_s:g}s"
+    return f"{minutes}m{remaining_s:g}s" if minutes else f"{remaining_s:g}s"

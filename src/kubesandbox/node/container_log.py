@@ -80,8 +80,8 @@ class _Stream:
         if not data:
             self._close_reading_end()
             return False
-        lines, feed, rest = (self._line + data).rpartition(b"\n")
-        self._line = rest
+        lines, feed, last_line = (self._line + data).rpartition(b"\n")
+        self._line = last_line
         self._write_data(lines + feed)
         if len(self._line) >= _MAX_LINE_BYTES:
             self._write_data(self._line)

@@ -144,7 +144,7 @@ def die_with_parent() -> None:
 
 def memory_of(pid: int) -> int:
     """Returns the resident memory of a process and its descendants, in bytes; 0 for one that is gone."""
-    return sum(_resident_bytes(each) for each in (pid, *descendants_of(pid)))
+    return sum(_resident_bytes(process_id) for process_id in (pid, *descendants_of(pid)))
 
 
 def _resident_bytes(pid: int) -> int:
@@ -159,9 +159,9 @@ def termination_message(message_file: Path, log_file: Path, log_start: int, *, p
 
     `log_start` is where this run's part of the log begins, in bytes.
     """
-    written = _log_tail(message_file, 0)
-    if written or policy != "FallbackToLogsOnError" or exit_code == 0:
-        return written
+    message = _log_tail(message_file, 0)
+    if message or policy != "FallbackToLogsOnError" or exit_code == 0:
+        return message
     return _log_tail(log_file, log_start)
 
 

@@ -149,8 +149,8 @@ def _status_in_pod(pod: WholePod, name: str) -> JSON | None:
     )
 
 
-def _is_ran(told: JSON) -> bool:
-    return str(told.get("containerID", "")).startswith(RAN)
+def _is_ran(terminated: JSON) -> bool:
+    return str(terminated.get("containerID", "")).startswith(RAN)
 
 
 def _lost_end(started_at: datetime | None) -> Ended:

@@ -32,12 +32,12 @@ def interpreter_folders() -> tuple[Path, ...]:
         PACKAGE_ROOT,
         *(Path(entry) for entry in sys.path if entry and Path(entry).is_dir()),
     }
-    kept: list[Path] = []
+    folders: list[Path] = []
     for path in sorted(candidates, key=lambda path: len(path.parts)):
         # Never the root or a whole home folder, only folders that the interpreter needs.
-        if len(path.parts) > 2 and path.exists() and not any(path.is_relative_to(parent) for parent in kept):
-            kept.append(path)
-    return tuple(kept)
+        if len(path.parts) > 2 and path.exists() and not any(path.is_relative_to(parent) for parent in folders):
+            folders.append(path)
+    return tuple(folders)
 
 
 def argv_for(script_on_host: Path, script_in_container: str, arguments: tuple[str, ...]) -> tuple[str, ...]:

@@ -190,12 +190,12 @@ def _files_of_keys(kind: str, source: JSON, sources: Sources) -> dict[str, File]
     data = sources.lookup(kind, name)
     if data is None and not source.get("optional"):
         raise BadPod(f'{kind.lower()} "{name}" not found')
-    held = data or {}
-    items: Iterable[JSON] = source.get("items") or [{"key": key, "path": key} for key in held]
-    missing = [item["key"] for item in items if item["key"] not in held]
+    entries = data or {}
+    items: Iterable[JSON] = source.get("items") or [{"key": key, "path": key} for key in entries]
+    missing = [item["key"] for item in items if item["key"] not in entries]
     if missing and not source.get("optional"):
         raise BadPod(f"references non-existent {'config' if kind == 'ConfigMap' else 'secret'} key: {missing[0]}")
-    return {item["path"]: File(held[item["key"]], item.get("mode")) for item in items if item["key"] in held}
+    return {item["path"]: File(entries[item["key"]], item.get("mode")) for item in items if item["key"] in entries}
 
 
 def _files_of_fields(source: JSON, sources: Sources) -> dict[str, File]:
@@ -209,8 +209,10 @@ def _field_text(item: JSON, sources: Sources) -> str:
     if "fieldRef" in item:
         return podenv.field_value(sources.pod, item["fieldRef"]["fieldPath"], host_ip=sources.host_ip)
     reference = item["resourceFieldRef"]
-    named = (*containers(sources.pod), *init_containers(sources.pod))
-    container = next((each for each in named if each.name == reference.get("containerName")), None)
+    all_containers = (*containers(sources.pod), *init_containers(sources.pod))
+    container = next(
+        (candidate for candidate in all_containers if candidate.name == reference.get("containerName")), None
+    )
     if container is None:
         raise BadPod(f"container {reference.get('containerName')} not found")
     return podenv.resource_value(container, reference)

@@ -47,7 +47,7 @@ def expand_variables(text: str, values: Mapping[str, str]) -> str:
 def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
     """Returns the value of a downward API `fieldRef`. Raises BadPod for a path unknown to the kubelet."""
     metadata = pod.metadata
-    known = {
+    values_by_path = {
         "metadata.name": metadata.name,
         "metadata.namespace": metadata.namespace,
         "metadata.uid": metadata.uid,
@@ -58,8 +58,8 @@ def field_value(pod: WholePod, path: str, *, host_ip: str) -> str:
         "status.podIP": host_ip,
         "status.podIPs": host_ip,
     }
-    if path in known:
-        return known[path]
+    if path in values_by_path:
+        return values_by_path[path]
     maps = {"metadata.labels": metadata.labels, "metadata.annotations": metadata.annotations}
     if path in maps:
         return "\n".join(f"{key}={_quote_go(value)}" for key, value in sorted(maps[path].items()))

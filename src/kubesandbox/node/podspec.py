@@ -133,13 +133,13 @@ def wants_token(pod: WholePod) -> bool:
 
 def active_deadline_s(pod: WholePod) -> int | None:
     """Returns how many seconds the pod may be active after its start; None for no limit."""
-    given = pod.spec.get("activeDeadlineSeconds")
-    return None if given is None else int(given)
+    deadline = pod.spec.get("activeDeadlineSeconds")
+    return None if deadline is None else int(deadline)
 
 
 def grace_s(pod: WholePod, *, now: datetime) -> float:
     """Returns the seconds between SIGTERM and SIGKILL: until the deletion timestamp, else the pod's grace period."""
     if pod.metadata.deletion_timestamp is not None:
         return max(0.0, (pod.metadata.deletion_timestamp - now).total_seconds())
-    given = pod.spec.get("terminationGracePeriodSeconds")
-    return DEFAULT_GRACE_S if given is None else int(given)
+    grace_period = pod.spec.get("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE_S if grace_period is None else int(grace_period)

@@ -49,18 +49,20 @@ class Seen:
     verdict: Verdict | None = None
 
 
-def pod_phase(seen: Seen) -> str:
+def pod_phase(observation: Seen) -> str:
     """Returns the pod's phase."""
-    policy = restart_policy(seen.pod)
-    if seen.verdict or (policy == "Never" and any(_has_failed(init) for init in seen.inits)):
+    policy = restart_policy(observation.pod)
+    if observation.verdict or (policy == "Never" and any(_has_failed(init) for init in observation.inits)):
         return "Failed"
-    if any(init.before is None for init in seen.inits):
+    if any(init.before is None for init in observation.inits):
         return "Pending"
-    if any(isinstance(record.state, Waiting) and record.last is None for record in seen.containers):
+    if any(isinstance(record.state, Waiting) and record.last is None for record in observation.containers):
         return "Pending"
-    if any(isinstance(record.state, Started) for record in seen.containers):
+    if any(isinstance(record.state, Started) for record in observation.containers):
         return "Running"
-    return _phase_of_ended(seen.containers, final=_is_final(seen), always=policy == "Always", never=policy == "Never")
+    return _phase_of_ended(
+        observation.containers, final=_is_final(observation), always=policy == "Always", never=policy == "Never"
+    )
 
 
 def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: bool, never: bool) -> str:
@@ -74,33 +76,33 @@ def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: 
     return "Running"
 
 
-def _is_final(seen: Seen) -> bool:
+def _is_final(observation: Seen) -> bool:
     """Returns whether the pod is being deleted, so that no container is restarted."""
-    return seen.pod.metadata.deletion_timestamp is not None
+    return observation.pod.metadata.deletion_timestamp is not None
 
 
 def _has_failed(record: ContainerRecord) -> bool:
     return record.before is not None and record.before.exit_code != 0
 
 
-def pod_status(seen: Seen, *, now: datetime) -> JSON:
+def pod_status(observation: Seen, *, now: datetime) -> JSON:
     """Returns the whole status. A condition keeps its lastTransitionTime while its status is the same; others' stay."""
-    now_phase = pod_phase(seen)
+    now_phase = pod_phase(observation)
     result: JSON = {
         "phase": now_phase,
-        "hostIP": seen.host_ip,
-        "hostIPs": [{"ip": seen.host_ip}],
-        "podIP": seen.host_ip,
-        "podIPs": [{"ip": seen.host_ip}],
-        "startTime": _time_text(seen.started_at or now),
-        "qosClass": qos_class(seen.pod),
-        "containerStatuses": [_container_status(record) for record in seen.containers],
-        "conditions": _all_conditions(seen, now_phase, now),
+        "hostIP": observation.host_ip,
+        "hostIPs": [{"ip": observation.host_ip}],
+        "podIP": observation.host_ip,
+        "podIPs": [{"ip": observation.host_ip}],
+        "startTime": _time_text(observation.started_at or now),
+        "qosClass": qos_class(observation.pod),
+        "containerStatuses": [_container_status(record) for record in observation.containers],
+        "conditions": _all_conditions(observation, now_phase, now),
     }
-    if seen.inits:
-        result["initContainerStatuses"] = [_container_status(record, is_init=True) for record in seen.inits]
-    if seen.verdict:
-        result |= {"reason": seen.verdict.reason, "message": seen.verdict.message}
+    if observation.inits:
+        result["initContainerStatuses"] = [_container_status(record, is_init=True) for record in observation.inits]
+    if observation.verdict:
+        result |= {"reason": observation.verdict.reason, "message": observation.verdict.message}
     return result
 
 
@@ -185,8 +187,8 @@ def _state_json(state: State) -> JSON:
                 "finishedAt": _time_text(state.finished_at) if state.finished_at else "",
                 "containerID": state.container_id,
             }
-            given = {key: value for key, value in optional_fields.items() if value}
-            return {"terminated": {"exitCode": state.exit_code, "reason": state.reason, **given}}
+            present_fields = {key: value for key, value in optional_fields.items() if value}
+            return {"terminated": {"exitCode": state.exit_code, "reason": state.reason, **present_fields}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,18 +199,26 @@ class _Condition:
     message: str = ""
 
 
-def _all_conditions(seen: Seen, now_phase: str, now: datetime) -> list[JSON]:
+def _all_conditions(observation: Seen, now_phase: str, now: datetime) -> list[JSON]:
     """Returns the agent's own conditions, and those that others have set."""
-    before = {each.get("type"): each for each in (*(seen.pod.status.get("conditions") or ()), *seen.conditions)}
-    foreign = [each for each in seen.pod.status.get("conditions") or () if each.get("type") not in _OURS]
-    own = [_condition_json(each, before.get(each.type), now) for each in _own_conditions(seen, now_phase)]
-    return [*own, *foreign]
+    before = {
+        condition.get("type"): condition
+        for condition in (*(observation.pod.status.get("conditions") or ()), *observation.conditions)
+    }
+    foreign = [
+        condition for condition in observation.pod.status.get("conditions") or () if condition.get("type") not in _OURS
+    ]
+    own_conditions = [
+        _condition_json(condition, before.get(condition.type), now)
+        for condition in _own_conditions(observation, now_phase)
+    ]
+    return [*own_conditions, *foreign]
 
 
-def _own_conditions(seen: Seen, now_phase: str) -> Iterable[_Condition]:
+def _own_conditions(observation: Seen, now_phase: str) -> Iterable[_Condition]:
     """Yields the conditions that the agent itself sets."""
-    incomplete = [init.name for init in seen.inits if not init.succeeded]
-    unready = [record.name for record in seen.containers if not record.ready]
+    incomplete = [init.name for init in observation.inits if not init.succeeded]
+    unready = [record.name for record in observation.containers if not record.ready]
     reason, message = {
         "Succeeded": ("PodCompleted", ""),
         "Failed": ("PodFailed", ""),
@@ -225,18 +235,18 @@ def _own_conditions(seen: Seen, now_phase: str) -> Iterable[_Condition]:
     yield _Condition("PodScheduled", holds=True)
 
 
-def _condition_json(told: _Condition, before: JSON | None, now: datetime) -> JSON:
+def _condition_json(condition: _Condition, before: JSON | None, now: datetime) -> JSON:
     """Returns a condition in its JSON form; its lastTransitionTime stays while its value does."""
-    value = "True" if told.holds else "False"
-    kept = before is not None and before.get("status") == value and before.get("lastTransitionTime")
+    value = "True" if condition.holds else "False"
+    is_unchanged = before is not None and before.get("status") == value and before.get("lastTransitionTime")
     result: JSON = {
-        "type": told.type,
+        "type": condition.type,
         "status": value,
         "lastProbeTime": None,
-        "lastTransitionTime": kept or _time_text(now),
+        "lastTransitionTime": is_unchanged or _time_text(now),
     }
-    if not told.holds:
-        result |= {key: text for key, text in (("reason", told.reason), ("message", told.message)) if text}
+    if not condition.holds:
+        result |= {key: text for key, text in (("reason", condition.reason), ("message", condition.message)) if text}
     return result
 
 

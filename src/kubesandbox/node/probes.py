@@ -59,14 +59,14 @@ def parse_probe(probe: JSON | None, ports: Iterable[JSON], host: str) -> Probe |
     )
 
 
-def _port_number(written: int | str, ports: Iterable[JSON]) -> int:
+def _port_number(given_port: int | str, ports: Iterable[JSON]) -> int:
     """Returns the number of a port, which a probe may name. Raises BadPod for an unknown name."""
-    if isinstance(written, int) or written.isdigit():
-        return int(written)
+    if isinstance(given_port, int) or given_port.isdigit():
+        return int(given_port)
     for port in ports:
-        if port.get("name") == written:
+        if port.get("name") == given_port:
             return int(port["containerPort"])
-    raise BadPod(f"couldn't find port: {written}")
+    raise BadPod(f"couldn't find port: {given_port}")
 
 
 @dataclass(frozen=True, slots=True)

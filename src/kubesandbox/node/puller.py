@@ -58,12 +58,12 @@ class Puller:
         if error.reason != "ErrImagePull":  # the registry was not contacted, so there is no back-off from it
             await pause(delay)
             return
-        shown = min(_FIRST_SHOWN_S, delay / 2)
-        if await pause(shown):
+        first_delay_s = min(_FIRST_SHOWN_S, delay / 2)
+        if await pause(first_delay_s):
             text = f'Back-off pulling image "{self._spec.image}"'
             self._report_waiting("ImagePullBackOff", f"{text}: ErrImagePull: {error.message}")
             self._reporter.event("Normal", "BackOff", text, self._spec)
-            await pause(delay - shown)
+            await pause(delay - first_delay_s)
 
     def _report_waiting(self, reason: str, message: str) -> None:
         self._reporter.put(self._reporter.record(self._spec.name).waiting(reason, message))

@@ -91,23 +91,23 @@ class Runner(Protocol):
         ...
 
 
-def choose_runner(runners: Mapping[str, Runner], wanted: str = "") -> tuple[Runner, tuple[str, ...]]:
+def choose_runner(runners: Mapping[str, Runner], wanted_name: str = "") -> tuple[Runner, tuple[str, ...]]:
     """Returns the first runner that works here, and why the ones before it do not.
 
-    Raises SandboxError if `wanted` is unknown or does not work.
+    Raises SandboxError if `wanted_name` is unknown or does not work.
     """
-    if wanted and wanted not in runners:
-        known = ", ".join(runners)
-        raise SandboxError(f"there is no runner {wanted!r}; choose one of {known}", reason="UnknownRunner")
+    if wanted_name and wanted_name not in runners:
+        names = ", ".join(runners)
+        raise SandboxError(f"there is no runner {wanted_name!r}; choose one of {names}", reason="UnknownRunner")
     passed_over: list[str] = []
     for name, runner in runners.items():
-        if wanted and name != wanted:
+        if wanted_name and name != wanted_name:
             continue
         problem = runner.problem()
         if not problem:
             return runner, tuple(passed_over)
-        if wanted:
-            raise SandboxError(f"runner {wanted} cannot be used here: {problem}", reason="RunnerUnusable")
+        if wanted_name:
+            raise SandboxError(f"runner {wanted_name} cannot be used here: {problem}", reason="RunnerUnusable")
         passed_over.append(f"{name}: {problem}")
     raise SandboxError("no runner works here: " + "; ".join(passed_over), reason="RunnerUnusable")
 
@@ -131,13 +131,13 @@ def until_delivered(deliver: Callable[[], bool], pid: int) -> bool:
 def try_command(argv: list[str]) -> str:
     """Runs a command to its end, a minute at most; returns "" if it succeeded, else the last line of its errors."""
     try:
-        done = subprocess.run(argv, capture_output=True, timeout=60.0, check=False, stdin=subprocess.DEVNULL)
+        completed = subprocess.run(argv, capture_output=True, timeout=60.0, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    if done.returncode == 0:
+    if completed.returncode == 0:
         return ""
-    lines = done.stderr.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else f"exit code {done.returncode}"
+    lines = completed.stderr.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else f"exit code {completed.returncode}"
 
 
 def why_not_installed(program: str) -> str:
@@ -147,8 +147,8 @@ def why_not_installed(program: str) -> str:
 
 def root_binds(interpreter: tuple[Path, ...]) -> tuple[Bind, ...]:
     """Returns the host's folders for a thin image: system libraries, tools and the Python interpreter; read only."""
-    wanted = [Path(path) for path in ("/usr", "/etc/ssl", "/etc/passwd", "/etc/group", "/etc/localtime")]
-    binds = [Bind(path, str(path), read_only=True) for path in wanted if path.exists()]
+    paths = [Path(path) for path in ("/usr", "/etc/ssl", "/etc/passwd", "/etc/group", "/etc/localtime")]
+    binds = [Bind(path, str(path), read_only=True) for path in paths if path.exists()]
     for path in interpreter:
         if not any(path.is_relative_to(bind.source) for bind in binds):
             binds.append(Bind(path, str(path), read_only=True))

@@ -29,9 +29,11 @@ class ProcessRunner:
         """Returns the launch with every container path replaced by the host's."""
         binds = (*launch.binds, Bind(launch.image, IMAGE_MOUNT))
         # The interpreter's paths are the host's own; they may be below a path that a volume has in the container.
-        ours = {sys.executable, *interpreter_environment().values()}
-        argv = tuple(text if text in ours else replace_paths(text, binds) for text in launch.argv)
-        env = {name: text if text in ours else replace_paths(text, binds) for name, text in launch.env.items()}
+        interpreter_paths = {sys.executable, *interpreter_environment().values()}
+        argv = tuple(text if text in interpreter_paths else replace_paths(text, binds) for text in launch.argv)
+        env = {
+            name: text if text in interpreter_paths else replace_paths(text, binds) for name, text in launch.env.items()
+        }
         cwd = Path(replace_paths(launch.cwd, binds))
         return Command(argv, env, cwd if cwd.is_dir() else launch.image)
 

@@ -85,13 +85,13 @@ class RuncRunner:
             id=f"probe-{os.getpid()}", argv=("/usr/bin/true",), image=image, work=work, memory_bytes=1 << 26
         )
         command = self.command(launch)
-        done = subprocess.run(
+        completed = subprocess.run(
             command.argv, cwd=command.cwd, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=20
         )
         self.clean_up(launch)
         remove_tree(work)
-        lines = done.stderr.decode(errors="replace").strip().splitlines()
-        return "" if done.returncode == 0 else (lines[-1] if lines else f"exit code {done.returncode}")
+        lines = completed.stderr.decode(errors="replace").strip().splitlines()
+        return "" if completed.returncode == 0 else (lines[-1] if lines else f"exit code {completed.returncode}")
 
     def _runc_command(self) -> tuple[str, ...]:
         return ("runc", "--root", str(self._state))

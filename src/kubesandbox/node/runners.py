@@ -14,5 +14,5 @@ NAMES = ("runc", "bubblewrap", "process")
 
 def runners(state: Path) -> dict[str, Runner]:
     """Returns the runners by name; `state` is a folder that runc may use."""
-    known: list[Runner] = [RuncRunner(state), BubblewrapRunner(), ProcessRunner()]
-    return {runner.name: runner for runner in known}
+    available: list[Runner] = [RuncRunner(state), BubblewrapRunner(), ProcessRunner()]
+    return {runner.name: runner for runner in available}

@@ -55,9 +55,9 @@ class Supplies:
 
     async def prepare(self) -> None:
         """Prepares credentials and volumes; may be called again. Raises BadPod and KubeError."""
-        wanted = self._pod.spec.get("volumes") or ()
+        volumes = self._pod.spec.get("volumes") or ()
         await self._read_references(
-            {reference for volume in wanted for reference in pod_volumes.volume_references(volume)}
+            {reference for volume in volumes for reference in pod_volumes.volume_references(volume)}
         )
         await self.account.write()
         sources = Sources(
@@ -68,7 +68,7 @@ class Supplies:
             host_ip=self._place.host_ip,
             lookup=self._data_of,
         )
-        for volume in wanted:
+        for volume in volumes:
             self._volumes[volume["name"]] = pod_volumes.prepare_volume(volume, sources)
 
     async def launch(self, spec: ContainerSpec, image: LocalImage, number: int) -> Launch:

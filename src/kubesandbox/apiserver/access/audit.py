@@ -31,8 +31,8 @@ class AuditLog:
 
     def now_text(self) -> str:
         """Returns the present time as a MicroTime."""
-        when = self._base + timedelta(seconds=self._monotonic() - self._start)
-        return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        moment = self._base + timedelta(seconds=self._monotonic() - self._start)
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
     def write(
         self,

@@ -56,23 +56,23 @@ class Rule:
     names: frozenset[str] = frozenset()
     paths: tuple[str, ...] = ()
 
-    def allows(self, wanted: Attributes) -> bool:
+    def allows(self, attributes: Attributes) -> bool:
         """Returns whether this rule allows the request; the caller checks the namespace in which the rule holds."""
-        if "*" not in self.verbs and wanted.verb not in self.verbs:
+        if "*" not in self.verbs and attributes.verb not in self.verbs:
             return False
-        if not wanted.resource:
-            return any(covers_path(path, wanted.path) for path in self.paths)
-        if "*" not in self.groups and wanted.group not in self.groups:
+        if not attributes.resource:
+            return any(covers_path(path, attributes.path) for path in self.paths)
+        if "*" not in self.groups and attributes.group not in self.groups:
             return False
-        if not self._names_resource(wanted):
+        if not self._names_resource(attributes):
             return False
         # A rule with resourceNames allows no create, and a list only with a field selector for the name.
-        return not self.names or wanted.name in self.names
+        return not self.names or attributes.name in self.names
 
-    def _names_resource(self, wanted: Attributes) -> bool:
-        if "*" in self.resources or wanted.full_resource in self.resources:
+    def _names_resource(self, attributes: Attributes) -> bool:
+        if "*" in self.resources or attributes.full_resource in self.resources:
             return True
-        return bool(wanted.subresource) and f"*/{wanted.subresource}" in self.resources
+        return bool(attributes.subresource) and f"*/{attributes.subresource}" in self.resources
 
 
 def covers_path(pattern: str, path: str) -> bool:
@@ -116,13 +116,13 @@ class _Binding:
 
 def _is_subject(user: User, subject: tuple[str, str, str], namespace: str) -> bool:
     """Returns whether a subject (kind, namespace, name) of a binding in `namespace` is the user."""
-    kind, where, name = subject
+    kind, subject_namespace, name = subject
     if kind == "User":
         return name == user.name
     if kind == "Group":
         return name in user.groups
     # A subject without a namespace is in that of its RoleBinding.
-    return user.name == f"system:serviceaccount:{where or namespace}:{name}"
+    return user.name == f"system:serviceaccount:{subject_namespace or namespace}:{name}"
 
 
 class Authorizer:
@@ -139,25 +139,25 @@ class Authorizer:
         self._bindings = None
         self._by_user.clear()
 
-    def allowed(self, user: User, wanted: Attributes) -> bool:
+    def allowed(self, user: User, attributes: Attributes) -> bool:
         """Returns whether the user is allowed to make the request."""
-        return "system:masters" in user.groups or self._granting_binding(user, wanted) is not None
+        return "system:masters" in user.groups or self._granting_binding(user, attributes) is not None
 
-    def reason(self, user: User, wanted: Attributes) -> str:
+    def reason(self, user: User, attributes: Attributes) -> str:
         """Returns why the request is allowed, or what prevented an evaluation; "" if there is nothing to report."""
         if "system:masters" in user.groups:
             return ""
-        if (binding := self._granting_binding(user, wanted)) is not None:
+        if (binding := self._granting_binding(user, attributes)) is not None:
             return f"RBAC: allowed by {binding.reason_text(user)}"
-        missing = list(dict.fromkeys(self._missing_roles(user, wanted)))
+        missing = list(dict.fromkeys(self._missing_roles(user, attributes)))
         if not missing:
             return ""
         return f"RBAC: {missing[0]}" if len(missing) == 1 else f"RBAC: [{', '.join(missing)}]"
 
-    def require(self, user: User, wanted: Attributes) -> None:
+    def require(self, user: User, attributes: Attributes) -> None:
         """Raises ApiError 403, worded as the real server words it, unless the user is allowed to make the request."""
-        if not self.allowed(user, wanted):
-            raise forbidden_error(user, wanted, self.reason(user, wanted))
+        if not self.allowed(user, attributes):
+            raise forbidden_error(user, attributes, self.reason(user, attributes))
 
     def rules(self, user: User, namespace: str) -> list[JSON]:
         """Returns the rules, as written, that apply to a user in a namespace (SelfSubjectRulesReview)."""
@@ -165,19 +165,19 @@ class Authorizer:
 
     def has_role(self, kind: str, name: str, namespace: str) -> bool:
         """Returns whether a Role or ClusterRole exists."""
-        where = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
-        return self._store.get(f"{where[0]}{_RBAC}", where[1], name) is not None
+        role_key = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
+        return self._store.get(f"{role_key[0]}{_RBAC}", role_key[1], name) is not None
 
-    def _granting_binding(self, user: User, wanted: Attributes) -> _Binding | None:
+    def _granting_binding(self, user: User, attributes: Attributes) -> _Binding | None:
         for binding, rule, _ in self._rules_of(user):
-            holds = not binding.namespace or (wanted.resource and binding.namespace == wanted.namespace)
-            if holds and rule.allows(wanted):
+            holds = not binding.namespace or (attributes.resource and binding.namespace == attributes.namespace)
+            if holds and rule.allows(attributes):
                 return binding
         return None
 
-    def _missing_roles(self, user: User, wanted: Attributes) -> Iterator[str]:
+    def _missing_roles(self, user: User, attributes: Attributes) -> Iterator[str]:
         for binding in self._bindings_of(user):
-            holds = not binding.namespace or (wanted.resource and binding.namespace == wanted.namespace)
+            holds = not binding.namespace or (attributes.resource and binding.namespace == attributes.namespace)
             if holds and not self.has_role(binding.role_kind, binding.role_name, binding.namespace):
                 yield f'{binding.role_kind.lower()}{_RBAC} "{binding.role_name}" not found'
 
@@ -215,9 +215,9 @@ class Authorizer:
     def _aggregate_rules(self, selectors: Iterable[JSON]) -> list[JSON]:
         """Returns the rules of all ClusterRoles with the labels of one of the selectors."""
         rules: list[JSON] = []
-        wanted = [selector.get("matchLabels") or {} for selector in selectors]
+        label_sets = [selector.get("matchLabels") or {} for selector in selectors]
         for entry in self._store.items(f"clusterroles{_RBAC}"):
-            if any(labels and labels.items() <= entry.labels.items() for labels in wanted):
+            if any(labels and labels.items() <= entry.labels.items() for labels in label_sets):
                 rules += self.role_rules("ClusterRole", entry.name, "")
         return rules
 
@@ -233,12 +233,12 @@ class Authorizer:
                 yield _Binding(entry.name, entry.namespace, role.get("kind", ""), role.get("name", ""), subjects)
 
 
-def forbidden_error(user: User, wanted: Attributes, reason: str = "") -> ApiError:
+def forbidden_error(user: User, attributes: Attributes, reason: str = "") -> ApiError:
     """Returns the 403 for a user who is not allowed; `reason` names what prevented an evaluation."""
     more = f": {reason}" if reason else ""
-    if not wanted.resource:
-        return forbidden("", "", "", f'User "{user.name}" cannot {wanted.verb} path "{wanted.path}"{more}')
-    where = f'in the namespace "{wanted.namespace}"' if wanted.namespace else "at the cluster scope"
-    what = f'resource "{wanted.full_resource}" in API group "{wanted.group}"'
-    why = f'User "{user.name}" cannot {wanted.verb} {what} {where}{more}'
-    return forbidden(wanted.resource, wanted.group, wanted.name, why)
+    if not attributes.resource:
+        return forbidden("", "", "", f'User "{user.name}" cannot {attributes.verb} path "{attributes.path}"{more}')
+    scope = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    resource_text = f'resource "{attributes.full_resource}" in API group "{attributes.group}"'
+    why = f'User "{user.name}" cannot {attributes.verb} {resource_text} {scope}{more}'
+    return forbidden(attributes.resource, attributes.group, attributes.name, why)

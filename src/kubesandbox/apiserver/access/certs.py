@@ -81,8 +81,8 @@ def new_ca(now: datetime) -> KeyPair:
 
 def issue_server(ca: KeyPair, now: datetime, services: Sequence[str] = (), addresses: Sequence[str] = ()) -> KeyPair:
     """Issues a certificate for loopback, `addresses`, and the names of `services`, by default the API server's."""
-    served = [x509.IPAddress(ipaddress.ip_address(each)) for each in (*_LOOPBACK, *addresses)]
-    names = [x509.DNSName(each) for each in ("localhost", *(services or _SERVER_NAMES))]
+    served = [x509.IPAddress(ipaddress.ip_address(address)) for address in (*_LOOPBACK, *addresses)]
+    names = [x509.DNSName(name) for name in ("localhost", *(services or _SERVER_NAMES))]
     alternative = x509.SubjectAlternativeName([*names, *served])
     subject = _subject_name(services[0] if services else "kube-apiserver")
     return _issue_certificate(ca, subject, ExtendedKeyUsageOID.SERVER_AUTH, now, alternative)

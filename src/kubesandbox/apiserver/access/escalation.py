@@ -40,7 +40,7 @@ class Escalation:
         rules = self._granted_rules(user, kind, namespace, obj, old)
         held = self._authz.rules(user, namespace)
         missing = [
-            part for rule in rules for part in _single_rules(rule) if not any(_covers_part(each, part) for each in held)
+            part for rule in rules for part in _single_rules(rule) if not any(_covers_part(rule, part) for rule in held)
         ]
         if missing:
             groups = " ".join(json.dumps(group) for group in user.groups)
@@ -94,7 +94,8 @@ def _covers_part(rule: JSON, part: JSON) -> bool:
         and _holds_values(rule, part, "apiGroups")
         and all(_covers_resource(rule, resource) for resource in part.get("resources") or ())
         and all(
-            any(covers_path(own, url) for own in rule.get("nonResourceURLs") or ()) for url in _non_resource_urls(part)
+            any(covers_path(pattern, url) for pattern in rule.get("nonResourceURLs") or ())
+            for url in _non_resource_urls(part)
         )
         and (not rule.get("resourceNames") or _holds_values(rule, part, "resourceNames", needed=True))
     )
@@ -105,16 +106,16 @@ def _non_resource_urls(part: JSON) -> list[str]:
 
 
 def _holds_values(rule: JSON, part: JSON, key: str, *, needed: bool = False) -> bool:
-    held, wanted = rule.get(key) or [], part.get(key) or []
-    if needed and not wanted:
+    held_values, required_values = rule.get(key) or [], part.get(key) or []
+    if needed and not required_values:
         return False
-    return ("*" in held and key != "resourceNames") or {*wanted} <= {*held}
+    return ("*" in held_values and key != "resourceNames") or {*required_values} <= {*held_values}
 
 
 def _covers_resource(rule: JSON, resource: str) -> bool:
-    held = rule.get("resources") or []
+    held_resources = rule.get("resources") or []
     _, slash, subresource = resource.partition("/")
-    return "*" in held or resource in held or bool(slash and f"*/{subresource}" in held)
+    return "*" in held_resources or resource in held_resources or bool(slash and f"*/{subresource}" in held_resources)
 
 
 def _merge_verbs(parts: list[JSON]) -> list[JSON]:
@@ -122,8 +123,11 @@ def _merge_verbs(parts: list[JSON]) -> list[JSON]:
     rules: dict[str, JSON] = {}
     for part in parts:
         key = json.dumps({name: value for name, value in part.items() if name != "verbs"})
-        known = rules.setdefault(key, {**part, "verbs": []})
-        known["verbs"] = [*known["verbs"], *(verb for verb in part["verbs"] if verb not in known["verbs"])]
+        merged_rule = rules.setdefault(key, {**part, "verbs": []})
+        merged_rule["verbs"] = [
+            *merged_rule["verbs"],
+            *(verb for verb in part["verbs"] if verb not in merged_rule["verbs"]),
+        ]
     return list(rules.values())
 
 

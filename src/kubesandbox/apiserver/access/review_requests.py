@@ -61,7 +61,7 @@ class Reviews:
     def _decide_access(self, user: User, spec: JSON) -> JSON:
         """Returns the review's status: whether `user` is allowed to do what `spec` describes, and why."""
         if about := spec.get("resourceAttributes"):
-            wanted = Attributes(
+            attributes = Attributes(
                 about.get("verb", ""),
                 about.get("group", ""),
                 about.get("resource", ""),
@@ -71,9 +71,9 @@ class Reviews:
             )
         else:
             about = spec.get("nonResourceAttributes") or {}
-            wanted = Attributes(about.get("verb", ""), path=about.get("path", ""))
-        status: JSON = {"allowed": self._authz.allowed(user, wanted)}
-        if reason := self._authz.reason(user, wanted):
+            attributes = Attributes(about.get("verb", ""), path=about.get("path", ""))
+        status: JSON = {"allowed": self._authz.allowed(user, attributes)}
+        if reason := self._authz.reason(user, attributes):
             status["reason"] = reason
         return status
 
@@ -129,9 +129,9 @@ def _attribute_faults(spec: JSON) -> Iterator[FieldError]:
     """Yields a fault unless a review has exactly one of the two kinds of attributes."""
     about, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if about is not None and path is not None:
-        shown = Verbatim(go_json({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}))
+        shown_path = Verbatim(go_json({"Path": path.get("path") or "", "Verb": path.get("verb") or ""}))
         why = "cannot be specified in combination with resourceAttributes"
-        yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", shown, why)
+        yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", shown_path, why)
     if about is None and path is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
         yield FieldError(Fault.INVALID, "spec.resourceAttributes", None, why)
@@ -148,8 +148,8 @@ def _namespace_faults(spec: JSON, namespace: str) -> Iterator[FieldError]:
         return
     about = spec.get("resourceAttributes")
     if about is not None and (about.get("namespace") or "") != namespace:
-        where = "spec.resourceAttributes.namespace"
-        yield FieldError(Fault.INVALID, where, about.get("namespace") or "", "must match metadata.namespace")
+        field_path = "spec.resourceAttributes.namespace"
+        yield FieldError(Fault.INVALID, field_path, about.get("namespace") or "", "must match metadata.namespace")
     if spec.get("nonResourceAttributes") is not None:
         yield FieldError(Fault.INVALID, "spec.nonResourceAttributes", None, "disallowed on this kind of request")
 

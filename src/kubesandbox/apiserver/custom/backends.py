@@ -23,14 +23,14 @@ def find_backend(store: Store, namespace: str, name: str, port: int) -> tuple[st
     if entry is None:
         raise Unreachable(f'service "{name}" not found')
     spec = entry.load().get("spec") or {}
-    chosen = next((each for each in spec.get("ports") or () if each.get("port") == port), None)
-    if chosen is None:
+    port_entry = next((port_entry for port_entry in spec.get("ports") or () if port_entry.get("port") == port), None)
+    if port_entry is None:
         raise Unreachable(f'no service port {port} found for service "{name}"')
     selector = spec.get("selector") or {}
     for candidate in store.items("pods", namespace):
         if selector and selector.items() <= candidate.labels.items():
             pod = candidate.load()
-            at = _container_port(pod, chosen.get("targetPort") or port)
+            at = _container_port(pod, port_entry.get("targetPort") or port)
             if at and _is_ready(pod):
                 return pod["status"]["podIP"], at
     raise Unreachable(f'no endpoints available for service "{name}"')

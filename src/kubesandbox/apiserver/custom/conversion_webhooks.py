@@ -83,18 +83,18 @@ class ConversionWebhooks:
             return WebhookAddress(url, url, "", context)
         name = f"{service['name']}.{service['namespace']}.svc"
         port, path = service.get("port") or 443, (service.get("path") or "").lstrip("/")
-        shown = f"https://{name}:{port}/{path}?timeout={_TIMEOUT_S}s"
+        shown_url = f"https://{name}:{port}/{path}?timeout={_TIMEOUT_S}s"
         try:
             host, at = find_backend(self._store, service["namespace"], service["name"], port)
         except Unreachable as error:
-            raise _ConversionFailed(f'Post "{shown}": {error}') from None
-        return WebhookAddress(f"https://{host}:{at}/{path}?timeout={_TIMEOUT_S}s", shown, name, context)
+            raise _ConversionFailed(f'Post "{shown_url}": {error}') from None
+        return WebhookAddress(f"https://{host}:{at}/{path}?timeout={_TIMEOUT_S}s", shown_url, name, context)
 
 
 def _conversion_review(versions: Sequence[str], objects: Sequence[JSON], desired: str) -> JSON:
     """Returns the ConversionReview that requests `objects` in the version `desired`."""
     # The first version in the webhook's order of preference that the server knows.
-    version = next((each for each in versions if each in ("v1", "v1beta1")), "v1")
+    version = next((version for version in versions if version in ("v1", "v1beta1")), "v1")
     request = {"uid": str(uuid.uuid4()), "desiredAPIVersion": desired, "objects": list(objects)}
     return {"kind": "ConversionReview", "apiVersion": f"{GROUP}/{version}", "request": request}
 
@@ -185,27 +185,28 @@ def _check_converted(original: JSON, converted: Any, version: str) -> JSON:
     Raises _ConversionFailed if another kind, version, name, namespace or uid came back.
     """
     converted = converted if isinstance(converted, dict) else {}
-    where = "invalid object at index 0: "
+    prefix = "invalid object at index 0: "
     if converted.get("apiVersion") != version:
         raise _ConversionFailed(
-            f"{where}invalid groupVersion (expected {version}, received {converted.get('apiVersion', '')})"
+            f"{prefix}invalid groupVersion (expected {version}, received {converted.get('apiVersion', '')})"
         )
     if converted.get("kind") != original["kind"]:
         raise _ConversionFailed(
-            f"{where}invalid kind (expected {original['kind']}, received {converted.get('kind', '')})"
+            f"{prefix}invalid kind (expected {original['kind']}, received {converted.get('kind', '')})"
         )
     before, after = original["metadata"], converted.get("metadata")
-    for key, shown in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
+    for key, label in (("name", "name"), ("namespace", "namespace"), ("uid", "UID")):
         has = after.get(key, "") if isinstance(after, dict) else ""
         if before.get(key, "") != has:
-            raise _ConversionFailed(f"invalid object: must have the same {shown}: {before.get(key, '')} != {has}")
+            raise _ConversionFailed(f"invalid object: must have the same {label}: {before.get(key, '')} != {has}")
     if not isinstance(after, dict):
         raise _ConversionFailed("invalid metadata: missing metadata in converted object")
     # Of metadata a webhook may change only labels and annotations; the rest is restored silently.
-    kept = {key: value for key, value in before.items() if key not in _CHANGEABLE_METADATA}
+    unchanged_metadata = {key: value for key, value in before.items() if key not in _CHANGEABLE_METADATA}
     return {
         **converted,
-        "metadata": kept | {key: _check_text_values(key, after[key]) for key in _CHANGEABLE_METADATA if after.get(key)},
+        "metadata": unchanged_metadata
+        | {key: _check_text_values(key, after[key]) for key in _CHANGEABLE_METADATA if after.get(key)},
     }
 
 
@@ -224,5 +225,12 @@ def _check_text_values(field: str, values: Any) -> JSON:
 
 def _go_type(value: Any) -> str:
     """Returns the Go type that JSON of this value is decoded into."""
-    known = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}", type(None): "<nil>"}
-    return known.get(type(value), "map[string]interface {}")
+    go_types = {
+        bool: "bool",
+        int: "int64",
+        float: "float64",
+        str: "string",
+        list: "[]interface {}",
+        type(None): "<nil>",
+    }
+    return go_types.get(type(value), "map[string]interface {}")

@@ -60,9 +60,9 @@ def _deprecation_warning(spec: JSON, version: JSON) -> str:
         return str(version["deprecationWarning"])
     group, kind, name = spec["group"], spec["names"]["kind"], version["name"]
     text = f"{group}/{name} {kind} is deprecated"
-    others = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
+    other_versions = [v["name"] for v in spec["versions"] if v.get("served") and not v.get("deprecated")]
     newer = sorted(
-        (other for other in others if version_priority(other) < version_priority(name)), key=version_priority
+        (other for other in other_versions if version_priority(other) < version_priority(name)), key=version_priority
     )
     return f"{text}; use {group}/{newer[0]} {kind}" if newer else text
 

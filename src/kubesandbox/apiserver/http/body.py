@@ -225,18 +225,18 @@ class _Pairs:
         self.pairs = pairs
 
 
-def _collect_members(value: Any, path: str, found: Members) -> None:
-    """Records in `found` the paths of all members of a parsed JSON value, and those that occur again."""
+def _collect_members(value: Any, path: str, members: Members) -> None:
+    """Records in `members` the paths of all members of a parsed JSON value, and those that occur again."""
     if isinstance(value, _Pairs):
         keys: set[str] = set()
         for key, child in value.pairs:
-            here = f"{path}.{key}" if path else key
-            found.count += 1
+            member_path = f"{path}.{key}" if path else key
+            members.count += 1
             if key in keys:
-                found.again.setdefault(here, found.count)
-            found.first.setdefault(here, found.count)
+                members.again.setdefault(member_path, members.count)
+            members.first.setdefault(member_path, members.count)
             keys.add(key)
-            _collect_members(child, here, found)
+            _collect_members(child, member_path, members)
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            _collect_members(child, f"{path}[{index}]", found)
+            _collect_members(child, f"{path}[{index}]", members)

@@ -33,20 +33,20 @@ class _SyntaxError(Exception):
 
 def duration_fault(text: str) -> str:
     """Returns time.ParseDuration's error about `text`, or "" if it is a duration."""
-    shown, rest = json.dumps(text, ensure_ascii=False), text[text[:1] in {"+", "-"} :]
-    if rest == "0":
+    quoted, remaining = json.dumps(text, ensure_ascii=False), text[text[:1] in {"+", "-"} :]
+    if remaining == "0":
         return ""
-    if not rest:
-        return f"time: invalid duration {shown}"
-    while rest:
-        part = _PART.match(rest)
+    if not remaining:
+        return f"time: invalid duration {quoted}"
+    while remaining:
+        part = _PART.match(remaining)
         if part is None:
-            return f"time: invalid duration {shown}"
+            return f"time: invalid duration {quoted}"
         if not part[2]:
-            return f"time: missing unit in duration {shown}"
+            return f"time: missing unit in duration {quoted}"
         if part[2] not in _UNITS:
-            return f"time: unknown unit {json.dumps(part[2], ensure_ascii=False)} in duration {shown}"
-        rest = rest[part.end() :]
+            return f"time: unknown unit {json.dumps(part[2], ensure_ascii=False)} in duration {quoted}"
+        remaining = remaining[part.end() :]
     return ""
 
 

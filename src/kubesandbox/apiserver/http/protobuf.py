@@ -102,12 +102,12 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _decode_message(name: str, data: bytes) -> JSON:
     """Decodes the message `name` into its JSON; fields that the table does not know are dropped."""
-    known = _by_number(name)
+    fields_by_number = _by_number(name)
     result: JSON = {}
     for number, raw in _read_fields(data):
-        if number not in known:
+        if number not in fields_by_number:
             continue  # a field newer than the table
-        json_name, kind, *omit = known[number]
+        json_name, kind, *omit = fields_by_number[number]
         if kind.startswith("[]"):
             if not isinstance(result.get(json_name), list):
                 result[json_name] = []

@@ -34,8 +34,8 @@ def _manager_faults(manager: str) -> Iterator[Cause]:
         yield Cause("FieldValueTooLong", f"Too long: may not be more than {_MANAGER_BYTES} bytes", "fieldManager")
     for at, character in enumerate(manager):
         if not character.isprintable():
-            shown = f"U+{ord(character):04X}"
-            text = f"Invalid value: {json.dumps(manager)}: invalid character {shown} (at position {at})"
+            code_point = f"U+{ord(character):04X}"
+            text = f"Invalid value: {json.dumps(manager)}: invalid character {code_point} (at position {at})"
             yield Cause("FieldValueInvalid", text, "fieldManager")
 
 

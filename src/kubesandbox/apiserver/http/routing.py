@@ -58,11 +58,11 @@ def parse_target(method: str, path: str, query: Mapping[str, str]) -> Target:
         if len(parts) > 2 and parts[2] not in _NAMESPACE_SUBRESOURCES:
             parts = parts[2:]
     resource, name, subresource = (*parts, "", "")[:3]
-    rest = "/".join(parts[3:])
+    remaining_path = "/".join(parts[3:])
     verb = _refine_verb(verb, name, query)
     if verb in {"list", "watch"}:
         name = name or _only_name(query.get("fieldSelector", ""))
-    return Target(verb, path, group, version, namespace, resource, subresource, name, rest)
+    return Target(verb, path, group, version, namespace, resource, subresource, name, remaining_path)
 
 
 def _only_name(selector: str) -> str:

@@ -35,9 +35,14 @@ def as_v1(obj: JSON) -> JSON:
         resource = metric.get("resource") or {}
         if resource.get("name") == "cpu" and resource.get("current", {}).get("averageUtilization") is not None:
             status["currentCPUUtilizationPercentage"] = resource["current"]["averageUtilization"]
-    others = [_metric_as_v1(metric) for metric in metrics if _cpu_percent(metric) is None]
-    told = {_METRICS: others, _CURRENT: current, _BEHAVIOR: _capitalize_names(behavior), _CONDITIONS: conditions}
-    annotations = {key: json.dumps(value, separators=(",", ":")) for key, value in told.items() if value}
+    other_metrics = [_metric_as_v1(metric) for metric in metrics if _cpu_percent(metric) is None]
+    annotations_by_key = {
+        _METRICS: other_metrics,
+        _CURRENT: current,
+        _BEHAVIOR: _capitalize_names(behavior),
+        _CONDITIONS: conditions,
+    }
+    annotations = {key: json.dumps(value, separators=(",", ":")) for key, value in annotations_by_key.items() if value}
     return _with_annotations({**obj, "spec": spec, "status": status}, annotations)
 
 
@@ -62,9 +67,11 @@ def from_v1(obj: JSON) -> JSON:
 
 def _with_annotations(obj: JSON, added: JSON) -> JSON:
     metadata = dict(obj["metadata"])
-    ours = (_METRICS, _BEHAVIOR, _CONDITIONS, _CURRENT)
-    kept = {key: value for key, value in (metadata.pop("annotations", None) or {}).items() if key not in ours}
-    if annotations := kept | added:
+    annotation_keys = (_METRICS, _BEHAVIOR, _CONDITIONS, _CURRENT)
+    kept_annotations = {
+        key: value for key, value in (metadata.pop("annotations", None) or {}).items() if key not in annotation_keys
+    }
+    if annotations := kept_annotations | added:
         metadata["annotations"] = annotations
     return {**obj, "metadata": metadata}
 
@@ -91,23 +98,23 @@ def _metric_as_v1(metric: JSON) -> JSON:
     target, about = source.get("target") or {}, source.get("metric") or {}
     average, value = target.get("averageValue"), target.get("value")
     if kind == "Pods":
-        shown = {"metricName": about.get("name"), "targetAverageValue": average, "selector": about.get("selector")}
+        fields = {"metricName": about.get("name"), "targetAverageValue": average, "selector": about.get("selector")}
     elif kind == "Object":
-        shown = {
+        fields = {
             "target": source.get("describedObject"), "metricName": about.get("name"), "targetValue": value or "0",
             "selector": about.get("selector"), "averageValue": average,
         }  # fmt: skip
     elif kind == "External":
-        shown = {
+        fields = {
             "metricName": about.get("name"), "metricSelector": about.get("selector"), "targetValue": value,
             "targetAverageValue": average,
         }  # fmt: skip
     else:
-        shown = {
+        fields = {
             "name": source.get("name"), "targetAverageUtilization": target.get("averageUtilization"),
             "targetAverageValue": average, "container": source.get("container"),
         }  # fmt: skip
-    return {"type": kind, key: {name: each for name, each in shown.items() if each is not None}}
+    return {"type": kind, key: {name: value for name, value in fields.items() if value is not None}}
 
 
 def _metric_from_v1(metric: JSON) -> JSON:
@@ -121,8 +128,8 @@ def _metric_from_v1(metric: JSON) -> JSON:
         target = {"type": "Utilization", "averageUtilization": percent}
     elif average is not None:
         target = {"type": "AverageValue", "averageValue": average}
-    named = {"name": source.get("metricName"), "selector": source.get("metricSelector") or source.get("selector")}
-    about = {name: each for name, each in named.items() if each is not None}
+    fields = {"name": source.get("metricName"), "selector": source.get("metricSelector") or source.get("selector")}
+    about = {name: value for name, value in fields.items() if value is not None}
     if kind in {"Resource", "ContainerResource"}:
         about = {name: source[name] for name in ("name", "container") if name in source}
         return {"type": kind, key: {**about, "target": target}}

@@ -103,7 +103,7 @@ class Admission:
             name = meta(obj)["name"]
             raise status_errors.forbidden("namespaces", "", name, "this namespace may not be deleted")
 
-    def grace_period(self, kind: Kind, obj: JSON, asked: int | None) -> int:
+    def grace_period(self, kind: Kind, obj: JSON, requested_s: int | None) -> int:
         """Returns the seconds that an object stays after a delete: 0 except for pods on a node."""
         if kind.resource != "pods":
             return 0
@@ -111,7 +111,7 @@ class Admission:
         if not spec.get("nodeName") or status.get("phase") in {"Succeeded", "Failed"}:
             return 0
         default = spec.get("terminationGracePeriodSeconds")
-        return asked if asked is not None else 30 if default is None else int(default)
+        return requested_s if requested_s is not None else 30 if default is None else int(default)
 
     def faults(self, kind: Kind, obj: JSON, old: JSON | None) -> list[FieldFault]:
         """Returns the faults of an object by the rules of all kinds and of its own."""
@@ -136,12 +136,13 @@ class Admission:
 
 def _apply_runtime_class(spec: JSON, scheduling: JSON, about: str) -> None:
     """Adds the node selector and tolerations of a RuntimeClass to a pod. Raises ApiError 403 if they conflict."""
-    chosen = spec.get("nodeSelector") or {}
+    node_selector = spec.get("nodeSelector") or {}
     for key, value in (scheduling.get("nodeSelector") or {}).items():
-        if chosen.get(key, value) != value:
-            why = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {chosen[key]}"
+        if node_selector.get(key, value) != value:
+            of_pod = f"pod.spec.nodeSelector[{key}] = {node_selector[key]}"
+            why = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; {of_pod}"
             raise status_errors.forbidden("pods", "", about, f"conflict: {why}")
-        spec["nodeSelector"] = chosen = {**chosen, key: value}
+        spec["nodeSelector"] = node_selector = {**node_selector, key: value}
     tolerations = spec.get("tolerations") or []
-    if more := [each for each in scheduling.get("tolerations") or () if each not in tolerations]:
+    if more := [toleration for toleration in scheduling.get("tolerations") or () if toleration not in tolerations]:
         spec["tolerations"] = [*tolerations, *more]

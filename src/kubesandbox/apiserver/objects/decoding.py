@@ -55,12 +55,12 @@ class Decoding:
         return pruned
 
     def patched(
-        self, request: Request, kind: Kind, new: JSON, options: WriteOptions, shown: str, duplicates: list[str]
+        self, request: Request, kind: Kind, new: JSON, options: WriteOptions, patch_text: str, duplicates: list[str]
     ) -> JSON:
-        """Returns the decoded result of a patch. Raises ApiError 400, or 422 that quotes `shown`."""
-        pruned, unknown = self._decode_typed(kind, new, lambda text: _invalid_patch(shown, text))
+        """Returns the decoded result of a patch. Raises ApiError 400, or 422 that quotes `patch_text`."""
+        pruned, unknown = self._decode_typed(kind, new, lambda text: _invalid_patch(patch_text, text))
         faults = [*duplicates, *(f'unknown field "{path}"' for path in unknown)]
-        _report_faults(request, faults, options, lambda text: _invalid_patch(shown, text))
+        _report_faults(request, faults, options, lambda text: _invalid_patch(patch_text, text))
         return pruned
 
     def applied(self, request: Request, kind: Kind, target: Target, options: WriteOptions) -> JSON:
@@ -107,9 +107,9 @@ def check_named(obj: JSON, name: str) -> None:
 def check_place(kind: Kind, namespace: str, name: str, obj: JSON) -> None:
     """Sets an object's namespace and name from its path. Raises ApiError 400 if it has others."""
     metadata = meta(obj)
-    given = metadata.get("namespace") or ""
+    object_namespace = metadata.get("namespace") or ""
     if kind.namespaced:
-        if given and given != namespace:
+        if object_namespace and object_namespace != namespace:
             raise status_errors.bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request"
             )
@@ -175,15 +175,15 @@ def _duplicate_members(request: Request, options: WriteOptions) -> Members:
     return read_members(request.body)
 
 
-def _after_decoding(unknown: list[str], seen: Members) -> list[str]:
+def _after_decoding(unknown: list[str], members: Members) -> list[str]:
     """Returns duplicate fields, found by decoding, then the unknown ones of a custom resource, found by pruning."""
-    return [*(f'duplicate field "{path}"' for path in seen.again), *(f'unknown field "{path}"' for path in unknown)]
+    return [*(f'duplicate field "{path}"' for path in members.again), *(f'unknown field "{path}"' for path in unknown)]
 
 
-def _as_met(unknown: list[str], seen: Members) -> list[str]:
+def _as_met(unknown: list[str], members: Members) -> list[str]:
     """Returns unknown and duplicate fields in the order in which Go's decoder meets them."""
-    faults = [(seen.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
-    faults += [(place, f'duplicate field "{path}"') for path, place in seen.again.items()]
+    faults = [(members.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
+    faults += [(place, f'duplicate field "{path}"') for path, place in members.again.items()]
     return [text for _, text in sorted(faults, key=itemgetter(0))]
 
 
@@ -198,5 +198,5 @@ def _report_faults(
     request.warnings.extend(fault for fault in faults if fault not in request.warnings)
 
 
-def _invalid_patch(shown: str, why: str) -> ApiError:
-    return status_errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", shown, why)])
+def _invalid_patch(patch_text: str, why: str) -> ApiError:
+    return status_errors.invalid("", "", "", [FieldError(Fault.INVALID, "patch", patch_text, why)])

@@ -62,7 +62,7 @@ def _missing_tolerations(spec: JSON) -> Iterator[JSON]:
     """Yields the tolerations that the DefaultTolerationSeconds plugin adds: five minutes on an unready node."""
     tolerations = spec.get("tolerations") or ()
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(_tolerates_key(each, key) for each in tolerations):
+        if not any(_tolerates_key(toleration, key) for toleration in tolerations):
             yield {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": _STAY_S}
 
 
@@ -74,7 +74,7 @@ def quality_of_service(spec: JSON) -> str:
     """Returns a pod's quality of service class."""
     containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
     resources = [container.get("resources") or {} for container in containers]
-    pairs = [(one.get("requests") or {}, one.get("limits") or {}) for one in resources]
+    pairs = [(resource.get("requests") or {}, resource.get("limits") or {}) for resource in resources]
     if not any(amounts.get(name) for pair in pairs for amounts in pair for name in ("cpu", "memory")):
         return "BestEffort"
     return "Guaranteed" if all(_is_even(*pair) for pair in pairs) else "Burstable"
@@ -95,8 +95,8 @@ def _default_job(obj: JSON, _now: datetime) -> None:
     for prefix in ("", "batch.kubernetes.io/"):
         labels |= {f"{prefix}controller-uid": uid, f"{prefix}job-name": name}
     selector = spec.get("selector") or {}
-    wanted = {"batch.kubernetes.io/controller-uid": uid}
-    spec["selector"] = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **wanted}}
+    job_labels = {"batch.kubernetes.io/controller-uid": uid}
+    spec["selector"] = {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **job_labels}}
     # The type's default again, as the decoder applies it on reading from the store.
     if not meta(obj).get("labels"):
         meta(obj)["labels"] = dict(labels)

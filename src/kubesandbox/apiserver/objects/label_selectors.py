@@ -94,10 +94,10 @@ def _parse_requirement(tokens: _Tokens) -> Requirement:
         raise _Unparsable(f'<nil>: Invalid value: "{key}": {"; ".join(whys)}')
     if tokens.peek() in {"", ","}:
         return Requirement(key, "!" if absent else "exists")
-    given = tokens.next()
-    if given not in _OPERATORS:
-        raise _Unparsable(f"found '{given}', expected: in, notin, =, ==, !=, gt, lt")
-    operator = _OPERATORS[given]
+    token = tokens.next()
+    if token not in _OPERATORS:
+        raise _Unparsable(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
+    operator = _OPERATORS[token]
     values = _parse_value_list(tokens) if operator in {"in", "notin"} else (_parse_exact_value(tokens),)
     _check_values(key, operator, values)
     return Requirement(key, operator, values)
@@ -138,13 +138,13 @@ def _parse_value_list(tokens: _Tokens) -> tuple[str, ...]:
             return tuple(sorted(values))
 
 
-def _handle_comma(tokens: _Tokens, found: set[str]) -> None:
+def _handle_comma(tokens: _Tokens, values: set[str]) -> None:
     """Adds the empty value that a comma with nothing before or after it stands for."""
-    if not found or tokens.peek() == ")":
-        found.add("")
+    if not values or tokens.peek() == ")":
+        values.add("")
     elif tokens.peek() == ",":
         tokens.next()
-        found.add("")
+        values.add("")
 
 
 def _check_values(key: str, operator: str, values: tuple[str, ...]) -> None:

@@ -58,8 +58,8 @@ class Deleting:
     async def delete(self, request: Request, target: Target, kind: Kind) -> Response:
         """Handles DELETE of one object."""
         options = read_options(request)
-        gone, entry = await self.delete_one(kind, target.namespace, target.name, options)
-        if not gone or kind.resource in strategies.RETURN_DELETED:
+        deleted, entry = await self.delete_one(kind, target.namespace, target.name, options)
+        if not deleted or kind.resource in strategies.RETURN_DELETED:
             return self._reading.answer(request, kind, entry)
         uid = meta(entry.load()).get("uid", "")
         details = {"name": target.name, "group": kind.group, "kind": kind.plural, "uid": uid}
@@ -72,9 +72,9 @@ class Deleting:
         selector = parse_selector(kind, listing.label_selector, listing.field_selector)
         options = replace(read_options(request), collection=True)
         entries = await self._reading.known(lambda: self._reading.entries(kind, target.namespace))
-        chosen = [entry for entry in entries if not selector or selector.matches(entry)]
+        selected = [entry for entry in entries if not selector or selector.matches(entry)]
         deleted = []
-        for entry in chosen:
+        for entry in selected:
             try:
                 deleted.append((await self.delete_one(kind, entry.namespace, entry.name, options))[1])
             except ApiError as error:
@@ -108,7 +108,7 @@ class Deleting:
         request, policies = options.request, self._writing.policies
         if request is None or request.user is None or policies is None:
             return
-        seen = from_stored(kind, obj)
+        shown_object = from_stored(kind, obj)
         body = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
         write = Write(
             "DELETE",
@@ -117,7 +117,7 @@ class Deleting:
             "" if options.collection else name,
             request.user,
             None,
-            seen,
+            shown_object,
             dry_run=options.dry_run,
             options=body,
         )
@@ -151,9 +151,13 @@ def _with_policy(obj: JSON, policy: str) -> list[str]:
     metadata = meta(obj)
     finalizers = list(metadata.get("finalizers") or ())
     if policy:
-        wanted = _FINALIZERS.get(policy)
-        finalizers = [each for each in finalizers if each == wanted or each not in _FINALIZERS.values()]
-        finalizers += [wanted] if wanted and wanted not in finalizers else []
+        policy_finalizer = _FINALIZERS.get(policy)
+        finalizers = [
+            finalizer
+            for finalizer in finalizers
+            if finalizer == policy_finalizer or finalizer not in _FINALIZERS.values()
+        ]
+        finalizers += [policy_finalizer] if policy_finalizer and policy_finalizer not in finalizers else []
     metadata.pop("finalizers", None)
     if finalizers:
         metadata["finalizers"] = finalizers

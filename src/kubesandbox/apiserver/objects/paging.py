@@ -29,13 +29,13 @@ def page_token(rv: int, key: str) -> str:
     return base64.urlsafe_b64encode(text).rstrip(b"=").decode()
 
 
-def read_token(given: str) -> tuple[int, str]:
+def read_token(token: str) -> tuple[int, str]:
     """Returns revision and last key of a token. Raises ApiError 400."""
     try:
         # Go's tokens are base64url without padding.
-        text = base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True)
+        text = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        at = len(given) - len(_BASE64.sub("", given, count=1))
+        at = len(token) - len(_BASE64.sub("", token, count=1))
         raise _invalid_token(f"illegal base64 data at input byte {at}") from None
     value = _parse_token(text)
     if value.get("v") != _VERSION:

@@ -70,8 +70,8 @@ class Patching:
             new = self._patch_object(kind, old, type_, patch)
             if not isinstance(new, dict):
                 raise status_errors.bad_request("the patch does not leave an object")
-            shown = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
-            decoded = self._decoding.patched(request, kind, new, options, shown, duplicates)
+            patch_text = go_plain(patch) if type_ == _STRATEGIC else orjson.dumps(new).decode()
+            decoded = self._decoding.patched(request, kind, new, options, patch_text, duplicates)
             check_named(decoded, target.name)
             check_place(kind, target.namespace, target.name, decoded)
             return decoded
@@ -100,14 +100,16 @@ class Patching:
         if target.subresource:
             await self._reading.known(lambda: self._reading.entry(kind, target.namespace, target.name))
         config = self._decoding.applied(request, kind, target, options)
-        named = bool(meta(config).get("name"))
+        has_name = bool(meta(config).get("name"))
         check_place(kind, target.namespace, target.name, config)
         compute = self._apply_function(target, kind, config, options)
         if self._writing.exists(kind, target):
-            asked = parse_revision(meta(config).get("resourceVersion"))
-            entry = await self._writing.change(kind, target, compute, options, asked=asked, applying=True)
+            revision = parse_revision(meta(config).get("resourceVersion"))
+            entry = await self._writing.change(
+                kind, target, compute, options, expected_revision=revision, applying=True
+            )
             return self._reading.answer(request, kind, entry)
-        _check_new(kind, target, config, named=named)
+        _check_new(kind, target, config, has_name=has_name)
         if self.authorize is not None:
             # With the name, unlike a POST: a rule with resourceNames can allow it.
             self.authorize(request, replace(target, verb="create", subresource=""))
@@ -141,9 +143,9 @@ class Patching:
         return compute_applied
 
 
-def _check_new(kind: Kind, target: Target, config: JSON, *, named: bool) -> None:
+def _check_new(kind: Kind, target: Target, config: JSON, *, has_name: bool) -> None:
     """Refuses to create by apply an object without a name or with a uid. Raises ApiError."""
-    check_named(config if named else {}, target.name)
+    check_named(config if has_name else {}, target.name)
     if uid := meta(config).get("uid"):
         why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
         raise status_errors.conflict(kind.plural, kind.group, target.name, why)

@@ -71,21 +71,21 @@ class Reading:
         options = list_options(request.query, watch=False)
         selector = parse_selector(kind, options.label_selector, options.field_selector)
         rv, candidates = self._listed_entries(kind, target.namespace, options)
-        rest = 0
+        remaining_count = 0
         if options.limit and not selector:
-            rest, candidates = max(len(candidates) - options.limit, 0), candidates[: options.limit]
+            remaining_count, candidates = max(len(candidates) - options.limit, 0), candidates[: options.limit]
         entries = self._schemas.all_seen(kind, list(candidates))
         if selector:
             entries = [entry for entry in entries if selector.matches(entry)]
-            rest = max(len(entries) - options.limit, 0) if options.limit else 0
+            remaining_count = max(len(entries) - options.limit, 0) if options.limit else 0
             entries = entries[: options.limit or None]
         # Lists of custom resources always have both members, as Go's unstructured lists do.
         metadata: JSON = {"continue": "", "resourceVersion": str(rv)} if kind.custom else {"resourceVersion": str(rv)}
-        if rest:
+        if remaining_count:
             metadata["continue"] = paging.page_token(rv, entries[-1].key)
             # With a selector the real server leaves out the count, since it does not know it.
             if not selector:
-                metadata["remainingItemCount"] = rest
+                metadata["remainingItemCount"] = remaining_count
         return self.answer_many(request, kind, entries, metadata)
 
     def answer_many(self, request: Request, kind: Kind, entries: list[Entry], metadata: JSON) -> Response:
@@ -103,12 +103,12 @@ class Reading:
                     raise status_errors.bad_request("specifying resource version is not allowed when using continue")
                 rv, after = paging.read_token(options.continue_)
                 return rv, self._store.entries_at(kind.storage, rv, namespace, after)
-            wanted = options.resource_version
-            if wanted and wanted > current:
-                raise status_errors.too_large_resource_version(wanted, current)
-            exact = options.match == "Exact" or (options.limit and wanted and not options.match)
-            if wanted and exact:
-                return wanted, self._store.entries_at(kind.storage, wanted, namespace)
+            wanted_revision = options.resource_version
+            if wanted_revision and wanted_revision > current:
+                raise status_errors.too_large_resource_version(wanted_revision, current)
+            exact = options.match == "Exact" or (options.limit and wanted_revision and not options.match)
+            if wanted_revision and exact:
+                return wanted_revision, self._store.entries_at(kind.storage, wanted_revision, namespace)
         except Expired as error:
             raise status_errors.expired(paging.TOO_OLD if options.continue_ else str(error)) from None
         return current, self._store.entries(kind.storage, namespace)

@@ -85,9 +85,9 @@ class Renderer:
         rows = []
         for entry in entries:
             obj = from_stored(kind, entry.load())
-            shown = {"None": None, "Object": obj}.get(include, _partial_metadata(obj, version))
+            row_object = {"None": None, "Object": obj}.get(include, _partial_metadata(obj, version))
             # By default a row carries metadata only (includeObject=Metadata).
-            rows.append({"cells": self._tables.cells(kind, obj, now), "object": shown})
+            rows.append({"cells": self._tables.cells(kind, obj, now), "object": row_object})
         head = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
         definitions = self._tables.columns(kind) if columns else None
         return orjson.dumps({**head, "columnDefinitions": definitions, "rows": rows})

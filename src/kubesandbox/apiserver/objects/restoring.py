@@ -22,9 +22,9 @@ IMPORTED = "sandbox.runup.dev/imported"
 def is_restored(obj: JSON, user: User | None) -> bool:
     """Returns whether `obj`, which is to be created, must be stored unchanged."""
     labels = meta(obj).get("labels")
-    named = isinstance(labels, dict) and IMPORTED in labels and bool(meta(obj).get("name"))
+    is_marked = isinstance(labels, dict) and IMPORTED in labels and bool(meta(obj).get("name"))
     # Only administrators: a restored object can have any owner, uid and status.
-    return named and user is not None and "system:masters" in user.groups
+    return is_marked and user is not None and "system:masters" in user.groups
 
 
 def stamp_restored(kind: Kind, obj: JSON, now: datetime) -> None:

@@ -72,8 +72,8 @@ class Schemas:
             drop_empty_meta(completed)
             return completed
         obj = defaults.from_text(kind.resource, obj)
-        known = builtin_schema(kind.group, kind.version, kind.kind)
-        return known.complete(obj) if known else obj
+        builtin = builtin_schema(kind.group, kind.version, kind.kind)
+        return builtin.complete(obj) if builtin else obj
 
     def as_read(self, kind: Kind, entry: Entry) -> Entry:
         """Returns a stored object as it is read: with defaults that its definition got after it was stored.

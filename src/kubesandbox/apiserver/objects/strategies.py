@@ -76,11 +76,11 @@ def limit_to_part(kind: Kind, part: str, new: JSON, old: JSON) -> JSON:
 
 def _status_of(kind: Kind, new: JSON, old: JSON) -> JSON:
     """Returns `old` with the status of `new`, and with labels or annotations where the kind keeps them."""
-    kept = dict(meta(old))
+    kept_metadata = dict(meta(old))
     metadata = () if kind.custom else ("annotations",) if kind.plural in _LABELS_KEPT else ("annotations", "labels")
     for key in ("managedFields", *metadata):
-        _copy_member(key, meta(new), kept)
-    changed = {**old, "metadata": kept}
+        _copy_member(key, meta(new), kept_metadata)
+    changed = {**old, "metadata": kept_metadata}
     _copy_member("status", new, changed)
     return changed
 

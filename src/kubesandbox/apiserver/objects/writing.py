@@ -107,8 +107,8 @@ class Writing:
         restoring.stamp_restored(kind, obj, self._clock.now())
         obj = self._schemas.default(kind, obj)
         name = meta(obj)["name"]
-        if (there := self._store.get(kind.storage, namespace, name)) is not None:
-            raise _already_there(kind, name, there)
+        if (existing := self._store.get(kind.storage, namespace, name)) is not None:
+            raise _already_there(kind, name, existing)
         tree, empty, now = self._schemas.tree(kind), self._schemas.empty(kind), self._clock.now()
         managed.on_update(tree, kind, None, obj, empty=empty, manager=options.manager, now=now, subresource="")
         try:
@@ -133,12 +133,12 @@ class Writing:
         options.warnings.extend(write_warnings.warnings_of_write(kind, obj, None))
         self._check_policies(kind, namespace, obj, None, options)
         name = meta(obj)["name"]
-        there = self._store.get(kind.storage, namespace, name)
+        existing = self._store.get(kind.storage, namespace, name)
         # A real server also charges for an object that is there already, until its controller counts again.
-        asked = options if there is None else replace(options, dry_run=True)
-        await self._charge_quotas(kind, namespace, obj, None, asked)
-        if there is not None:
-            raise _already_there(kind, name, there)
+        call_options = options if existing is None else replace(options, dry_run=True)
+        await self._charge_quotas(kind, namespace, obj, None, call_options)
+        if existing is not None:
+            raise _already_there(kind, name, existing)
         obj = to_stored(kind, obj)
         if options.dry_run:
             return await self._as_stored(kind, obj, 0)
@@ -182,8 +182,10 @@ class Writing:
         if kind.resource in strategies.CREATE_ON_UPDATE and not self.exists(kind, target):
             entry = await self.create_object(kind, target.namespace, body, options)
             return self._reading.answer(request, kind, entry, 201)
-        asked = parse_revision(meta(body).get("resourceVersion"))
-        entry = await self.change(kind, target, lambda _: copy.deepcopy(body), options, asked=asked, putting=True)
+        expected_revision = parse_revision(meta(body).get("resourceVersion"))
+        entry = await self.change(
+            kind, target, lambda _: copy.deepcopy(body), options, expected_revision=expected_revision, putting=True
+        )
         return self._reading.answer(request, kind, entry)
 
     async def _read_entry(self, kind: Kind, target: Target) -> Entry:
@@ -200,13 +202,13 @@ class Writing:
         compute: Change,
         options: WriteOptions,
         *,
-        asked: int = 0,
+        expected_revision: int = 0,
         applying: bool = False,
         putting: bool = False,
     ) -> Entry:
         """Reads an object, computes its new state and stores it; starts over after a conflict. Raises ApiError.
 
-        `asked` is the revision that the client requires. `compute` gets the object as the client sees it.
+        `expected_revision` is the revision that the client requires. `compute` gets the object as the client sees it.
         """
         for attempt in range(RETRIES):
             entry = await self._read_entry(kind, target)
@@ -214,14 +216,14 @@ class Writing:
             new = compute(copy.deepcopy(old))
             if putting:
                 _check_put_uid(kind, entry, old, new)
-            _check_revision(kind, target.name, entry, new, asked)
+            _check_revision(kind, target.name, entry, new, expected_revision)
             _check_uid(kind, target.name, old, new)
             new = self._finish_update(kind, old, new, options, target.subresource, applying=applying)
             await self._charge_quotas(kind, target.namespace, new, old, options, target.subresource)
             try:
                 return await self._store_change(kind, entry, old, new, options)
             except Conflict as error:
-                if asked or not error.current or attempt == RETRIES - 1:
+                if expected_revision or not error.current or attempt == RETRIES - 1:
                     break
         if not self.exists(kind, target):
             raise status_errors.not_found(kind.plural, kind.group, target.name)
@@ -292,20 +294,22 @@ class Writing:
         """Removes an object whose last state is `obj`. Raises Conflict, or ApiError 500."""
         obj = await self._schemas.conversions.to_storage_version(kind, obj)
         try:
-            gone = await self._store.delete(
+            deleted = await self._store.delete(
                 kind.storage, entry.namespace, entry.name, obj, expected=entry.rv, encode=encoder_of(kind)
             )
         except StoreError as error:
             raise status_errors.internal(f"storage: {error}") from error
-        return await self._as_read(kind, gone)
+        return await self._as_read(kind, deleted)
 
 
 def _write_of(kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = "") -> Write:
     operation, name = "CREATE" if old is None else "UPDATE", meta(obj).get("name", "")
-    given: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
-    given |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
+    delete_options: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
+    delete_options |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}
     assert options.user is not None  # the server's own writes are not asked about
-    return Write(operation, kind, namespace, name, options.user, obj, old, part, dry_run=options.dry_run, options=given)
+    return Write(
+        operation, kind, namespace, name, options.user, obj, old, part, dry_run=options.dry_run, options=delete_options
+    )
 
 
 _WITHOUT_REVISION = FieldError(Fault.INVALID, "metadata.resourceVersion", 0, "must be specified for an update")
@@ -319,17 +323,17 @@ def parse_revision(value: Any) -> int:
     return int(text)
 
 
-def _already_there(kind: Kind, name: str, there: Entry) -> ApiError:
+def _already_there(kind: Kind, name: str, existing: Entry) -> ApiError:
     error = status_errors.already_exists(kind.plural, kind.group, name)
-    if meta(there.load()).get("deletionTimestamp"):
+    if meta(existing.load()).get("deletionTimestamp"):
         error.message = f"object is being deleted: {error.message}"
     return error
 
 
-def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, asked: int) -> None:
+def _check_revision(kind: Kind, name: str, entry: Entry, new: JSON, expected_revision: int) -> None:
     """Raises ApiError 409 if a change is for another revision."""
-    asked = asked or parse_revision(meta(new).get("resourceVersion"))
-    if asked and asked != entry.rv:
+    expected_revision = expected_revision or parse_revision(meta(new).get("resourceVersion"))
+    if expected_revision and expected_revision != entry.rv:
         raise status_errors.conflict(kind.plural, kind.group, name)
 
 

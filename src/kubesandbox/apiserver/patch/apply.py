@@ -61,32 +61,32 @@ def apply_patch(
         managers = managed.owner_of_everything(tree, kind, live, empty or {"metadata": {}}, now, subresource)
     me = _applying_manager(managers, manager, kind, subresource)
     before = managers.pop(me, None)
-    mine = managed.ownable_paths(kind, field_set(root, config), subresource)
+    applied_fields = managed.ownable_paths(kind, field_set(root, config), subresource)
     new: JSON = copy.deepcopy(merge_config(root, live or {}, config))
     if before is not None:
-        new = _prune_abandoned(root, new, before.paths, mine, managers)
+        new = _prune_abandoned(root, new, before.paths, applied_fields, managers)
     changes = compare_objects(root, live or {}, new)
-    taken = _find_conflicts(managers, changes.changed)
-    if taken and not force:
-        raise _conflict_error(taken)
+    conflicts = _find_conflicts(managers, changes.changed)
+    if conflicts and not force:
+        raise _conflict_error(conflicts)
     managers = managed.release_paths(managers, changes.changed | changes.removed)
     managers[Manager(manager, "Apply", kind.api_version, subresource)] = Ownership(
-        mine, _time_of_apply(before, mine, live, new, default, now)
+        applied_fields, _time_of_apply(before, applied_fields, live, new, default, now)
     )
     managed.write_managers(new, managers)
     return new
 
 
 def _applying_manager(managers: Managers, manager: str, kind: Kind, subresource: str) -> Manager:
-    for known in managers:
-        if known.applies and known.name == manager and known.subresource == subresource:
-            return known
+    for candidate in managers:
+        if candidate.applies and candidate.name == manager and candidate.subresource == subresource:
+            return candidate
     return Manager(manager, "Apply", kind.api_version, subresource)
 
 
 def _time_of_apply(
     before: Ownership | None,
-    mine: FieldSet,
+    applied_fields: FieldSet,
     live: JSON | None,
     new: JSON,
     default: Callable[[JSON], JSON],
@@ -94,7 +94,7 @@ def _time_of_apply(
 ) -> str:
     """Returns the time of the applier's managedFields entry: the old one if the apply changes nothing."""
     # An apply without changes must not be a write, so it keeps its time.
-    if before is not None and before.paths == mine and live is not None:
+    if before is not None and before.paths == applied_fields and live is not None:
         applied = {key: value for key, value in default(copy.deepcopy(new)).items() if key != "metadata"}
         current = {key: value for key, value in live.items() if key != "metadata"}
         if applied == current and _without_managed_fields(new) == _without_managed_fields(live):
@@ -106,13 +106,15 @@ def _without_managed_fields(obj: JSON) -> JSON:
     return {key: value for key, value in meta(obj).items() if key != "managedFields"}
 
 
-def _prune_abandoned(root: Structural, new: JSON, before: FieldSet, mine: FieldSet, others: Managers) -> JSON:
+def _prune_abandoned(
+    root: Structural, new: JSON, before: FieldSet, applied_fields: FieldSet, other_managers: Managers
+) -> JSON:
     """Returns `new` without fields that this applier no longer sets, unless others own them or their children.
 
     A struct without any field set is removed as a whole, with the fields in it that nobody owns.
     """
-    owned: set[Path] = set(mine)
-    for ownership in others.values():
+    owned: set[Path] = set(applied_fields)
+    for ownership in other_managers.values():
         owned |= ownership.paths
     within = {path[:length] for path in owned for length in range(1, len(path) + 1)}
     surplus = {path for path in _with_structs(root, before) if path not in within}

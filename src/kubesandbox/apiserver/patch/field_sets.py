@@ -112,20 +112,20 @@ def field_set(root: Structural, obj: JSON) -> FieldSet:
     return frozenset(paths)
 
 
-def _collect_paths(node: Structural | None, value: Any, path: Path, found: set[Path]) -> None:
-    """Adds to `found` the path of each leaf, item and empty map of a value."""
+def _collect_paths(node: Structural | None, value: Any, path: Path, paths: set[Path]) -> None:
+    """Adds to `paths` the path of each leaf, item and empty map of a value."""
     if is_atomic(node, value):
-        found.add(path)
+        paths.add(path)
     elif isinstance(value, dict):
         for name, member in value.items():
-            here = (*path, f"f:{name}")
-            _collect_paths(child_node(node, name), member, here, found)
+            field_path = (*path, f"f:{name}")
+            _collect_paths(child_node(node, name), member, field_path, paths)
             if member is None or member == {} or not is_declared(node, name):
-                found.add(here)
+                paths.add(field_path)
     elif node is not None:
         for key, item in path_elements(node, value):
-            _collect_paths(node.items, item, (*path, key), found)
-            found.add((*path, key))
+            _collect_paths(node.items, item, (*path, key), paths)
+            paths.add((*path, key))
 
 
 # -- what changed ------------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
     in_live, in_config = dict(live_items), dict(config_items)
     shared = [key for key, _ in config_items if key in in_live]
     result: list[Any] = []
-    done: set[str] = set()
+    merged_keys: set[str] = set()
     at_left = at_right = at_shared = 0
     while at_left < len(live_items) or at_right < len(config_items):
         key_left = live_items[at_left][0] if at_left < len(live_items) else None
@@ -250,13 +250,13 @@ def _merged_list(node: Structural, live: list[Any], config: list[Any]) -> list[A
         elif (
             key_left is not None
             and key_left != key_right
-            and (key_left in done or (at_shared < len(shared) and shared[at_shared] != key_left))
+            and (key_left in merged_keys or (at_shared < len(shared) and shared[at_shared] != key_left))
         ):
             at_left += 1
         elif key_right is not None:
             value = config_items[at_right][1]
             result.append(merge_config(node.items, in_live[key_right], value) if key_right in in_live else value)
-            done.add(key_right)
+            merged_keys.add(key_right)
             at_shared += key_right in in_live
             at_right += 1
             at_left += key_left == key_right
@@ -270,31 +270,31 @@ def without_paths(node: Structural | None, value: Any, paths: FieldSet | set[Pat
     return _without_trie(node, value, paths_to_trie(paths))
 
 
-def _without_trie(node: Structural | None, value: Any, gone: JSON) -> Any:
-    """Returns a value without the paths in the tree `gone`; absent if nothing is left of it."""
+def _without_trie(node: Structural | None, value: Any, removed: JSON) -> Any:
+    """Returns a value without the paths in the tree `removed`; absent if nothing is left of it."""
     if isinstance(value, dict):
         result = {}
         for name, member in value.items():
-            below = gone.get(f"f:{name}")
-            kept = (
+            below = removed.get(f"f:{name}")
+            remaining = (
                 member
                 if below is None
                 else _ABSENT
                 if "." in below
                 else _without_trie(child_node(node, name), member, below)
             )
-            if kept is not _ABSENT:
-                result[name] = kept
+            if remaining is not _ABSENT:
+                result[name] = remaining
         return result or _ABSENT
     if isinstance(value, list) and node is not None:
         kept_items = []
         for key, item in path_elements(node, value):
-            below = gone.get(key)
-            kept = item if below is None else _ABSENT if "." in below else _without_trie(node.items, item, below)
-            if isinstance(kept, dict) and isinstance(item, dict):
+            below = removed.get(key)
+            remaining = item if below is None else _ABSENT if "." in below else _without_trie(node.items, item, below)
+            if isinstance(remaining, dict) and isinstance(item, dict):
                 # An item that stays needs its keys, whoever owns them.
-                kept = {name: item[name] for name in node.list_keys if name in item} | kept
-            if kept is not _ABSENT:
-                kept_items.append(kept)
+                remaining = {name: item[name] for name in node.list_keys if name in item} | remaining
+            if remaining is not _ABSENT:
+                kept_items.append(remaining)
         return kept_items or _ABSENT
     return value

@@ -19,10 +19,10 @@ def paths_to_trie(paths: Iterable[Path]) -> JSON:
     """Returns the paths as a tree; a member `.` marks that the path itself is one of them."""
     root: JSON = {}
     for path in paths:
-        here = root
+        branch = root
         for part in path:
-            here = here.setdefault(part, {})
-        here["."] = {}
+            branch = branch.setdefault(part, {})
+        branch["."] = {}
     return root
 
 
@@ -48,15 +48,15 @@ def from_fields_v1(fields: JSON) -> FieldSet:
     return frozenset(paths)
 
 
-def _collect_paths(fields: JSON, path: Path, found: set[Path]) -> None:
-    """Adds to `found` the paths in a FieldsV1 below `path`."""
+def _collect_paths(fields: JSON, path: Path, paths: set[Path]) -> None:
+    """Adds to `paths` the paths in a FieldsV1 below `path`."""
     for key, below in fields.items():
         if key == ".":
-            found.add(path)
+            paths.add(path)
         elif below:
-            _collect_paths(below, (*path, key), found)
+            _collect_paths(below, (*path, key), paths)
         else:
-            found.add((*path, key))
+            paths.add((*path, key))
 
 
 def show_path(path: Path) -> str:

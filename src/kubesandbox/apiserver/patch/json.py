@@ -62,15 +62,17 @@ def _as_rfc(obj: Any, operation: dict[str, Any]) -> dict[str, Any]:
 def _resolve_negative_index(obj: Any, path: str, *, adding: bool) -> str:
     """Replaces indices from the end by real ones: `/words/-1` by `/words/2`."""
     parts = path.split("/")
-    here = obj
+    container = obj
     for at, part in enumerate(parts[1:], 1):
-        if isinstance(here, list) and part.lstrip("-").isdigit() and part.startswith("-"):
-            size = len(here) + (1 if adding and at == len(parts) - 1 else 0)
+        if isinstance(container, list) and part.lstrip("-").isdigit() and part.startswith("-"):
+            size = len(container) + (1 if adding and at == len(parts) - 1 else 0)
             parts[at] = part = str(size + int(part))
-        if isinstance(here, list):
-            here = here[int(part)] if part.isdigit() and int(part) < len(here) else None
+        if isinstance(container, list):
+            container = container[int(part)] if part.isdigit() and int(part) < len(container) else None
         else:
-            here = here.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(here, dict) else None
+            container = (
+                container.get(part.replace("~1", "/").replace("~0", "~")) if isinstance(container, dict) else None
+            )
     return "/".join(parts)
 
 

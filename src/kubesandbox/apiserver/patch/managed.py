@@ -102,12 +102,12 @@ def _managed_fields_entry(manager: Manager, owned: Ownership) -> JSON:
 
 def ownable_paths(kind: Kind, paths: Iterable[Path], subresource: str) -> FieldSet:
     """Returns those of `paths` that a write through `subresource` can own."""
-    kept = (path for path in paths if path and path not in _SERVER_FIELDS)
+    ownable = (path for path in paths if path and path not in _SERVER_FIELDS)
     if not kind.has_status:
-        return frozenset(kept)
+        return frozenset(ownable)
     if subresource == "status":
-        return frozenset(path for path in kept if path[0] == "f:status" or _is_annotation(kind, path))
-    return frozenset(path for path in kept if path[0] != "f:status")
+        return frozenset(path for path in ownable if path[0] == "f:status" or _is_annotation(kind, path))
+    return frozenset(path for path in ownable if path[0] != "f:status")
 
 
 def _is_annotation(kind: Kind, path: Path) -> bool:
@@ -129,23 +129,23 @@ def on_update(
 
     `empty` is the object that a new one is compared with: nobody owns the empty structs that Go adds in any case.
     """
-    given = meta(new).get("managedFields")
+    managed_fields = meta(new).get("managedFields")
     # A list with one empty entry clears managedFields (kubernetes.io/docs/reference/using-api/server-side-apply).
-    if given == [{}]:
+    if managed_fields == [{}]:
         meta(new).pop("managedFields")
         return
-    managers = (read_managers(new) if given and old is not None else {}) or read_managers(old)
+    managers = (read_managers(new) if managed_fields and old is not None else {}) or read_managers(old)
     if old is not None and not managers:
         meta(new).pop("managedFields", None)
         return
     root = typed_root(tree)
     changes = compare_objects(root, old or empty or {"metadata": {}}, new)
     managers = release_paths(managers, changes.changed | changes.removed)
-    mine = ownable_paths(kind, changes.changed, subresource)
-    if mine:
+    updated_fields = ownable_paths(kind, changes.changed, subresource)
+    if updated_fields:
         me = Manager(manager, "Update", kind.api_version, subresource)
         before = managers.get(me)
-        managers[me] = Ownership(mine | before.paths if before else mine, rfc3339(now))
+        managers[me] = Ownership(updated_fields | before.paths if before else updated_fields, rfc3339(now))
     write_managers(new, _merge_oldest_updaters(managers))
 
 
@@ -163,11 +163,11 @@ def _merge_oldest_updaters(managers: Managers) -> Managers:
         return managers
     # One more, since the merged entry takes a place itself.
     surplus = updaters[: len(surplus) + 1]
-    kept = {manager: owned for manager, owned in managers.items() if manager not in surplus}
+    remaining_managers = {manager: owned for manager, owned in managers.items() if manager not in surplus}
     ancient = Manager(_ANCIENT, "Update", surplus[0].version)
     paths = frozenset[Path]().union(*(managers[m].paths for m in surplus))
-    kept[ancient] = Ownership(paths, managers[surplus[-1]].time)
-    return kept
+    remaining_managers[ancient] = Ownership(paths, managers[surplus[-1]].time)
+    return remaining_managers
 
 
 def owner_of_everything(

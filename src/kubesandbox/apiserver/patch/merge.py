@@ -24,7 +24,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 def _without_nulls(value: Any) -> Any:
     """Returns a new value without null members at any depth; null items of lists stay."""
     if isinstance(value, dict):
-        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+        return {key: _without_nulls(member) for key, member in value.items() if member is not None}
     if isinstance(value, list):
-        return [_without_nulls(each) for each in value]
+        return [_without_nulls(item) for item in value]
     return value

@@ -98,8 +98,8 @@ def _merge_list(key: str, node: Structural | None, original: list[Any], patch: l
         return _clean_list(patch)
     if merge_key == "":
         # A list of scalars with the merge strategy is a set.
-        both = original + [item for item in patch if item not in original]
-        return _order_items(list(dict.fromkeys(both)), patch, original, "")
+        combined = original + [item for item in patch if item not in original]
+        return _order_items(list(dict.fromkeys(combined)), patch, original, "")
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return _clean_list([item for item in patch if item.get("$patch") != "replace"])
     result = list(original)
@@ -107,8 +107,8 @@ def _merge_list(key: str, node: Structural | None, original: list[Any], patch: l
         if not isinstance(item, dict) or merge_key not in item:
             raise _invalid_patch(f"map: {go_plain(item)} does not contain declared merge key: {merge_key}")
         _merge_item(node, result, item, merge_key)
-    kept = [item for item in patch if item.get("$patch") != "delete"]
-    return _order_items(result, kept, original, merge_key)
+    kept_items = [item for item in patch if item.get("$patch") != "delete"]
+    return _order_items(result, kept_items, original, merge_key)
 
 
 def _merge_item(node: Structural | None, result: list[Any], item: JSON, merge_key: str) -> None:
@@ -135,28 +135,35 @@ def _item_identity(item: Any, merge_key: str) -> Any:
     return item.get(merge_key) if merge_key and isinstance(item, dict) else item
 
 
-def _order_items(items: list[Any], wanted: list[Any], before: list[Any], merge_key: str) -> list[Any]:
-    """Returns `items`, those of `wanted` in its order; others come before those that they preceded in `before`."""
-    order = [_item_identity(item, merge_key) for item in wanted]
-    known = [_item_identity(item, merge_key) for item in before]
-    mine = sorted(
+def _order_items(items: list[Any], wanted_items: list[Any], before: list[Any], merge_key: str) -> list[Any]:
+    """Returns `items`, those of `wanted_items` in its order, others before what they preceded in `before`."""
+    order = [_item_identity(item, merge_key) for item in wanted_items]
+    identities_before = [_item_identity(item, merge_key) for item in before]
+    ordered_items = sorted(
         (i for i in items if _item_identity(i, merge_key) in order),
         key=lambda i: order.index(_item_identity(i, merge_key)),
     )
-    others = [item for item in items if _item_identity(item, merge_key) not in order]
+    other_items = [item for item in items if _item_identity(item, merge_key) not in order]
     result: list[Any] = []
-    while others and mine:
-        other_place, wanted_place = _item_identity(others[0], merge_key), _item_identity(mine[0], merge_key)
-        first = other_place in known and wanted_place in known and known.index(other_place) < known.index(wanted_place)
-        result.append((others if first else mine).pop(0))
-    return [*result, *others, *mine]
+    while other_items and ordered_items:
+        other_place, wanted_place = (
+            _item_identity(other_items[0], merge_key),
+            _item_identity(ordered_items[0], merge_key),
+        )
+        first = (
+            other_place in identities_before
+            and wanted_place in identities_before
+            and identities_before.index(other_place) < identities_before.index(wanted_place)
+        )
+        result.append((other_items if first else ordered_items).pop(0))
+    return [*result, *other_items, *ordered_items]
 
 
 def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     """Raises ApiError 500 if the items of a patch are not in its `$setElementOrder`, in that order."""
-    kept = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
-    rest = iter([_item_identity(item, merge_key) for item in order])
-    if not all(_item_identity(item, merge_key) in rest for item in kept):
+    kept_items = [item for item in patch if not (isinstance(item, dict) and item.get("$patch") == "delete")]
+    remaining_identities = iter([_item_identity(item, merge_key) for item in order])
+    if not all(_item_identity(item, merge_key) in remaining_identities for item in kept_items):
         why = f"The order in patch list:\n{go_plain(patch)}\n doesn't match $setElementOrder list:\n{go_plain(order)}\n"
         raise _invalid_patch(why)
 

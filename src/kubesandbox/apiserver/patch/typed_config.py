@@ -28,9 +28,9 @@ def why_invalid(tree: Structural | None, kind: Kind, config: JSON) -> str:
         return ""
     metadata = config.get("metadata") or {}
     group = f"{kind.group}/{kind.version}"
-    where = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {group}, Kind={kind.kind}"
+    object_text = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {group}, Kind={kind.kind}"
     text = faults[0] if len(faults) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in sorted(faults))
-    return f"failed to create typed patch object ({where}): {text}"
+    return f"failed to create typed patch object ({object_text}): {text}"
 
 
 def _value_faults(node: Structural | None, value: Any, path: Path) -> Faults:
@@ -57,12 +57,12 @@ def _map_faults(node: Structural, value: Any, path: Path) -> Faults:
         yield f"{show_path(path)}: expected map, got &{{{go_plain(value)}}}"
         return
     for name, member in value.items():
-        here = (*path, f"f:{name}")
+        field_path = (*path, f"f:{name}")
         child = node.field(name)
         if child is None and _is_closed(node) and not (node.embedded and name in RESOURCE_FIELDS):
-            yield f"{show_path(here)}: field not declared in schema"
+            yield f"{show_path(field_path)}: field not declared in schema"
         else:
-            yield from _value_faults(child, member, here)
+            yield from _value_faults(child, member, field_path)
 
 
 def _is_closed(node: Structural) -> bool:

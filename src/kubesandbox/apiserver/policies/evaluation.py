@@ -62,7 +62,7 @@ class Evaluation:
             "params": params,
             "namespaceObject": namespace,
         }
-        self._variables = {each["name"]: each["expression"] for each in self._spec.get("variables") or ()}
+        self._variables = {variable["name"]: variable["expression"] for variable in self._spec.get("variables") or ()}
         self._computed: dict[str, Any] = {}
         self._broken: dict[str, str] = {}
 
@@ -74,19 +74,19 @@ class Evaluation:
         except _Failed as error:
             return Outcome(tuple(self._error_decision(str(error), 0)))
         decisions = [
-            each
-            for index, one in enumerate(self._spec.get("validations") or ())
-            for each in self._validate_one(one, index)
+            decision
+            for index, validation in enumerate(self._spec.get("validations") or ())
+            for decision in self._validate_one(validation, index)
         ]
         annotations: list[tuple[str, str]] = []
-        for one in self._spec.get("auditAnnotations") or ():
+        for annotation in self._spec.get("auditAnnotations") or ():
             try:
-                value = self._annotation_value(one["valueExpression"])
+                value = self._annotation_value(annotation["valueExpression"])
             except _Failed as error:
                 decisions += self._error_decision(str(error), len(decisions))
                 continue
             if value:
-                annotations.append((one["key"], value.encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")))
+                annotations.append((annotation["key"], value.encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")))
         return Outcome(tuple(decisions), tuple(annotations))
 
     def _error_decision(self, message: str, index: int) -> Iterator[Decision]:
@@ -131,8 +131,8 @@ class Evaluation:
                 text = ""
         if "\n" in text or len(text.encode()) > _LONGEST_MESSAGE:
             text = ""
-        said = (validation.get("message") or "").strip()
-        return text or said or f"failed expression: {validation['expression'].strip()}"
+        message = (validation.get("message") or "").strip()
+        return text or message or f"failed expression: {validation['expression'].strip()}"
 
     def _annotation_value(self, expression: str) -> str:
         """Returns the value of an audit annotation. Raises _Failed unless it is text or null."""

@@ -68,7 +68,7 @@ def selects_labels(selector: JSON | None, labels: Mapping[str, str]) -> bool:
         return True
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
         return False
-    return all(_matches_expression(each, labels) for each in selector.get("matchExpressions") or ())
+    return all(_matches_expression(expression, labels) for expression in selector.get("matchExpressions") or ())
 
 
 def _matches_expression(expression: JSON, labels: Mapping[str, str]) -> bool:
@@ -103,7 +103,10 @@ def _matches_namespace(selector: JSON | None, write: Write, labels: Mapping[str,
 def _matches_object(selector: JSON | None, write: Write) -> bool:
     if not selector:
         return True
-    return any(each is not None and selects_labels(selector, _labels_of(each)) for each in (write.obj, write.old))
+    return any(
+        candidate is not None and selects_labels(selector, _labels_of(candidate))
+        for candidate in (write.obj, write.old)
+    )
 
 
 def _matches_rule(rule: JSON, write: Write, *, equivalent: bool) -> bool:
@@ -129,7 +132,7 @@ def _one_of(values: Any, value: str) -> bool:
 
 
 def _matches_resource(pattern: str, plural: str, subresource: str) -> bool:
-    wanted, _, part = pattern.partition("/")
+    resource, _, part = pattern.partition("/")
     if pattern == "*/*":
         return True
-    return wanted in ("*", plural) and (part == subresource or (part == "*"))
+    return resource in ("*", plural) and (part == subresource or (part == "*"))

@@ -47,8 +47,8 @@ class _Denial:
 class PolicyAdmission:
     """The policies of a server; one instance for the whole of it."""
 
-    def __init__(self, store: Store, kinds: KindTable, read: Read) -> None:
-        self._store, self._kinds, self._read = store, kinds, read
+    def __init__(self, store: Store, kinds: KindTable, read_objects: Read) -> None:
+        self._store, self._kinds, self._read = store, kinds, read_objects
 
     def check(self, write: Write, warnings: list[str], annotations: dict[str, str]) -> None:
         """Lets a write pass, or raises ApiError with the first denial."""
@@ -81,7 +81,7 @@ class PolicyAdmission:
     ) -> Iterator[_Denial]:
         """Yields the denials of one policy through each of its bindings; adds its warnings and audit annotations."""
         name, values = policy["metadata"]["name"], dict[str, list[str]]()
-        bindings = [each for each in self._all_bindings() if each["spec"].get("policyName") == name]
+        bindings = [binding for binding in self._all_bindings() if binding["spec"].get("policyName") == name]
         try:
             kind = self._param_kind(policy) if bindings else None
         except _Unusable as error:
@@ -104,21 +104,21 @@ class PolicyAdmission:
                 for key, value in outcome.annotations:
                     if value not in values.setdefault(key, []):
                         values[key].append(value)
-        annotations.update({f"{name}/{key}": ", ".join(each) for key, each in values.items()})
+        annotations.update({f"{name}/{key}": ", ".join(texts) for key, texts in values.items()})
 
     def _all_bindings(self) -> Iterator[JSON]:
         return (entry.load() for entry in self._store.items(_BINDINGS, ""))
 
     def _param_kind(self, policy: JSON) -> Kind | None:
         """Returns the kind of a policy's parameters, None if it has none. Raises _Unusable if it is not served."""
-        wanted = policy["spec"].get("paramKind")
-        if not wanted:
+        param_kind = policy["spec"].get("paramKind")
+        if not param_kind:
             return None
         for kind in self._kinds:
-            if (kind.api_version, kind.kind) == (wanted.get("apiVersion"), wanted.get("kind")):
+            if (kind.api_version, kind.kind) == (param_kind.get("apiVersion"), param_kind.get("kind")):
                 return kind
-        named = f"{wanted.get('apiVersion')}, Kind={wanted.get('kind')}"
-        raise _Unusable(f"failed to find resource referenced by paramKind: '{named}'")
+        kind_text = f"{param_kind.get('apiVersion')}, Kind={param_kind.get('kind')}"
+        raise _Unusable(f"failed to find resource referenced by paramKind: '{kind_text}'")
 
     def _read_params(self, kind: Kind | None, ref: JSON | None, namespace: str) -> list[JSON | None]:
         """Returns the parameters that a binding refers to. Raises _Unusable. Without any reference it is None once."""
@@ -132,14 +132,14 @@ class PolicyAdmission:
             if not within:
                 why = "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
                 raise _Unusable(why)
-        found = [
+        params = [
             obj
             for obj in self._read(kind, within)
             if (obj["metadata"]["name"] == ref["name"] if ref.get("name") else _is_selected(ref, obj))
         ]
-        if not found and ref.get("parameterNotFoundAction") == "Deny":
+        if not params and ref.get("parameterNotFoundAction") == "Deny":
             raise _Unusable("no params found for policy binding with `Deny` parameterNotFoundAction")
-        return list(found)
+        return list(params)
 
 
 def _is_selected(ref: JSON, obj: JSON) -> bool:
@@ -150,8 +150,17 @@ def _namespace_view(namespace: JSON | None) -> JSON | None:
     """Returns a namespace as expressions see it (CreateNamespaceObject): without what others own of it."""
     if namespace is None:
         return None
-    kept = ("name", "generateName", "namespace", "labels", "annotations", "uid", "creationTimestamp", "finalizers")
-    metadata = {key: value for key, value in namespace["metadata"].items() if key in (*kept, "resourceVersion")}
+    shown_fields = (
+        "name",
+        "generateName",
+        "namespace",
+        "labels",
+        "annotations",
+        "uid",
+        "creationTimestamp",
+        "finalizers",
+    )
+    metadata = {key: value for key, value in namespace["metadata"].items() if key in (*shown_fields, "resourceVersion")}
     return {**namespace, "metadata": metadata}
 
 

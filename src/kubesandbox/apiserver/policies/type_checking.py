@@ -37,57 +37,65 @@ def _type_warnings(spec: JSON, kinds: tuple[Kind, ...], schema_of: SchemaOf) -> 
     types = {
         kind: served_type(schema) for kind in _matched_kinds(spec, kinds) if (schema := schema_of(kind)) is not None
     }
-    wanted = spec.get("paramKind") or {}
-    params = next((k for k in kinds if (k.api_version, k.kind) == (wanted.get("apiVersion"), wanted.get("kind"))), None)
+    param_kind = spec.get("paramKind") or {}
+    params = next(
+        (k for k in kinds if (k.api_version, k.kind) == (param_kind.get("apiVersion"), param_kind.get("kind"))), None
+    )
     schema = schema_of(params) if params is not None else None
-    known: dict[str, CelType] = {"request": REQUEST, "namespaceObject": NAMESPACE}
-    if wanted:
-        known["params"] = served_type(schema) if schema is not None else DYN
+    types_by_name: dict[str, CelType] = {"request": REQUEST, "namespaceObject": NAMESPACE}
+    if param_kind:
+        types_by_name["params"] = served_type(schema) if schema is not None else DYN
     warnings = []
     for index, validation in enumerate(spec.get("validations") or ()):
         for key in ("expression", "messageExpression"):
             if expression := validation.get(key):
-                found = [_fault_for_kind(kind, type_, expression, spec, known) for kind, type_ in types.items()]
-                if told := "\n".join(filter(None, found)):
-                    warnings.append({"fieldRef": f"spec.validations[{index}].{key}", "warning": told})
+                faults = [
+                    _fault_for_kind(kind, type_, expression, spec, types_by_name) for kind, type_ in types.items()
+                ]
+                if warning := "\n".join(filter(None, faults)):
+                    warnings.append({"fieldRef": f"spec.validations[{index}].{key}", "warning": warning})
     return warnings
 
 
-def _fault_for_kind(kind: Kind, type_: CelType, expression: str, spec: JSON, known: Mapping[str, CelType]) -> str:
+def _fault_for_kind(
+    kind: Kind, type_: CelType, expression: str, spec: JSON, types_by_name: Mapping[str, CelType]
+) -> str:
     """Returns why an expression does not fit one kind's type, or ""."""
     if AUTHORIZER.search(expression):
         return ""
-    types = {**known, "object": type_, "oldObject": type_}
+    types = {**types_by_name, "object": type_, "oldObject": type_}
     variables: dict[str, CelType] = {}
-    for each in spec.get("variables") or ():
-        variables[each["name"]] = _type_or_dyn(each["expression"], types | _variables_type(variables))
+    for variable in spec.get("variables") or ():
+        variables[variable["name"]] = _type_or_dyn(variable["expression"], types | _variables_type(variables))
     try:
         why = type_faults(expression, types | _variables_type(variables))
     except CelError as error:
         why = str(error)
-    named = f"{kind.group}/{kind.version}, Kind={kind.kind}"
-    return f"{named}: {why}\n" if why else ""
+    kind_text = f"{kind.group}/{kind.version}, Kind={kind.kind}"
+    return f"{kind_text}: {why}\n" if why else ""
 
 
 def _variables_type(variables: Mapping[str, CelType]) -> dict[str, CelType]:
     return {"variables": object_of("kubernetes.variables", variables.get)} if variables else {}
 
 
-def _type_or_dyn(expression: str, known: Mapping[str, CelType]) -> CelType:
+def _type_or_dyn(expression: str, types_by_name: Mapping[str, CelType]) -> CelType:
     try:
-        return result_type(expression, known)
+        return result_type(expression, types_by_name)
     except CelError:
         return DYN
 
 
 def _matched_kinds(spec: JSON, kinds: tuple[Kind, ...]) -> list[Kind]:
     """Returns the kinds that the policy's rules name; a rule with a wildcard names none."""
-    found: list[Kind] = []
+    matched: list[Kind] = []
     for rule in (spec.get("matchConstraints") or {}).get("resourceRules") or ():
         groups, versions = rule.get("apiGroups") or (), rule.get("apiVersions") or ()
-        resources = {each for each in rule.get("resources") or () if not set(each) & set("*/")}
+        resources = {
+            resource_name for resource_name in rule.get("resources") or () if not set(resource_name) & set("*/")
+        }
         if "*" in "".join((*groups, *versions)):
             continue
-        found += [k for k in kinds if k.group in groups and k.version in versions and k.plural in resources]
-    unique = sorted(set(found), key=lambda kind: (kind.group, kind.version, kind.kind))
+        matched += [k for k in kinds if k.group in groups and k.version in versions and k.plural in resources]
+    unique = sorted(set(matched), key=lambda kind: (kind.group, kind.version, kind.kind))
     return unique[:_MOST_TYPES]

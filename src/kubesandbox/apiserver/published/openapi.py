@@ -114,18 +114,18 @@ def _schemas_of(kind: Kind) -> Iterator[tuple[str, JSON]]:
 
 def schema_name(kind: Kind) -> str:
     """Returns the name of a kind's schema: a built-in one's as in Kubernetes, a custom one's from its group."""
-    known = "" if kind.custom else definition_name(kind.group, kind.version, kind.kind)
-    return known or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
+    builtin_name = "" if kind.custom else definition_name(kind.group, kind.version, kind.kind)
+    return builtin_name or ".".join([*reversed((kind.group or "core").split(".")), kind.version, kind.kind])
 
 
 def _schema_of(kind: Kind) -> JSON:
     """Returns a kind's schema for the v3 document."""
     if kind.crd is None:
-        known = definitions().get(definition_name(kind.group, kind.version, kind.kind))
-        return known or _with_metadata({"type": "object", _PRESERVE: True})
+        builtin_schema = definitions().get(definition_name(kind.group, kind.version, kind.kind))
+        return builtin_schema or _with_metadata({"type": "object", _PRESERVE: True})
     version = next(version for version in kind.crd["spec"]["versions"] if version["name"] == kind.version)
-    written = (version.get("schema") or {}).get("openAPIV3Schema")
-    return _with_metadata(written or {"type": "object", _PRESERVE: True})
+    custom_schema = (version.get("schema") or {}).get("openAPIV3Schema")
+    return _with_metadata(custom_schema or {"type": "object", _PRESERVE: True})
 
 
 _TYPE_META = {
@@ -148,13 +148,13 @@ def _with_metadata(schema: JSON) -> JSON:
 
 def _with_references(schemas: dict[str, JSON]) -> dict[str, JSON]:
     """Returns `schemas` and all schemas that they refer to, sorted by name."""
-    result, known = dict(schemas), definitions()
+    result, builtin_schemas = dict(schemas), definitions()
     waiting = list(schemas.values())
     while waiting:
         for name in references_in(waiting.pop()):
-            if name not in result and name in known:
-                result[name] = known[name]
-                waiting.append(known[name])
+            if name not in result and name in builtin_schemas:
+                result[name] = builtin_schemas[name]
+                waiting.append(builtin_schemas[name])
     return dict(sorted(result.items()))
 
 

@@ -69,10 +69,10 @@ class OpenApiDocuments:
 
     def _group_answer(self, request: Request, key: str, document: Document) -> Response:
         """Returns a group's document; a request with an outdated hash is redirected to the present one."""
-        asked = request.query.get("hash", "")
-        if not asked:
+        requested_hash = request.query.get("hash", "")
+        if not requested_hash:
             return _document_response(request, document)
-        if asked != document.hash:
+        if requested_hash != document.hash:
             headers = (("Location", openapi.v3_address(key, document.hash)), ("Etag", document.etag))
             return Response(301, headers=headers)
         until = format_datetime(self._clock.now() + _KEEP, usegmt=True)
@@ -80,30 +80,30 @@ class OpenApiDocuments:
 
     def _at_once(self, path: str, build: Callable[[], openapi.JSON]) -> Document:
         generation = self._kinds.generation
-        known = self._whole.get(path)
-        if known is None or known[0] != generation:
-            known = self._whole[path] = (generation, _encode_document(build()))
-        return known[1]
+        cached = self._whole.get(path)
+        if cached is None or cached[0] != generation:
+            cached = self._whole[path] = (generation, _encode_document(build()))
+        return cached[1]
 
     def _v2_protobuf(self) -> Document:
         """Returns the v2 document in protobuf, encoded once for each set of kinds."""
         key, generation = openapi_protobuf.MEDIA_TYPE, self._kinds.generation
-        known = self._whole.get(key)
-        if known is None or known[0] != generation:
+        cached = self._whole.get(key)
+        if cached is None or cached[0] != generation:
             body = openapi_protobuf.encode_openapi(openapi.build_v2(self._kinds))
-            known = self._whole[key] = (generation, Document(body, openapi.content_hash(body), key))
-        return known[1]
+            cached = self._whole[key] = (generation, Document(body, openapi.content_hash(body), key))
+        return cached[1]
 
     def _index_content(self) -> openapi.JSON:
         groups = openapi.by_group(self._kinds)
-        self._groups = {key: kept for key, kept in self._groups.items() if key in groups}
+        self._groups = {key: group_entry for key, group_entry in self._groups.items() if key in groups}
         return openapi.v3_index({key: self._group_document(key, kinds).hash for key, kinds in groups.items()})
 
     def _group_document(self, key: str, kinds: tuple[Kind, ...]) -> Document:
-        known = self._groups.get(key)
-        if known is None or known[0] != kinds:
-            known = self._groups[key] = (kinds, _encode_document(openapi.build_group(kinds)))
-        return known[1]
+        cached = self._groups.get(key)
+        if cached is None or cached[0] != kinds:
+            cached = self._groups[key] = (kinds, _encode_document(openapi.build_group(kinds)))
+        return cached[1]
 
 
 def _document_response(request: Request, document: Document, headers: tuple[tuple[str, str], ...] = ()) -> Response:

@@ -110,8 +110,8 @@ def _encode_operation(operation: JSON) -> bytes:
         for code, answer in operation["responses"].items()
     )
     parameters = (
-        _bytes_field(8, _bytes_field(1, _bytes_field(2, _bytes_field(3, _encode_query(each)))))
-        for each in operation.get("parameters", ())
+        _bytes_field(8, _bytes_field(1, _bytes_field(2, _bytes_field(3, _encode_query(parameter)))))
+        for parameter in operation.get("parameters", ())
     )
     return b"".join(
         (
@@ -157,7 +157,7 @@ def _type_field(number: int, value: str | list[str]) -> bytes:
 def _items_field(number: int, value: JSON | list[JSON]) -> bytes:
     return _bytes_field(
         number,
-        b"".join(_bytes_field(1, _encode_schema(each)) for each in (value if isinstance(value, list) else [value])),
+        b"".join(_bytes_field(1, _encode_schema(schema)) for schema in (value if isinstance(value, list) else [value])),
     )
 
 
@@ -168,7 +168,7 @@ def _additional_field(number: int, value: JSON | bool) -> bytes:
 
 
 def _all_of(number: int, value: list[JSON]) -> bytes:
-    return b"".join(_bytes_field(number, _encode_schema(each)) for each in value)
+    return b"".join(_bytes_field(number, _encode_schema(member_schema)) for member_schema in value)
 
 
 def _properties_field(number: int, value: JSON) -> bytes:

@@ -9,9 +9,12 @@ from kubekit.lang.quantity import add_quantities, parse_quantity
 Amounts = Mapping[str, str]
 
 
-def add_amounts(one: Amounts, other: Amounts) -> dict[str, str]:
+def add_amounts(first: Amounts, other: Amounts) -> dict[str, str]:
     """Returns the sums, each in the format of its first operand that is not zero."""
-    return {name: add_quantities(one.get(name, "0"), other.get(name, "0")) for name in (*one, *(set(other) - set(one)))}
+    return {
+        name: add_quantities(first.get(name, "0"), other.get(name, "0"))
+        for name in (*first, *(set(other) - set(first)))
+    }
 
 
 def growth_of(new: Amounts, old: Amounts) -> dict[str, str]:
@@ -23,13 +26,13 @@ def growth_of(new: Amounts, old: Amounts) -> dict[str, str]:
     }
 
 
-def larger_of_both(one: Amounts, other: Amounts) -> dict[str, str]:
+def larger_of_both(first: Amounts, other: Amounts) -> dict[str, str]:
     """Returns the larger of both, by name."""
-    both = {**one}
+    largest = {**first}
     for name, amount in other.items():
-        if name not in both or parse_quantity(amount) > parse_quantity(both[name]):
-            both[name] = amount
-    return both
+        if name not in largest or parse_quantity(amount) > parse_quantity(largest[name]):
+            largest[name] = amount
+    return largest
 
 
 def is_more(amount: str) -> bool:

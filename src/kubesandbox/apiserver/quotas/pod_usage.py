@@ -104,8 +104,8 @@ def _compute_resources(requests: Amounts, limits: Amounts) -> dict[str, str]:
 
 
 def _requests_or_limits(holder: Mapping[str, Any], side: str) -> dict[str, str]:
-    found = (holder.get("resources") or {}).get(side) or {}
-    return {name: str(amount) for name, amount in found.items()}
+    amounts = (holder.get("resources") or {}).get(side) or {}
+    return {name: str(amount) for name, amount in amounts.items()}
 
 
 def _has_pod_resources(spec: JSON) -> bool:
@@ -125,19 +125,19 @@ def _total_of_containers(spec: JSON, side: str) -> dict[str, str]:
     sidecars: dict[str, str] = {}
     most: dict[str, str] = {}
     for container in spec.get("initContainers") or ():
-        own = _requests_or_limits(container, side)
+        container_amounts = _requests_or_limits(container, side)
         if container.get("restartPolicy") == "Always":
-            total, sidecars = add_amounts(total, own), add_amounts(sidecars, own)
+            total, sidecars = add_amounts(total, container_amounts), add_amounts(sidecars, container_amounts)
             most = larger_of_both(most, sidecars)
         else:
-            most = larger_of_both(most, add_amounts(own, sidecars))
+            most = larger_of_both(most, add_amounts(container_amounts, sidecars))
     total = larger_of_both(total, most)
     total |= {
-        name: each
-        for name, each in _requests_or_limits(spec, side).items()
+        name: amount
+        for name, amount in _requests_or_limits(spec, side).items()
         if name in ("cpu", "memory") or name.startswith(_HUGE_PAGES)
     }
-    overhead = {name: str(each) for name, each in (spec.get("overhead") or {}).items()}
+    overhead = {name: str(amount) for name, amount in (spec.get("overhead") or {}).items()}
     # A limit that nobody set stays without one.
     return add_amounts(total, overhead if side == "requests" else {k: v for k, v in overhead.items() if k in total})
 

@@ -45,7 +45,7 @@ class QuotaAdmission:
             return
         quotas = [entry.load() for entry in self._store.items(QUOTAS, write.namespace)]
         # All of them are asked before the first is charged.
-        charged = [each for each in quotas if self._used_after(each, write) is not None]
+        charged = [quota for quota in quotas if self._used_after(quota, write) is not None]
         if write.dry_run:
             return
         for quota in charged:
@@ -81,16 +81,19 @@ class QuotaAdmission:
         needs = usage_of_object(resource, obj, now)
         if write.old is not None and is_about(quota, resource, write.old):
             needs = amounts.growth_of(needs, usage_of_object(resource, write.old, now))
-        requested = {key: each for key, each in amounts.select_names(needs, names).items() if amounts.is_more(each)}
+        requested = {
+            key: amount for key, amount in amounts.select_names(needs, names).items() if amounts.is_more(amount)
+        }
         if not requested:
             return None
         after = amounts.add_amounts(used, requested)
         if exceeded := amounts.names_exceeding(amounts.select_names(after, requested), hard):
             parts = (("requested", requested), ("used", used), ("limited", hard))
-            shown = ", ".join(
-                f"{word}: {amounts.amounts_text(amounts.select_names(each, exceeded))}" for word, each in parts
+            shown_amounts = ", ".join(
+                f"{word}: {amounts.amounts_text(amounts.select_names(amounts_of_part, exceeded))}"
+                for word, amounts_of_part in parts
             )
-            raise _forbidden_error(write, f"exceeded quota: {quota['metadata']['name']}, {shown}")
+            raise _forbidden_error(write, f"exceeded quota: {quota['metadata']['name']}, {shown_amounts}")
         return after
 
 

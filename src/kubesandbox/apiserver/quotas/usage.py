@@ -45,7 +45,7 @@ def usage_of_object(resource: str, obj: JSON, now: datetime) -> dict[str, str]:
 
 def is_about(quota: JSON, resource: str, obj: JSON) -> bool:
     """Returns whether a quota is about an object: each of its scopes is one of the object."""
-    return all(_in_scope(resource, obj, each) for each in _scope_expressions(quota["spec"]))
+    return all(_in_scope(resource, obj, expression) for expression in _scope_expressions(quota["spec"]))
 
 
 def used_of_quota(quota: JSON, objects: Iterable[tuple[str, JSON]], now: datetime) -> dict[str, str]:
@@ -71,7 +71,9 @@ def _counts_kind(resource: str, name: str) -> bool:
         return pod_usage.is_pod_resource(name)
     if resource == SERVICES:
         return name in _SERVICE_NAMES
-    if resource == CLAIMS and (name in _CLAIM_NAMES or name.endswith(tuple(_BY_CLASS + each for each in _CLAIM_NAMES))):
+    if resource == CLAIMS and (
+        name in _CLAIM_NAMES or name.endswith(tuple(_BY_CLASS + claim for claim in _CLAIM_NAMES))
+    ):
         return True
     return name == f"count/{resource}" or (name == resource and resource in _ALIASES)
 
@@ -107,7 +109,7 @@ def _whole_bytes(amount: str) -> str:
 
 def _scope_expressions(spec: JSON) -> list[JSON]:
     expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return [*({"scopeName": each, "operator": "Exists"} for each in spec.get("scopes") or ()), *expressions]
+    return [*({"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()), *expressions]
 
 
 def _in_scope(resource: str, obj: JSON, scope: JSON) -> bool:

@@ -43,8 +43,8 @@ def declared_type(node: Structural, name: str = "selfType", *, root: bool = Fals
         return replace(DYN, most=_text_bytes(node), least=1)
     if node.type == "string":
         form = node.raw.get("format", "")
-        known = _FORMATS.get(form, STRING)
-        return replace(known, most=_longest_text(node, form), least=_SHORTEST.get(form, 2))
+        format_type = _FORMATS.get(form, STRING)
+        return replace(format_type, most=_longest_text(node, form), least=_SHORTEST.get(form, 2))
     if node.type == "array":
         items = _child_type(node.items, f"{name}.@idx")
         if items is None:
@@ -76,18 +76,21 @@ def _object_type(node: Structural, name: str, *, root: bool) -> CelType | None:
             map_of(values), most=(REQUEST_BYTES - 2) // (values.least + 6) if limit is None else limit, least=2
         )
     members = {escape_property(key): child for key, child in node.properties.items()}
-    known: dict[str, CelType | None] = {}
+    types_by_name: dict[str, CelType | None] = {}
 
     def field(key: str) -> CelType | None:
         if root and key in _OBJECT:
             return _OBJECT[key]
-        if key not in known:
-            known[key] = _child_type(members.get(key), f"{name}.{key}")
-        return known[key]
+        if key not in types_by_name:
+            types_by_name[key] = _child_type(members.get(key), f"{name}.{key}")
+        return types_by_name[key]
 
     needed = [key for key in node.required if key in node.properties and not node.properties[key].has_default]
     types = ((key, _child_type(node.properties[key], key)) for key in needed)
-    return replace(object_of(name, field), least=2 + sum(len(key) + each.least + 4 for key, each in types if each))
+    return replace(
+        object_of(name, field),
+        least=2 + sum(len(key) + field_type.least + 4 for key, field_type in types if field_type),
+    )
 
 
 def _longest_text(node: Structural, form: str) -> int:
@@ -95,7 +98,7 @@ def _longest_text(node: Structural, form: str) -> int:
     if form in _LONGEST:
         return _LONGEST[form]
     if node.raw.get("maxLength") is None and node.raw.get("enum") and form != "byte":
-        return max(len(str(each).encode()) for each in node.raw["enum"])
+        return max(len(str(value).encode()) for value in node.raw["enum"])
     return _text_bytes(node, 1 if form == "byte" else 4)
 
 

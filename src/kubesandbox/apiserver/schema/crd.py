@@ -78,15 +78,15 @@ def _approval_faults(crd: JSON, old: JSON | None) -> Errors:
         return
     approval = _approval_annotation(crd)
     why = f'protected groups must have approval annotation "{_APPROVAL}"'
-    where = f"metadata.annotations[{_APPROVAL}]"
+    annotation_path = f"metadata.annotations[{_APPROVAL}]"
     # An unchanged annotation passes, so that old definitions can still be updated.
     if old is not None and _approval_annotation(old) == approval:
         return
     if not approval:
-        yield FieldError(Fault.REQUIRED, where, detail=f"{why}, see {_APPROVAL_RULES}")
+        yield FieldError(Fault.REQUIRED, annotation_path, detail=f"{why}, see {_APPROVAL_RULES}")
     elif not approval.startswith(("unapproved", "http://", "https://")):
         detail = f'{why} with either a URL or a reason starting with "unapproved", see {_APPROVAL_RULES}'
-        yield FieldError(Fault.INVALID, where, approval, detail)
+        yield FieldError(Fault.INVALID, annotation_path, approval, detail)
 
 
 def _approval_annotation(crd: JSON) -> str:
@@ -152,12 +152,12 @@ def _conversion_faults(conversion: JSON) -> Errors:
     if strategy not in ("None", "Webhook"):
         yield not_supported("spec.conversion.strategy", strategy, ("None", "Webhook"))
     if strategy == "Webhook":
-        where = "spec.conversion.webhookClientConfig"
+        config_path = "spec.conversion.webhookClientConfig"
         if client is None:
-            yield FieldError(Fault.REQUIRED, where, detail="required when strategy is set to Webhook")
+            yield FieldError(Fault.REQUIRED, config_path, detail="required when strategy is set to Webhook")
         # Both or neither.
         elif (client.get("url") is None) == (client.get("service") is None):
-            yield FieldError(Fault.REQUIRED, where, detail="exactly one of url or service is required")
+            yield FieldError(Fault.REQUIRED, config_path, detail="exactly one of url or service is required")
         if not reviews:
             yield FieldError(Fault.REQUIRED, "spec.conversion.conversionReviewVersions")
         elif not {"v1", "v1beta1"} & {*reviews}:
@@ -175,15 +175,15 @@ def _stored_version_faults(crd: JSON) -> Errors:
     # A new definition may come without status; the server sets storedVersions.
     if "status" not in crd:
         return
-    path, known = "status.storedVersions", (crd.get("spec") or {}).get("versions") or ()
+    path, versions = "status.storedVersions", (crd.get("spec") or {}).get("versions") or ()
     stored = (crd.get("status") or {}).get("storedVersions") or []
     if not stored:
         yield FieldError(Fault.INVALID, path, None, "must have at least one stored version")
         return
-    for version in known:
+    for version in versions:
         if version.get("storage") and version.get("name") not in stored:
             yield FieldError(Fault.INVALID, path, stored, f"must have the storage version {version['name']}")
-    names = {version.get("name") for version in known}
+    names = {version.get("name") for version in versions}
     for index, name in enumerate(stored):
         if name not in names:
             yield FieldError(Fault.INVALID, f"{path}[{index}]", name, _STILL_STORED.format(name))

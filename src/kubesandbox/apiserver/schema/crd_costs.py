@@ -34,28 +34,30 @@ def cost_faults(schema: JSON, path: str) -> Iterator[FieldError]:
         return
     expensive: list[tuple[int, str]] = []
     total = 0
-    for where, label, cost in _expression_costs(root, path, 1, root=True):
+    for expression_path, label, cost in _expression_costs(root, path, 1, root=True):
         if cost > _OF_A_RULE:
-            yield FieldError(Fault.FORBIDDEN, where, detail=_exceeds_text(f"estimated {label} cost", cost, _OF_A_RULE))
+            yield FieldError(
+                Fault.FORBIDDEN, expression_path, detail=_exceeds_text(f"estimated {label} cost", cost, _OF_A_RULE)
+            )
         total = min(total + cost, MOST)
         if cost >= _OF_A_SCHEMA // 100:
-            expensive.append((cost, where))
+            expensive.append((cost, expression_path))
     if total > _OF_A_SCHEMA:
-        for _, where in sorted(expensive, key=lambda each: -each[0])[:4]:
+        for _, expression_path in sorted(expensive, key=lambda entry: -entry[0])[:4]:
             why = "contributed to estimated rule cost total exceeding cost limit for entire OpenAPIv3 schema"
-            yield FieldError(Fault.FORBIDDEN, where, detail=why)
-        named = f"{_KEY} estimated rule cost total for entire OpenAPIv3 schema"
-        yield FieldError(Fault.FORBIDDEN, path, detail=_exceeds_text(named, total, _OF_A_SCHEMA))
+            yield FieldError(Fault.FORBIDDEN, expression_path, detail=why)
+        total_label = f"{_KEY} estimated rule cost total for entire OpenAPIv3 schema"
+        yield FieldError(Fault.FORBIDDEN, path, detail=_exceeds_text(total_label, total, _OF_A_SCHEMA))
 
 
 def _expression_costs(node: Structural, path: str, times: int | None, *, root: bool) -> Iterator[tuple[str, str, int]]:
     """Yields path, label and cost of each expression; `times` is how often the node occurs, None without a limit."""
     if node.rules:
-        known = declared_type(node, root=root or node.embedded) or DYN
-        often = times if times is not None else REQUEST_BYTES // (known.least + 1)
+        node_type = declared_type(node, root=root or node.embedded) or DYN
+        often = times if times is not None else REQUEST_BYTES // (node_type.least + 1)
         for index, rule in enumerate(node.rules):
-            old = CelType("optional", known) if rule.optional_old_self else known
-            variables = {"self": known, "oldSelf": old}
+            old = CelType("optional", node_type) if rule.optional_old_self else node_type
+            variables = {"self": node_type, "oldSelf": old}
             at = f"{path}.{_KEY}[{index}]"
             yield f"{at}.rule", "rule", min(_cost_or_zero(rule.rule, variables) * often, MOST)
             if rule.message_expression:
@@ -82,7 +84,7 @@ def _cost_or_zero(expression: str, variables: dict[str, CelType]) -> int:
         return 0
 
 
-def _exceeds_text(what: str, cost: int, limit: int) -> str:
+def _exceeds_text(label: str, cost: int, limit: int) -> str:
     factor = cost / limit
-    shown = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
-    return f"{what} exceeds budget by factor of {shown} {_ADVICE}"
+    factor_text = "more than 100x" if factor > 100 else f"{factor:f}x" if factor < 1.5 else f"{factor:.1f}x"
+    return f"{label} exceeds budget by factor of {factor_text} {_ADVICE}"

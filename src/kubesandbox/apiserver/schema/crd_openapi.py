@@ -33,8 +33,10 @@ def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = ""
     if schema.get("properties") and additional is not None and additional is not True:
         detail = "additionalProperties and properties are mutual exclusive"
         yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
-    for where, child in child_schemas(schema, path):
-        yield from openapi_faults(child, where, rules, uncorrelated or _uncorrelated_path(schema, path, where))
+    for child_path, child in child_schemas(schema, path):
+        yield from openapi_faults(
+            child, child_path, rules, uncorrelated or _uncorrelated_path(schema, path, child_path)
+        )
     if schema.get(_PRESERVE) is False:
         yield FieldError(Fault.INVALID, f"{path}.{_PRESERVE}", False, "must be true or undefined")
     yield from _map_type_faults(schema, path)
@@ -43,10 +45,10 @@ def openapi_faults(schema: JSON, path: str, rules: Rules, uncorrelated: str = ""
     yield from rules(schema, path, uncorrelated)
 
 
-def _uncorrelated_path(schema: JSON, path: str, where: str) -> str:
-    """Returns `path` if the value at `where` cannot be correlated with its value in the old object, else ""."""
-    within_list = where == f"{path}.items" and schema.get(_LIST_TYPE) != "map"
-    within_map = where.startswith(f"{path}.properties[") and schema.get(_MAP_TYPE) == "atomic"
+def _uncorrelated_path(schema: JSON, path: str, value_path: str) -> str:
+    """Returns `path` if the value at `value_path` cannot be correlated with its value in the old object, else ""."""
+    within_list = value_path == f"{path}.items" and schema.get(_LIST_TYPE) != "map"
+    within_map = value_path.startswith(f"{path}.properties[") and schema.get(_MAP_TYPE) == "atomic"
     return path if within_list or within_map else ""
 
 
@@ -85,10 +87,10 @@ def _forbidden_faults(schema: JSON, path: str) -> Errors:
         yield FieldError(Fault.FORBIDDEN, f"{path}.items", detail=detail)
 
 
-def _of_type(schema: JSON, path: str, wanted: str, key: str) -> Errors:
+def _of_type(schema: JSON, path: str, expected_type: str, key: str) -> Errors:
     kind = schema.get("type") or ""
-    if kind != wanted:
-        detail = f"must be {wanted} if {key} is specified"
+    if kind != expected_type:
+        detail = f"must be {expected_type} if {key} is specified"
         yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, f"{path}.type", kind, detail)
 
 
@@ -105,17 +107,17 @@ def _map_type_faults(schema: JSON, path: str) -> Errors:
 def _list_type_faults(schema: JSON, path: str) -> Errors:
     """Yields the faults of x-kubernetes-list-type."""
     list_type, keys = schema.get(_LIST_TYPE), schema.get(_LIST_KEYS)
-    where = f"{path}.{_LIST_TYPE}"
+    type_path = f"{path}.{_LIST_TYPE}"
     if list_type is not None:
         type_faults = list(_of_type(schema, path, "array", _LIST_TYPE))
         yield from type_faults
         if not type_faults and list_type == "set":
             yield from _set_items(schema.get("items"), f"{path}.items")
         if list_type not in ("atomic", "set", "map"):
-            yield not_supported(where, list_type, ("atomic", "set", "map"))
+            yield not_supported(type_path, list_type, ("atomic", "set", "map"))
     if keys and list_type != "map":
         fault = Fault.REQUIRED if list_type is None else Fault.INVALID
-        yield FieldError(fault, where, list_type, f"must be map if {_LIST_KEYS} is non-empty")
+        yield FieldError(fault, type_path, list_type, f"must be map if {_LIST_KEYS} is non-empty")
 
 
 def _set_items(items: Any, path: str) -> Errors:
@@ -143,20 +145,20 @@ def _list_map_key_faults(schema: JSON, path: str) -> Errors:
         member = (items.get("properties") or {}).get(key)
         if member is None:
             continue
-        where = f"{path}.items.properties[{key}]"
+        property_path = f"{path}.items.properties[{key}]"
         if key not in (items.get("required") or ()) and member.get("default") is None:
             detail = f"{_KEY_NEEDED} have a default or be a required property"
-            yield FieldError(Fault.REQUIRED, f"{where}.default", detail=detail)
+            yield FieldError(Fault.REQUIRED, f"{property_path}.default", detail=detail)
         if member.get("nullable"):
             detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
-            yield FieldError(Fault.FORBIDDEN, f"{where}.nullable", detail=detail)
+            yield FieldError(Fault.FORBIDDEN, f"{property_path}.nullable", detail=detail)
 
 
 def _faults_of_keys(keys: list[str], items: Any, path: str) -> Errors:
     """Yields a fault for each key that the items do not have, or that may be absent."""
-    where = f"{path}.{_LIST_KEYS}"
+    keys_path = f"{path}.{_LIST_KEYS}"
     if not keys:
-        yield FieldError(Fault.REQUIRED, where, detail="must not be empty if x-kubernetes-list-type is map")
+        yield FieldError(Fault.REQUIRED, keys_path, detail="must not be empty if x-kubernetes-list-type is map")
     if not isinstance(items, dict):
         detail = "must have a schema if x-kubernetes-list-type is map"
         yield FieldError(Fault.REQUIRED, f"{path}.items", detail=detail)
@@ -168,9 +170,9 @@ def _faults_of_keys(keys: list[str], items: Any, path: str) -> Errors:
     for index, key in enumerate(keys):
         member = (items.get("properties") or {}).get(key)
         if member is None:
-            yield FieldError(Fault.INVALID, where, keys, "entries must all be names of item properties")
+            yield FieldError(Fault.INVALID, keys_path, keys, "entries must all be names of item properties")
         elif member.get("type") in ("array", "object"):
             detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
             yield FieldError(Fault.INVALID, f"{path}.items.properties[{key}].type", items["type"], detail)
         if key in keys[:index]:
-            yield FieldError(Fault.INVALID, where, keys, "must not contain duplicate entries")
+            yield FieldError(Fault.INVALID, keys_path, keys, "must not contain duplicate entries")

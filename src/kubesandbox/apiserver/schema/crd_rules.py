@@ -35,59 +35,59 @@ def rule_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
         yield from _compilation_faults(schema, path, uncorrelated)
 
 
-def _message_faults(schema: JSON, raw: JSON, where: str) -> Errors:
+def _message_faults(schema: JSON, raw: JSON, rule_path: str) -> Errors:
     """Yields the faults of a rule's text, message, reason and field path."""
     rule, message = raw.get("rule") or "", raw.get("message") or ""
     if not rule.strip():
-        yield FieldError(Fault.REQUIRED, f"{where}.rule", detail="rule is not specified")
+        yield FieldError(Fault.REQUIRED, f"{rule_path}.rule", detail="rule is not specified")
     elif message and not message.strip():
-        yield FieldError(Fault.INVALID, f"{where}.message", message, "must be non-empty if specified")
+        yield FieldError(Fault.INVALID, f"{rule_path}.message", message, "must be non-empty if specified")
     elif "\n" in message.strip():
-        yield FieldError(Fault.INVALID, f"{where}.message", message, "must not contain line breaks")
+        yield FieldError(Fault.INVALID, f"{rule_path}.message", message, "must not contain line breaks")
     elif "\n" in rule.strip() and not message:
         detail = "message must be specified if rule contains line breaks"
-        yield FieldError(Fault.REQUIRED, f"{where}.message", detail=detail)
+        yield FieldError(Fault.REQUIRED, f"{rule_path}.message", detail=detail)
     expression = raw.get("messageExpression") or ""
     if expression and not expression.strip():
         detail = "messageExpression must be non-empty if specified"
-        yield FieldError(Fault.REQUIRED, f"{where}.messageExpression", detail=detail)
+        yield FieldError(Fault.REQUIRED, f"{rule_path}.messageExpression", detail=detail)
     if raw.get("reason") is not None and raw["reason"] not in _REASONS:
-        yield not_supported(f"{where}.reason", raw["reason"], _REASONS)
-    yield from _field_path_faults(schema, raw.get("fieldPath") or "", f"{where}.fieldPath")
+        yield not_supported(f"{rule_path}.reason", raw["reason"], _REASONS)
+    yield from _field_path_faults(schema, raw.get("fieldPath") or "", f"{rule_path}.fieldPath")
 
 
-def _field_path_faults(schema: JSON, given: str, where: str) -> Errors:
+def _field_path_faults(schema: JSON, field_path: str, fault_path: str) -> Errors:
     """Yields a fault if a rule's fieldPath does not lead to a field of the schema."""
-    if not given:
+    if not field_path:
         return
-    if not given.strip():
-        yield FieldError(Fault.INVALID, where, given, "must be non-empty if specified")
-    if "\n" in given:
-        yield FieldError(Fault.INVALID, where, given, "must not contain line breaks")
-    if not _is_path(schema, given):
-        yield FieldError(Fault.INVALID, where, given, "must be a valid path")
+    if not field_path.strip():
+        yield FieldError(Fault.INVALID, fault_path, field_path, "must be non-empty if specified")
+    if "\n" in field_path:
+        yield FieldError(Fault.INVALID, fault_path, field_path, "must not contain line breaks")
+    if not _is_path(schema, field_path):
+        yield FieldError(Fault.INVALID, fault_path, field_path, "must be a valid path")
 
 
-def _is_path(schema: JSON, given: str) -> bool:
+def _is_path(schema: JSON, field_path: str) -> bool:
     """Returns whether a path such as `.spec.size` or `['a-b']` leads to a field of the schema."""
-    here: Any = schema
-    for name in _path_steps(given):
-        here = (here.get("properties") or {}).get(name) or here.get("additionalProperties")
-        if not isinstance(here, dict):
+    branch: Any = schema
+    for name in _path_steps(field_path):
+        branch = (branch.get("properties") or {}).get(name) or branch.get("additionalProperties")
+        if not isinstance(branch, dict):
             return False
-    return given[0] in ".["
+    return field_path[0] in ".["
 
 
-def _path_steps(given: str) -> Iterator[str]:
+def _path_steps(field_path: str) -> Iterator[str]:
     """Yields the names in a fieldPath such as `.spec['a.b'].c`."""
-    rest = given
-    while rest:
-        if rest.startswith("['"):
-            name, _, rest = rest[2:].partition("']")
+    remaining = field_path
+    while remaining:
+        if remaining.startswith("['"):
+            name, _, remaining = remaining[2:].partition("']")
         else:
-            bare = rest[1:]
+            bare = remaining[1:]
             end = min((bare.index(sign) for sign in ".[" if sign in bare), default=len(bare))
-            name, rest = bare[:end], bare[end:]
+            name, remaining = bare[:end], bare[end:]
         yield name
 
 
@@ -102,7 +102,7 @@ def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
     except SchemaError:
         return
     for index, (raw, rule) in enumerate(zip(raws, node.rules, strict=True)):
-        where = f"{path}.{_KEY}[{index}]"
+        rule_path = f"{path}.{_KEY}[{index}]"
         variables = _rule_variables(node, path, rule)
         try:
             why = type_faults(rule.rule, variables)
@@ -110,43 +110,43 @@ def _compilation_faults(schema: JSON, path: str, uncorrelated: str) -> Errors:
         except CelError as error:
             compiled, why = None, str(error)
         if compiled is None:
-            yield FieldError(Fault.INVALID, f"{where}.rule", _rule_as_go(raw), f"compilation failed: {why}")
+            yield FieldError(Fault.INVALID, f"{rule_path}.rule", _rule_as_go(raw), f"compilation failed: {why}")
             continue
-        yield from _result_type_faults(compiled, raw, variables, where)
+        yield from _result_type_faults(compiled, raw, variables, rule_path)
         # Items of sets and atomic lists have no identity, so oldSelf has no value for them.
         if compiled.transition and uncorrelated:
             detail = f"oldSelf cannot be used on the uncorrelatable portion of the schema within {uncorrelated}"
-            yield FieldError(Fault.INVALID, f"{where}.rule", rule.rule, detail)
+            yield FieldError(Fault.INVALID, f"{rule_path}.rule", rule.rule, detail)
 
 
 def _rule_variables(node: Structural, path: str, rule: Rule) -> dict[str, CelType]:
     # A rule of the whole object, or of one within it, sees its kind and metadata.
     root = path.endswith(".openAPIV3Schema") or bool(node.raw.get("x-kubernetes-embedded-resource"))
-    known = declared_type(node, root=root) or DYN
-    return {"self": known, "oldSelf": CelType("optional", known) if rule.optional_old_self else known}
+    node_type = declared_type(node, root=root) or DYN
+    return {"self": node_type, "oldSelf": CelType("optional", node_type) if rule.optional_old_self else node_type}
 
 
 def _result_type_faults(
-    compiled: CompiledRule, raw: Mapping[str, Any], variables: Mapping[str, CelType], where: str
+    compiled: CompiledRule, raw: Mapping[str, Any], variables: Mapping[str, CelType], rule_path: str
 ) -> Errors:
     """Yields a fault for a rule that is not bool, and for a messageExpression that is not text."""
     if result_type(compiled.rule.rule, variables) not in (BOOL, DYN) or compiled.program.result_type not in (
         "bool",
         "dyn",
     ):
-        yield FieldError(Fault.INVALID, f"{where}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
+        yield FieldError(Fault.INVALID, f"{rule_path}.rule", _rule_as_go(raw), "cel expression must evaluate to a bool")
     if compiled.message is None:
         return
     expression = compiled.rule.message_expression
     if why := type_faults(expression, variables):
         detail = f"messageExpression compilation failed: {why}"
-        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _rule_as_go(raw), detail)
+        yield FieldError(Fault.INVALID, f"{rule_path}.messageExpression", _rule_as_go(raw), detail)
     elif result_type(expression, variables) not in (STRING, DYN) or compiled.message.result_type not in (
         "string",
         "dyn",
     ):
         detail = "messageExpression must evaluate to a string"
-        yield FieldError(Fault.INVALID, f"{where}.messageExpression", _rule_as_go(raw), detail)
+        yield FieldError(Fault.INVALID, f"{rule_path}.messageExpression", _rule_as_go(raw), detail)
 
 
 def _rule_as_go(raw: Mapping[str, Any]) -> Verbatim:

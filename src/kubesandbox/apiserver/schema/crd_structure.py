@@ -73,17 +73,17 @@ def _extension_faults(schema: JSON, path: str) -> Errors:
 
 def _type_faults(schema: JSON, path: str, level: str) -> Errors:
     """Yields a fault for a node without a type, or of one that its extensions exclude."""
-    kind, where = schema.get("type") or "", f"{path}.type"
+    kind, type_path = schema.get("type") or "", f"{path}.type"
     if schema.get(_EMBEDDED) and kind != "object":
         detail = f"must be object if {_EMBEDDED} is true"
-        yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, where, kind, detail)
+        yield FieldError(Fault.INVALID if kind else Fault.REQUIRED, type_path, kind, detail)
     elif not kind and not schema.get(_INT_OR_STRING) and not schema.get(_PRESERVE):
-        yield FieldError(Fault.REQUIRED, where, detail=_EMPTY_TYPE[level])
+        yield FieldError(Fault.REQUIRED, type_path, detail=_EMPTY_TYPE[level])
     if schema.get(_EMBEDDED) and schema.get("additionalProperties") is not None:
         detail = f"must not be used if {_EMBEDDED} is set"
         yield FieldError(Fault.FORBIDDEN, f"{path}.additionalProperties", detail=detail)
     if level == "root" and kind and kind != "object":
-        yield FieldError(Fault.INVALID, where, kind, "must be object at the root")
+        yield FieldError(Fault.INVALID, type_path, kind, "must be object at the root")
     if schema.get(_EMBEDDED) and not schema.get(_PRESERVE) and not schema.get("properties"):
         detail = f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}"
         yield FieldError(Fault.REQUIRED, f"{path}.properties", detail=detail)
@@ -94,10 +94,10 @@ def _metadata_faults(schema: JSON, path: str, level: str) -> Errors:
     if level != "root" and not schema.get(_EMBEDDED):
         return
     properties = schema.get("properties") or {}
-    for name, wanted in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
-        if name in properties and properties[name].get("type") != wanted:
-            where = f"{path}.properties[{name}].type"
-            yield FieldError(Fault.INVALID, where, properties[name].get("type") or "", f"must be {wanted}")
+    for name, expected_type in (("kind", "string"), ("apiVersion", "string"), ("metadata", "object")):
+        if name in properties and properties[name].get("type") != expected_type:
+            type_path = f"{path}.properties[{name}].type"
+            yield FieldError(Fault.INVALID, type_path, properties[name].get("type") or "", f"must be {expected_type}")
     if level == "root" and not _only_names(properties.get("metadata") or {}):
         detail = "must not specify anything other than name and generateName, but metadata is implicitly specified"
         yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
@@ -152,25 +152,25 @@ def _nested_faults(schema: JSON, path: str) -> Errors:
         yield FieldError(Fault.FORBIDDEN, f"{path}.properties[metadata]", detail=detail)
 
 
-def _completeness_faults(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
+def _completeness_faults(outer: JSON, schema: JSON | None, path: str, fault_path: str) -> Errors:
     """Yields a fault for each field that a junctor restricts and that is not also defined outside of it."""
-    alternatives = [("not", said["not"])] if isinstance(said.get("not"), dict) else []
+    alternatives = [("not", outer["not"])] if isinstance(outer.get("not"), dict) else []
     for key in ("allOf", "anyOf", "oneOf"):
-        alternatives += [(f"{key}[{index}]", child) for index, child in enumerate(said.get(key) or ())]
+        alternatives += [(f"{key}[{index}]", child) for index, child in enumerate(outer.get(key) or ())]
     for key, child in alternatives:
-        yield from _complete_nested(child, schema, path, f"{where}.{key}")
+        yield from _complete_nested(child, schema, path, f"{fault_path}.{key}")
 
 
-def _complete_nested(said: JSON, schema: JSON | None, path: str, where: str) -> Errors:
+def _complete_nested(outer: JSON, schema: JSON | None, path: str, fault_path: str) -> Errors:
     """Yields the faults of one alternative against the schema outside of it."""
     if schema is None:
-        yield FieldError(Fault.REQUIRED, path, detail=f"because it is defined in {where}")
+        yield FieldError(Fault.REQUIRED, path, detail=f"because it is defined in {fault_path}")
         return
-    yield from _completeness_faults(said, schema, path, where)
-    if isinstance(said.get("items"), dict):
+    yield from _completeness_faults(outer, schema, path, fault_path)
+    if isinstance(outer.get("items"), dict):
         items = schema.get("items")
-        known = items if isinstance(items, dict) else None
-        yield from _complete_nested(said["items"], known, f"{path}.items", f"{where}.items")
-    for name, child in (said.get("properties") or {}).items():
+        item_schema = items if isinstance(items, dict) else None
+        yield from _complete_nested(outer["items"], item_schema, f"{path}.items", f"{fault_path}.items")
+    for name, child in (outer.get("properties") or {}).items():
         member = (schema.get("properties") or {}).get(name)
-        yield from _complete_nested(child, member, f"{path}.properties[{name}]", f"{where}.properties[{name}]")
+        yield from _complete_nested(child, member, f"{path}.properties[{name}]", f"{fault_path}.properties[{name}]")

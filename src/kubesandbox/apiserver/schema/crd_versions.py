@@ -107,7 +107,12 @@ def _versions_as_go(versions: list[JSON]) -> Verbatim:
     """Returns versions as Go prints its internal type, without the parts that it keeps in the definition's spec."""
     parts = ("Schema", "Subresources", "AdditionalPrinterColumns", "SelectableFields")
     return Verbatim(
-        go_json([{go: each.get(key, zero) for go, key, zero in _GO_FIELDS} | dict.fromkeys(parts) for each in versions])
+        go_json(
+            [
+                {go: version.get(key, zero) for go, key, zero in _GO_FIELDS} | dict.fromkeys(parts)
+                for version in versions
+            ]
+        )
     )
 
 
@@ -165,13 +170,13 @@ def _faults_of_defaults(schema: JSON, path: str) -> Errors:
     """Yields the faults of all defaults in a schema."""
     if "default" in schema:
         yield from _default_faults(schema, path)
-    for where, child in child_schemas(schema, path):
+    for child_path, child in child_schemas(schema, path):
         if (
-            not where.endswith(("]", ".items"))
-            or ".properties[" in where.removeprefix(path)
-            or where.endswith(".items")
+            not child_path.endswith(("]", ".items"))
+            or ".properties[" in child_path.removeprefix(path)
+            or child_path.endswith(".items")
         ):
-            yield from _faults_of_defaults(child, where)
+            yield from _faults_of_defaults(child, child_path)
 
 
 def _default_faults(schema: JSON, path: str) -> Errors:
@@ -184,8 +189,8 @@ def _default_faults(schema: JSON, path: str) -> Errors:
     if prune_unknown(node, value, is_resource=node.embedded)[0] != value:
         yield FieldError(Fault.INVALID, f"{path}.default", value, "must not have unknown fields")
     for error in validate_value(node, value):
-        where = f"{path}.default{'.' if error.path else ''}{error.path}"
-        yield FieldError(error.fault, where, error.value, error.detail)
+        fault_path = f"{path}.default{'.' if error.path else ''}{error.path}"
+        yield FieldError(error.fault, fault_path, error.value, error.detail)
 
 
 _COLUMN_TYPES = "boolean,date,integer,number,string"
@@ -205,8 +210,8 @@ def _column_faults(column: JSON, path: str) -> Errors:
         yield _simple_path(column["jsonPath"], f"{path}.JSONPath")
 
 
-def _simple_path(given: str, path: str) -> FieldError:
-    return FieldError(Fault.INVALID, path, given, "must be a simple json path starting with .")
+def _simple_path(path_text: str, path: str) -> FieldError:
+    return FieldError(Fault.INVALID, path, path_text, "must be a simple json path starting with .")
 
 
 def _scale_faults(scale: JSON | None, path: str) -> Errors:
@@ -214,37 +219,37 @@ def _scale_faults(scale: JSON | None, path: str) -> Errors:
     if scale is None:
         return
     for key, under in (("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")):
-        given = scale.get(key) or ""
-        if not given:
+        path_text = scale.get(key) or ""
+        if not path_text:
             yield FieldError(Fault.REQUIRED, f"{path}.{key}")
-        elif not given.startswith("."):
-            yield _simple_path(given, f"{path}.{key}")
-        elif not given.startswith(f"{under}."):
-            yield FieldError(Fault.INVALID, f"{path}.{key}", given, f"should be a json path under {under}")
-    given = scale.get("labelSelectorPath") or ""
-    if given and not given.startswith((".spec.", ".status.")):
+        elif not path_text.startswith("."):
+            yield _simple_path(path_text, f"{path}.{key}")
+        elif not path_text.startswith(f"{under}."):
+            yield FieldError(Fault.INVALID, f"{path}.{key}", path_text, f"should be a json path under {under}")
+    path_text = scale.get("labelSelectorPath") or ""
+    if path_text and not path_text.startswith((".spec.", ".status.")):
         detail = "should be a json path under either .spec or .status"
-        yield FieldError(Fault.INVALID, f"{path}.labelSelectorPath", given, detail)
+        yield FieldError(Fault.INVALID, f"{path}.labelSelectorPath", path_text, detail)
 
 
-def _selectable_faults(given: str, schema: JSON, path: str) -> Errors:
+def _selectable_faults(field_path: str, schema: JSON, path: str) -> Errors:
     """Yields a fault if a selectable field is not a scalar field of the schema."""
-    if not given:
+    if not field_path:
         yield FieldError(Fault.REQUIRED, path)
         return
-    here: Any = schema
-    for name in given.lstrip(".").split("."):
-        here = (here.get("properties") or {}).get(name)
-        if not isinstance(here, dict):
-            detail = f"is an invalid path: does not refer to a valid field: {given}"
-            yield FieldError(Fault.INVALID, path, given, detail)
+    branch: Any = schema
+    for name in field_path.lstrip(".").split("."):
+        branch = (branch.get("properties") or {}).get(name)
+        if not isinstance(branch, dict):
+            detail = f"is an invalid path: does not refer to a valid field: {field_path}"
+            yield FieldError(Fault.INVALID, path, field_path, detail)
             return
-    if given.startswith(".metadata"):
-        yield FieldError(Fault.INVALID, path, given, "must not point to fields in metadata")
-    if here.get("type") not in ("string", "boolean", "integer"):
+    if field_path.startswith(".metadata"):
+        yield FieldError(Fault.INVALID, path, field_path, "must not point to fields in metadata")
+    if branch.get("type") not in ("string", "boolean", "integer"):
         detail = "must point to a field of type string, boolean or integer. "
         detail += "Enum string fields and strings with formats are allowed."
-        yield FieldError(Fault.INVALID, path, given, detail)
+        yield FieldError(Fault.INVALID, path, field_path, detail)
 
 
 # -- warnings ----------------------------------------------------------------------------------------------------------
@@ -259,9 +264,9 @@ def unrecognized_formats(crd: JSON) -> list[str]:
 
 
 def _unknown_formats(schema: JSON) -> Iterator[str]:
-    given = schema.get("format") or ""
-    if schema.get("type") == "string" and given and given.replace("-", "") not in _FORMATS:
-        yield given
+    format_name = schema.get("format") or ""
+    if schema.get("type") == "string" and format_name and format_name.replace("-", "") not in _FORMATS:
+        yield format_name
     for _, child in child_schemas(schema, ""):
         yield from _unknown_formats(child)
 

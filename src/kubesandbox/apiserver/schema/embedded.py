@@ -76,26 +76,28 @@ def _faults_below(node: Structural | None, value: Any, path: str) -> Iterator[Fi
         if node.embedded:
             yield from _resource_faults(value, path)
         for name, member in value.items():
-            where = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-            yield from _faults_below(node.field(name), member, where)
+            field_path = f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+            yield from _faults_below(node.field(name), member, field_path)
 
 
 def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
     """Yields the faults of one embedded resource: apiVersion, kind and metadata."""
     for key in ("apiVersion", "kind"):
-        given = value.get(key)
+        field_value = value.get(key)
         if key not in value:
             yield FieldError(Fault.REQUIRED, f"{path}.{key}")
-        elif not isinstance(given, str):
-            yield FieldError(Fault.INVALID, f"{path}.{key}", given, "must be a string")
-        elif not given:
-            yield FieldError(Fault.INVALID, f"{path}.{key}", given, "must not be empty")
-        elif key == "kind" and (why := dns1035_label(given.lower())):
+        elif not isinstance(field_value, str):
+            yield FieldError(Fault.INVALID, f"{path}.{key}", field_value, "must be a string")
+        elif not field_value:
+            yield FieldError(Fault.INVALID, f"{path}.{key}", field_value, "must not be empty")
+        elif key == "kind" and (why := dns1035_label(field_value.lower())):
             yield FieldError(
-                Fault.INVALID, f"{path}.kind", given, f"may have mixed case, but should otherwise match: {why}"
+                Fault.INVALID, f"{path}.kind", field_value, f"may have mixed case, but should otherwise match: {why}"
             )
-        elif key == "apiVersion" and given.count("/") > 1:
-            yield FieldError(Fault.INVALID, f"{path}.apiVersion", given, f"unexpected GroupVersion string: {given}")
+        elif key == "apiVersion" and field_value.count("/") > 1:
+            yield FieldError(
+                Fault.INVALID, f"{path}.apiVersion", field_value, f"unexpected GroupVersion string: {field_value}"
+            )
     if isinstance(metadata := value.get("metadata"), dict):
         yield from object_meta.metadata_faults(metadata, f"{path}.metadata")
         yield from object_meta.finalizer_faults(metadata.get("finalizers") or (), f"{path}.metadata.finalizers")

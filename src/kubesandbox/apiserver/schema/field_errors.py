@@ -68,8 +68,8 @@ class FieldError:
         words = self.fault.words
         if self.fault not in _WITHOUT_VALUE:
             # kube-openapi shows the type of the value here, and the type of null is null.
-            named = self.value is None and self.fault is Fault.TYPE_INVALID
-            words = f"{words}: {show_value('null' if named else self.value)}"
+            has_no_value = self.value is None and self.fault is Fault.TYPE_INVALID
+            words = f"{words}: {show_value('null' if has_no_value else self.value)}"
         return f"{words}: {self.detail}" if self.detail else words
 
     def __str__(self) -> str:
@@ -95,7 +95,7 @@ def show_value(value: Any) -> str:
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Returns the fault of a value that is not one of the supported ones."""
-    listed = ", ".join(f'"{each}"' for each in supported)
+    listed = ", ".join(f'"{value}"' for value in supported)
     return FieldError(Fault.NOT_SUPPORTED, path, value, f"supported values: {listed}")
 
 

@@ -35,8 +35,8 @@ def _faults_below(node: Structural, value: Any, old: Any, path: str) -> Iterator
         for name, member in value.items():
             child = node.field(name)
             if child is not None:
-                where = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-                yield from _faults_below(child, member, correlated.get(name, MISSING), where)
+                member_path = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+                yield from _faults_below(child, member, correlated.get(name, MISSING), member_path)
 
 
 def _repeated_items(node: Structural, value: list[Any], path: str) -> Iterator[FieldError]:

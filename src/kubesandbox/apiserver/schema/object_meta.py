@@ -99,8 +99,8 @@ def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
             if controller:
                 why = "Only one reference can have Controller set to true. "
                 why += f'Found "true" in references for {controller} and {name}'
-                shown = "[" + ",".join(struct_text(each, _OWNER) for each in owners) + "]"
-                yield FieldError(Fault.INVALID, path, Verbatim(shown), why)
+                owners_text = "[" + ",".join(struct_text(owner, _OWNER) for owner in owners) + "]"
+                yield FieldError(Fault.INVALID, path, Verbatim(owners_text), why)
             else:
                 controller = name
 

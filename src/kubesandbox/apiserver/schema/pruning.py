@@ -19,8 +19,8 @@ RESOURCE_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 def prune_unknown(node: Structural, value: Any, *, is_resource: bool = True) -> tuple[Any, tuple[str, ...]]:
     """Returns `value` without the fields that `node` does not know, and the paths of those, sorted."""
     dropped: list[str] = []
-    kept = _prune_below(node, value, "", is_resource, dropped)
-    return kept, tuple(sorted(dropped))
+    pruned = _prune_below(node, value, "", is_resource, dropped)
+    return pruned, tuple(sorted(dropped))
 
 
 def _prune_below(node: Structural, value: Any, path: str, is_resource: bool, dropped: list[str]) -> Any:
@@ -33,18 +33,18 @@ def _prune_below(node: Structural, value: Any, path: str, is_resource: bool, dro
         ]
     if not isinstance(value, dict) or node.additional_any:
         return value
-    kept = {}
+    kept_members = {}
     for key, child in value.items():
-        where = f"{path}.{key}" if path else key
+        member_path = f"{path}.{key}" if path else key
         if is_resource and key in RESOURCE_FIELDS:
-            kept[key] = child
+            kept_members[key] = child
         elif (member := node.field(key)) is not None:
-            kept[key] = _prune_below(member, child, where, member.embedded, dropped)
+            kept_members[key] = _prune_below(member, child, member_path, member.embedded, dropped)
         elif node.preserve_unknown:
-            kept[key] = child
+            kept_members[key] = child
         else:
-            dropped.append(where)
-    return kept
+            dropped.append(member_path)
+    return kept_members
 
 
 def drop_nulls(node: Structural | None, value: Any) -> Any:
@@ -55,8 +55,8 @@ def drop_nulls(node: Structural | None, value: Any) -> Any:
         return [drop_nulls(node.items, item) for item in value]
     if not isinstance(value, dict):
         return value
-    known = ((name, member, node.field(name)) for name, member in value.items())
-    return {name: drop_nulls(child, member) for name, member, child in known if not _stray_null(child, member)}
+    members = ((name, member, node.field(name)) for name, member in value.items())
+    return {name: drop_nulls(child, member) for name, member, child in members if not _stray_null(child, member)}
 
 
 def _stray_null(node: Structural | None, value: Any) -> bool:
@@ -86,7 +86,7 @@ def _default_object(node: Structural, value: dict[str, Any]) -> dict[str, Any]:
         if child.has_default and absent:
             result[name] = copy.deepcopy(child.default)
     for name, member in result.items():
-        known = node.field(name)
-        if known is not None:
-            result[name] = fill_defaults(known, _default_for_null(known, member))
+        field_node = node.field(name)
+        if field_node is not None:
+            result[name] = fill_defaults(field_node, _default_for_null(field_node, member))
     return result

@@ -110,8 +110,8 @@ class RuleSet:
         for name, member in value.items():
             child = node.field(name)
             if child is not None:
-                where = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
-                yield from self._faults_below(child, member, correlated.get(name, MISSING), where, budget)
+                member_path = name if not path else f"{path}.{name}" if name in node.properties else f"{path}[{name}]"
+                yield from self._faults_below(child, member, correlated.get(name, MISSING), member_path, budget)
 
     def _own_faults(self, node: Structural, value: Any, old: Any, path: str, budget: Budget) -> Iterator[FieldError]:
         """Yields the rules of the node itself that a value breaks; transition rules only with an old value."""
@@ -144,28 +144,30 @@ def _broken_rule(
 ) -> Iterator[FieldError]:
     """Yields the fault of a rule that is false, or that cannot be evaluated."""
     rule = compiled.rule
-    shown = (rule.message or rule.rule).strip()
+    rule_text = (rule.message or rule.rule).strip()
     variables = {"self": _cel_value(node, value), "oldSelf": None if old is MISSING else _cel_value(node, old)}
     try:
         holds = compiled.program.evaluate(variables, budget)
     except CelBudgetError as error:
-        detail = f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
+        detail = (
+            f"'{error}': no further validation rules will be run due to call cost exceeds limit for rule: {rule_text}"
+        )
         raise _OverBudget(FieldError(Fault.INVALID, path, node.type, detail)) from error
     except CelEvaluationError as error:
-        yield FieldError(Fault.INVALID, path, node.type, _evaluation_error_text(str(error), shown))
+        yield FieldError(Fault.INVALID, path, node.type, _evaluation_error_text(str(error), rule_text))
         return
     if holds is not True:
         yield _rule_failure(node, compiled, variables, path, budget)
 
 
-def _evaluation_error_text(reason: str, shown: str) -> str:
+def _evaluation_error_text(reason: str, rule_text: str) -> str:
     """Returns the words for a rule whose evaluation failed."""
     if reason.startswith("no such overload"):
         return (
             f"'{reason}': call arguments did not match a supported operator, "
-            f"function or macro signature for rule: {shown}"
+            f"function or macro signature for rule: {rule_text}"
         )
-    return f"{reason} evaluating rule: {shown}"
+    return f"{reason} evaluating rule: {rule_text}"
 
 
 def _rule_failure(
@@ -173,13 +175,13 @@ def _rule_failure(
 ) -> FieldError:
     """Returns the fault of a broken rule, with its message, reason and field path."""
     rule = compiled.rule
-    where = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
+    fault_path = f"{path}{rule.field_path}" if path else rule.field_path.removeprefix(".")
     detail = (
         _evaluated_message(compiled.message, variables, budget)
         or rule.message.strip()
         or f"failed rule: {rule.rule.strip()}"
     )
-    return FieldError(_FAULTS.get(rule.reason, Fault.INVALID), where, node.type, detail)
+    return FieldError(_FAULTS.get(rule.reason, Fault.INVALID), fault_path, node.type, detail)
 
 
 def _evaluated_message(program: Program | None, variables: dict[str, Any], budget: Budget) -> str:

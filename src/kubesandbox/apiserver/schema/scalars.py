@@ -99,9 +99,9 @@ def read_quantity(value: Any, _go_type: str) -> str:
 
 
 @lru_cache(4096)
-def _canonical_or_error(written: str) -> str:
+def _canonical_or_error(text: str) -> str:
     try:
-        return canonical_quantity(written)
+        return canonical_quantity(text)
     except QuantityError as error:
         raise GoError(str(error)) from None
 
@@ -133,25 +133,25 @@ _RFC3339_MICRO = (
 )
 
 
-def _parse_time(written: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
+def _parse_time(text: str, layout: tuple[str, tuple[_Element, ...]]) -> datetime:
     """Returns a time in UTC. Raises GoError with the message of Go's time.Parse."""
     name, elements = layout
     at = 0
     for element, pattern, range_, low, high in elements:
-        match = pattern.match(written, at)
+        match = pattern.match(text, at)
         if match is None:
-            raise GoError(f'parsing time "{written}" as "{name}": cannot parse "{written[at:]}" as "{element}"')
+            raise GoError(f'parsing time "{text}" as "{name}": cannot parse "{text[at:]}" as "{element}"')
         if range_ and not low <= int(match[0][:2]) <= high:
-            raise GoError(f'parsing time "{written}": {range_} out of range')
+            raise GoError(f'parsing time "{text}": {range_} out of range')
         at = match.end()
-    if at < len(written):
-        raise GoError(f'parsing time "{written}": extra text: "{written[at:]}"')
-    zone = written.rfind("Z") if written.endswith("Z") else len(written) - 6
+    if at < len(text):
+        raise GoError(f'parsing time "{text}": extra text: "{text[at:]}"')
+    zone = text.rfind("Z") if text.endswith("Z") else len(text) - 6
     try:
-        fraction = written[19:zone][:7].replace(",", ".")
-        return datetime.fromisoformat(written[:19] + fraction + written[zone:]).astimezone(UTC)
+        fraction = text[19:zone][:7].replace(",", ".")
+        return datetime.fromisoformat(text[:19] + fraction + text[zone:]).astimezone(UTC)
     except (ValueError, OverflowError):
-        raise GoError(f'parsing time "{written}": day out of range') from None
+        raise GoError(f'parsing time "{text}": day out of range') from None
 
 
 # Go's time.Time in which nothing is set: it is written as null.
@@ -159,9 +159,9 @@ _ZERO = datetime(1, 1, 1, tzinfo=UTC)
 
 
 @lru_cache(4096)
-def _time_to_second(written: str) -> str | None:
-    when = _parse_time(written, _RFC3339)
-    return None if when == _ZERO else _rfc3339_text(when)
+def _time_to_second(text: str) -> str | None:
+    moment = _parse_time(text, _RFC3339)
+    return None if moment == _ZERO else _rfc3339_text(moment)
 
 
 def read_time(value: Any, go_type: str) -> str | None:
@@ -171,10 +171,10 @@ def read_time(value: Any, go_type: str) -> str | None:
 
 def micro_time(value: Any, go_type: str) -> str | None:
     """Reads a time and returns it in UTC, to the microsecond; None for Go's zero time."""
-    when = _parse_time(read_text(value, go_type), _RFC3339_MICRO)
-    return None if when == _ZERO else _rfc3339_text(when, "microseconds")
+    moment = _parse_time(read_text(value, go_type), _RFC3339_MICRO)
+    return None if moment == _ZERO else _rfc3339_text(moment, "microseconds")
 
 
-def _rfc3339_text(when: datetime, unit: str = "seconds") -> str:
+def _rfc3339_text(moment: datetime, unit: str = "seconds") -> str:
     """Returns a time in UTC as RFC 3339 has it; the year keeps its four digits, which strftime drops before 1000."""
-    return f"{when.replace(tzinfo=None).isoformat(timespec=unit)}Z"
+    return f"{moment.replace(tzinfo=None).isoformat(timespec=unit)}Z"

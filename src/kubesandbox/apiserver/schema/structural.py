@@ -105,8 +105,8 @@ class Compiler:
         if shared is None:
             shared = self._referenced[ref] = Structural()
             self._fill_node(shared, self._resolve(ref))
-        own = {key: raw[key] for key in _FIELD_KEYS if key in raw}
-        return replace(shared, **_field_settings(own)) if own else shared
+        own_keys = {key: raw[key] for key in _FIELD_KEYS if key in raw}
+        return replace(shared, **_field_settings(own_keys)) if own_keys else shared
 
     def _fill_node(self, node: Structural, raw: Mapping[str, Any]) -> Structural:
         """Sets the fields of `node` from a schema, and compiles the schemas below it."""

@@ -54,9 +54,9 @@ class Context:
             return DecodeError(str(error))
         if not self.struct:
             return DecodeError(f"json: cannot unmarshal {error} into Go value of type {error.go_type}")
-        where = ".".join(part for part in self.place if type(part) is str)
+        path_text = ".".join(part for part in self.place if type(part) is str)
         return DecodeError(
-            f"json: cannot unmarshal {error} into Go struct field {self.struct}.{where} of type {error.go_type}"
+            f"json: cannot unmarshal {error} into Go struct field {self.struct}.{path_text} of type {error.go_type}"
         )
 
 
@@ -152,8 +152,8 @@ class Struct(Shape):
 
     def fill(self, fields: list[tuple[Field, Shape]]) -> None:
         """Sets the struct's fields."""
-        self.fields = {one.name: shape for one, shape in fields}
-        self._rules = [(one.name, one, shape) for one, shape in fields]
+        self.fields = {member.name: shape for member, shape in fields}
+        self._rules = [(member.name, member, shape) for member, shape in fields]
 
     def decode(self, value: Any, context: Context) -> Any:
         """Decodes the known members that are not null."""
@@ -250,9 +250,9 @@ def _shape_of_word(word: str) -> Shape:
 _structs: dict[str, Struct] = {}
 
 
-def _shape_of_struct(found: builtin_table.Type) -> Struct:
-    known = _structs.get(found.name)
-    if known is None:
-        known = _structs[found.name] = Struct(found)
-        known.fill([(one, _shape_of_word(one.type)) for one in found.fields])
-    return known
+def _shape_of_struct(type_entry: builtin_table.Type) -> Struct:
+    struct = _structs.get(type_entry.name)
+    if struct is None:
+        struct = _structs[type_entry.name] = Struct(type_entry)
+        struct.fill([(member, _shape_of_word(member.type)) for member in type_entry.fields])
+    return struct

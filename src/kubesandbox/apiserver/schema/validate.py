@@ -64,18 +64,20 @@ def _type_faults(node: Structural, value: Any, path: str) -> Errors:
         if actual not in ("integer", "string") and not (actual == "null" and node.nullable):
             yield _type_fault(path, actual, "integer,string")
         return
-    wanted = node.type
-    if not wanted or actual == wanted or (value is None and node.nullable):
+    expected_type = node.type
+    if not expected_type or actual == expected_type or (value is None and node.nullable):
         return
-    if wanted == "number" and actual == "integer":
+    if expected_type == "number" and actual == "integer":
         return
-    if wanted == "integer" and actual == "number" and float(value).is_integer():
+    if expected_type == "integer" and actual == "number" and float(value).is_integer():
         return
-    yield _type_fault(path, actual, wanted)
+    yield _type_fault(path, actual, expected_type)
 
 
-def _type_fault(path: str, actual: str, wanted: str) -> FieldError:
-    return FieldError(Fault.TYPE_INVALID, path, actual, f'{_name_in_body(path)} must be of type {wanted}: "{actual}"')
+def _type_fault(path: str, actual: str, expected_type: str) -> FieldError:
+    return FieldError(
+        Fault.TYPE_INVALID, path, actual, f'{_name_in_body(path)} must be of type {expected_type}: "{actual}"'
+    )
 
 
 def _name_in_body(path: str) -> str:
@@ -87,13 +89,13 @@ def _limit_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
     if _KEYWORDS.isdisjoint(raw):
         return
     kind = type_name(value)
-    done = False
+    has_faults = False
     for keyword, applies, check in _LIMITS:
         # kube-openapi stops at the first fault among a string's own keywords.
-        if keyword in raw and kind in applies and not (done and keyword in _TEXT_LIMITS):
+        if keyword in raw and kind in applies and not (has_faults and keyword in _TEXT_LIMITS):
             faults = list(check(raw, value, path))
             yield from faults
-            done = done or bool(faults)
+            has_faults = has_faults or bool(faults)
 
 
 def _member_faults(node: Structural, value: dict[str, Any], old: Any, path: str) -> Errors:
@@ -185,13 +187,13 @@ def _looked_at(node: Structural, value: Any) -> int:
         return 1 + sum(_looked_at(node.items, item) for item in value if node.items is not None)
     if not isinstance(value, dict):
         return 1
-    known = ((node.field(name), member) for name, member in value.items())
-    return 1 + sum(_looked_at(child, member) for child, member in known if child is not None)
+    members = ((node.field(name), member) for name, member in value.items())
+    return 1 + sum(_looked_at(child, member) for child, member in members if child is not None)
 
 
-def _junctor_fault(path: str, what: str) -> FieldError:
+def _junctor_fault(path: str, subject: str) -> FieldError:
     # kube-openapi sets no field for a junctor's fault: the path is in the text alone.
-    return FieldError(Fault.INVALID, "", "", f'"{path}" {what}')
+    return FieldError(Fault.INVALID, "", "", f'"{path}" {subject}')
 
 
 # --- one keyword each -----------------------------------------------------------------------------------------------
@@ -205,8 +207,8 @@ def _enum_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
         yield FieldError(Fault.NOT_SUPPORTED, path, value, detail)
 
 
-def _invalid_fault(path: str, value: Any, what: str) -> FieldError:
-    return FieldError(Fault.INVALID, path, value, f"{_name_in_body(path)} {what}")
+def _invalid_fault(path: str, value: Any, subject: str) -> FieldError:
+    return FieldError(Fault.INVALID, path, value, f"{_name_in_body(path)} {subject}")
 
 
 def _number_text(value: float) -> str:
@@ -259,10 +261,12 @@ def _has_match(pattern: str, value: str) -> bool:
 
 
 def _format_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
-    wanted = raw["format"]
-    if not is_format(wanted, value):
-        shown = json.dumps(value, ensure_ascii=False)
-        yield FieldError(Fault.TYPE_INVALID, path, value, f"{_name_in_body(path)} must be of type {wanted}: {shown}")
+    format_name = raw["format"]
+    if not is_format(format_name, value):
+        value_text = json.dumps(value, ensure_ascii=False)
+        yield FieldError(
+            Fault.TYPE_INVALID, path, value, f"{_name_in_body(path)} must be of type {format_name}: {value_text}"
+        )
 
 
 def _min_items(raw: Mapping[str, Any], value: Any, path: str) -> Errors:

@@ -110,8 +110,12 @@ class Evictions:
 
         def compute(pod: JSON) -> JSON:
             status = pod.get("status") or {}
-            others = [each for each in status.get("conditions") or () if each.get("type") != condition["type"]]
-            return {**pod, "status": {**status, "conditions": [*others, condition]}}
+            other_conditions = [
+                condition_entry
+                for condition_entry in status.get("conditions") or ()
+                if condition_entry.get("type") != condition["type"]
+            ]
+            return {**pod, "status": {**status, "conditions": [*other_conditions, condition]}}
 
         options = WriteOptions(manager="kube-apiserver", validation="Ignore")
         await self._rest.change(kind, replace(target, subresource="status"), compute, options)
@@ -125,7 +129,7 @@ def _is_over(pod: JSON) -> bool:
 def _may_go_unready(pod: JSON, budget: JSON) -> bool:
     """Returns whether an unready pod may be evicted without an allowed disruption (unhealthyPodEvictionPolicy)."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    if any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions):
+    if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
         return False
     status = budget.get("status") or {}
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":

@@ -82,7 +82,7 @@ class PodLogs:
 def _choose_container(pod: JSON, container: str) -> str:
     """Returns the container whose log is meant. Raises ApiError 400 if the name is unknown, or needed."""
     name, spec = meta(pod)["name"], pod.get("spec") or {}
-    names = {field: [each["name"] for each in spec.get(field) or ()] for field, _ in _LISTS}
+    names = {field: [container_entry["name"] for container_entry in spec.get(field) or ()] for field, _ in _LISTS}
     if container:
         if not any(container in group for group in names.values()):
             raise status_errors.bad_request(f"container {container} is not valid for pod {name}")
@@ -99,7 +99,12 @@ def _choose_container(pod: JSON, container: str) -> str:
 
 def _container_status(pod: JSON, container: str) -> JSON:
     status = pod.get("status") or {}
-    statuses = (each for _, field in _LISTS for each in status.get(field) or () if each.get("name") == container)
+    statuses = (
+        status_entry
+        for _, field in _LISTS
+        for status_entry in status.get(field) or ()
+        if status_entry.get("name") == container
+    )
     status_of: JSON = next(statuses, {})
     return status_of
 

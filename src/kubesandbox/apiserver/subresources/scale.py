@@ -46,33 +46,33 @@ class Scale:
             return json_response(_scale_of_entry(self._rest.entry(kind, target.namespace, target.name), kind, paths))
         options = write_options(request, "UpdateOptions" if target.verb == "update" else "PatchOptions")
 
-        given = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
+        body = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
 
         def compute(obj: JSON) -> JSON:
-            wanted = given if given is not None else _patch_scale(request, _scale_of(obj, paths))
-            replicas = (wanted.get("spec") or {}).get("replicas", 0)
+            new_scale = body if body is not None else _patch_scale(request, _scale_of(obj, paths))
+            replicas = (new_scale.get("spec") or {}).get("replicas", 0)
             # Replicas of a custom resource are validated with the whole object.
             if not isinstance(replicas, int) or (replicas < 0 and not kind.custom):
                 fault = FieldError(Fault.INVALID, "spec.replicas", replicas, "must be greater than or equal to 0")
                 raise status_errors.invalid("Scale", "autoscaling", target.name, [fault])
             # The revision is a precondition only if the client sent one.
-            asked = meta(wanted).get("resourceVersion") if target.verb == "update" else None
-            if asked and asked != meta(obj).get("resourceVersion"):
+            expected_revision = meta(new_scale).get("resourceVersion") if target.verb == "update" else None
+            if expected_revision and expected_revision != meta(obj).get("resourceVersion"):
                 raise status_errors.conflict(kind.plural, kind.group, target.name)
             return _set_value_at(obj, paths["specReplicasPath"], replicas)
 
         return json_response(_scale_of_entry(await self._rest.change(kind, target, compute, options), kind, paths))
 
 
-def _patch_scale(request: Request, shown: JSON) -> JSON:
+def _patch_scale(request: Request, current_scale: JSON) -> JSON:
     """Returns the Scale with the request's patch applied. Raises ApiError 415."""
     type_ = media_type(request)
     if type_ == "application/json-patch+json":
-        result: JSON = apply_json_patch(shown, orjson.loads(request.body))
+        result: JSON = apply_json_patch(current_scale, orjson.loads(request.body))
         return result
     if type_ not in {"application/merge-patch+json", "application/strategic-merge-patch+json"}:
         raise _unsupported_type()
-    patched: JSON = merge_patch(shown, orjson.loads(request.body))
+    patched: JSON = merge_patch(current_scale, orjson.loads(request.body))
     return patched
 
 
@@ -112,20 +112,20 @@ def _value_at(obj: JSON, path: str) -> Any:
 def _set_value_at(obj: JSON, path: str, value: Any) -> JSON:
     """Returns `obj` after setting the value at a path such as `.spec.replicas`."""
     *parents, last = filter(None, path.split("."))
-    here = obj
+    branch = obj
     for part in parents:
-        here = here.setdefault(part, {})
-    here[last] = value
+        branch = branch.setdefault(part, {})
+    branch[last] = value
     return obj
 
 
 def _selector_text(selector: JSON) -> str:
     """Returns a label selector as text, such as `a=b,c in (d,e)`."""
     parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for each in selector.get("matchExpressions") or ():
-        operator, key = each.get("operator"), each.get("key", "")
+    for expression in selector.get("matchExpressions") or ():
+        operator, key = expression.get("operator"), expression.get("key", "")
         if operator in _SET_OPERATORS:
-            parts.append(f"{key} {_SET_OPERATORS[operator]} ({','.join(sorted(each.get('values') or ()))})")
+            parts.append(f"{key} {_SET_OPERATORS[operator]} ({','.join(sorted(expression.get('values') or ()))})")
         else:
             parts.append(key if operator == "Exists" else f"!{key}")
     return ",".join(sorted(parts))

@@ -133,9 +133,11 @@ def _check_life(seconds: int) -> None:
 
 def _mark_scheduled(pod: JSON, now: str) -> JSON:
     status = pod.setdefault("status", {})
-    others = [each for each in status.get("conditions") or () if each.get("type") != "PodScheduled"]
+    other_conditions = [
+        condition for condition in status.get("conditions") or () if condition.get("type") != "PodScheduled"
+    ]
     condition = {"type": "PodScheduled", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
-    status["conditions"] = [*others, condition]
+    status["conditions"] = [*other_conditions, condition]
     return pod
 
 

@@ -94,9 +94,9 @@ def _decoded_bytes(encoded: str) -> int:
     return len(encoded) * 3 // 4 - encoded[-2:].count("=")
 
 
-def _key_faults(key: str, where: str) -> Faults:
+def _key_faults(key: str, fault_path: str) -> Faults:
     if not _KEY.fullmatch(key):
-        yield FieldError(Fault.INVALID, f"{where}[{key}]", key, _KEY_RULE)
+        yield FieldError(Fault.INVALID, f"{fault_path}[{key}]", key, _KEY_RULE)
 
 
 def _immutable_faults(obj: JSON, old: JSON | None, *names: str) -> Faults:

@@ -38,10 +38,10 @@ def container_faults(spec: JSON, path: str, volumes: set[str]) -> Faults:
     names: set[str] = set()
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or ()):
-            where, name = f"{path}.{kind}[{index}]", container.get("name") or ""
-            yield from _faults_of_container(container, where, volumes)
+            container_path, name = f"{path}.{kind}[{index}]", container.get("name") or ""
+            yield from _faults_of_container(container, container_path, volumes)
             if name and name in names:
-                yield FieldError(Fault.DUPLICATE, f"{where}.name", name)
+                yield FieldError(Fault.DUPLICATE, f"{container_path}.name", name)
             names.add(name)
 
 
@@ -71,24 +71,24 @@ def _port_faults(ports: list[JSON] | tuple[()], path: str) -> Faults:
     """Yields the faults of a container's ports: names, numbers, protocols."""
     names: set[str] = set()
     for index, port in enumerate(ports):
-        where, name, protocol = f"{path}[{index}]", port.get("name") or "", port.get("protocol") or ""
+        port_path, name, protocol = f"{path}[{index}]", port.get("name") or "", port.get("protocol") or ""
         if name and (whys := port_name(name)):
             for why in whys:
-                yield FieldError(Fault.INVALID, f"{where}.name", name, why)
+                yield FieldError(Fault.INVALID, f"{port_path}.name", name, why)
         elif name in names:
-            yield FieldError(Fault.DUPLICATE, f"{where}.name", name)
+            yield FieldError(Fault.DUPLICATE, f"{port_path}.name", name)
         elif name:
             names.add(name)
         if not port.get("containerPort"):
-            yield FieldError(Fault.REQUIRED, f"{where}.containerPort")
+            yield FieldError(Fault.REQUIRED, f"{port_path}.containerPort")
         else:
-            yield from port_number(port["containerPort"], f"{where}.containerPort")
+            yield from port_number(port["containerPort"], f"{port_path}.containerPort")
         if port.get("hostPort"):
-            yield from port_number(port["hostPort"], f"{where}.hostPort")
+            yield from port_number(port["hostPort"], f"{port_path}.hostPort")
         if not protocol:
-            yield FieldError(Fault.REQUIRED, f"{where}.protocol")
+            yield FieldError(Fault.REQUIRED, f"{port_path}.protocol")
         elif protocol not in PROTOCOLS:
-            yield not_supported(f"{where}.protocol", protocol, PROTOCOLS)
+            yield not_supported(f"{port_path}.protocol", protocol, PROTOCOLS)
 
 
 def _variable_faults(variable: JSON, path: str) -> Faults:
@@ -101,52 +101,52 @@ def _variable_faults(variable: JSON, path: str) -> Faults:
         yield FieldError(Fault.INVALID, f"{path}.name", name, why)
     if source is None:
         return
-    where = f"{path}.valueFrom"
-    given = [key for key in _SOURCES if source.get(key) is not None]
+    source_path = f"{path}.valueFrom"
+    given_sources = [key for key in _SOURCES if source.get(key) is not None]
     if source.get("fieldRef") is not None:
-        yield from _field_path_faults(source["fieldRef"].get("fieldPath") or "", f"{where}.fieldRef.fieldPath")
-    if not given:
-        named = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
-        yield FieldError(Fault.INVALID, where, "", f"must specify one of: {named}")
+        yield from _field_path_faults(source["fieldRef"].get("fieldPath") or "", f"{source_path}.fieldRef.fieldPath")
+    if not given_sources:
+        source_names = "`fieldRef`, `resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`"
+        yield FieldError(Fault.INVALID, source_path, "", f"must specify one of: {source_names}")
     elif variable.get("value"):
-        yield FieldError(Fault.INVALID, where, "", "may not be specified when `value` is not empty")
-    elif len(given) > 1:
-        yield FieldError(Fault.INVALID, where, "", "may not have more than one field specified at a time")
+        yield FieldError(Fault.INVALID, source_path, "", "may not be specified when `value` is not empty")
+    elif len(given_sources) > 1:
+        yield FieldError(Fault.INVALID, source_path, "", "may not have more than one field specified at a time")
 
 
-def _field_path_faults(given: str, path: str) -> Faults:
+def _field_path_faults(field_path: str, path: str) -> Faults:
     """Yields a fault if a fieldRef names no field that variables may have."""
-    if not given:
+    if not field_path:
         yield FieldError(Fault.REQUIRED, path)
-    elif given in _OTHER_FIELDS:
-        yield not_supported(path, given, _FIELDS)
-    elif given not in _FIELDS and not re.fullmatch(r"metadata\.(annotations|labels)\['.*'\]", given):
-        why = f"error converting fieldPath: field label not supported: {given}"
-        yield FieldError(Fault.INVALID, path, given, why)
+    elif field_path in _OTHER_FIELDS:
+        yield not_supported(path, field_path, _FIELDS)
+    elif field_path not in _FIELDS and not re.fullmatch(r"metadata\.(annotations|labels)\['.*'\]", field_path):
+        why = f"error converting fieldPath: field label not supported: {field_path}"
+        yield FieldError(Fault.INVALID, path, field_path, why)
 
 
 def _mount_faults(mounts: list[JSON] | tuple[()], path: str, volumes: set[str]) -> Faults:
     """Yields the faults of volume mounts: an unknown volume, or a path that is mounted twice."""
     places: set[str] = set()
     for index, mount in enumerate(mounts):
-        where, name, place = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
+        mount_path, name, place = f"{path}[{index}]", mount.get("name") or "", mount.get("mountPath") or ""
         if not name:
-            yield FieldError(Fault.REQUIRED, f"{where}.name")
+            yield FieldError(Fault.REQUIRED, f"{mount_path}.name")
         if name not in volumes:
-            yield FieldError(Fault.NOT_FOUND, f"{where}.name", name)
+            yield FieldError(Fault.NOT_FOUND, f"{mount_path}.name", name)
         if not place:
-            yield FieldError(Fault.REQUIRED, f"{where}.mountPath")
+            yield FieldError(Fault.REQUIRED, f"{mount_path}.mountPath")
         if place in places:
-            yield FieldError(Fault.INVALID, f"{where}.mountPath", place, "must be unique")
+            yield FieldError(Fault.INVALID, f"{mount_path}.mountPath", place, "must be unique")
         places.add(place)
 
 
 def _probe_faults(probe: JSON, path: str, *, once: bool) -> Faults:
     """Yields the faults of a probe; `once` if it must have a success threshold of 1."""
-    given = [name for name in _HANDLERS if probe.get(name) is not None]
-    if not given:
+    given_handlers = [name for name in _HANDLERS if probe.get(name) is not None]
+    if not given_handlers:
         yield FieldError(Fault.REQUIRED, path, None, "must specify a handler type")
-    for extra in given[1:]:
+    for extra in given_handlers[1:]:
         why = "may not specify more than 1 handler type"
         yield FieldError(Fault.FORBIDDEN, f"{path}.{extra}", None, why)
     yield from not_negative(probe, path, *_PROBE_NUMBERS)
@@ -157,8 +157,8 @@ def _probe_faults(probe: JSON, path: str, *, once: bool) -> Faults:
 def _resource_faults(resources: JSON, path: str) -> Faults:
     """Yields a fault for each request that exceeds its limit."""
     limits = resources.get("limits") or {}
-    for name, asked in (resources.get("requests") or {}).items():
+    for name, requested in (resources.get("requests") or {}).items():
         limit = limits.get(name)
-        if limit is not None and parse_quantity(str(asked)) > parse_quantity(str(limit)):
+        if limit is not None and parse_quantity(str(requested)) > parse_quantity(str(limit)):
             why = f"must be less than or equal to {name} limit of {limit}"
-            yield FieldError(Fault.INVALID, f"{path}.requests", str(asked), why)
+            yield FieldError(Fault.INVALID, f"{path}.requests", str(requested), why)

@@ -14,8 +14,8 @@ _MOST = 2**31 - 1
 def scale_faults(kind: Kind, obj: JSON) -> list[FieldError]:
     """Returns the faults of the desired and observed replicas, as the registry of custom resources words them."""
     paths = kind.scale_paths or {}
-    wanted = (paths.get(name) for name in ("specReplicasPath", "statusReplicasPath"))
-    return [fault for path in wanted if path for fault in _replicas_faults(path, value_at(obj, path))]
+    path_texts = (paths.get(name) for name in ("specReplicasPath", "statusReplicasPath"))
+    return [fault for path in path_texts if path for fault in _replicas_faults(path, value_at(obj, path))]
 
 
 def value_at(obj: JSON, path: str) -> Any:

@@ -50,23 +50,23 @@ def _token_faults(spec: JSON) -> Faults:
     for index, volume in enumerate(spec.get("volumes") or ()):
         for at, source in enumerate((volume.get("projected") or {}).get("sources") or ()):
             if source.get("serviceAccountToken") is not None:
-                where = f"spec.volumes[{index}].projected.sources[{at}].serviceAccountToken"
+                token_path = f"spec.volumes[{index}].projected.sources[{at}].serviceAccountToken"
                 why = "must not be specified when serviceAccountName is not set"
-                yield FieldError(Fault.FORBIDDEN, where, None, why)
+                yield FieldError(Fault.FORBIDDEN, token_path, None, why)
 
 
 def _immutable_part(spec: JSON) -> JSON:
     """Returns a pod's spec without the fields that an update may change."""
-    kept = copy.deepcopy(spec)
+    immutable = copy.deepcopy(spec)
     # A binding sets the pod's node by an update, which is validated here as well.
     for name in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"):
-        kept.pop(name, None)
+        immutable.pop(name, None)
     for name in ("containers", "initContainers"):
-        for container in kept.get(name) or ():
+        for container in immutable.get(name) or ():
             container.pop("image", None)
             container.pop("imagePullPolicy", None)
-    kept.pop("ephemeralContainers", None)
-    return kept
+    immutable.pop("ephemeralContainers", None)
+    return immutable
 
 
 def pod_spec(spec: JSON, path: str) -> Faults:
@@ -105,14 +105,14 @@ def _number_faults(spec: JSON, path: str) -> Faults:
 def _volume_faults(volumes: list[JSON] | tuple[()], path: str, names: set[str]) -> Faults:
     """Yields the faults of volumes; adds the names of the valid ones to `names`."""
     for index, volume in enumerate(volumes):
-        where, name = f"{path}[{index}]", volume.get("name") or ""
-        faults = list(_source_faults(volume, where))
+        volume_path, name = f"{path}[{index}]", volume.get("name") or ""
+        faults = list(_source_faults(volume, volume_path))
         if not name:
-            faults.append(FieldError(Fault.REQUIRED, f"{where}.name"))
+            faults.append(FieldError(Fault.REQUIRED, f"{volume_path}.name"))
         elif why := dns1123_label(name):
-            faults.append(FieldError(Fault.INVALID, f"{where}.name", name, why))
+            faults.append(FieldError(Fault.INVALID, f"{volume_path}.name", name, why))
         if name in names:
-            faults.append(FieldError(Fault.DUPLICATE, f"{where}.name", name))
+            faults.append(FieldError(Fault.DUPLICATE, f"{volume_path}.name", name))
         if not faults:
             names.add(name)
         yield from faults
@@ -124,49 +124,49 @@ _SOURCES = ("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticB
             "flocker", "downwardAPI", "fc", "csi", "ephemeral", "image")  # fmt: skip
 
 
-def _source_faults(volume: JSON, where: str) -> Faults:
+def _source_faults(volume: JSON, source_path: str) -> Faults:
     """Yields the faults of a volume's source, of which there must be one."""
-    given = [name for name in _SOURCES if volume.get(name) is not None]
-    if not given:
-        yield FieldError(Fault.REQUIRED, where, None, "must specify a volume type")
-    for extra in given[1:]:
-        yield FieldError(Fault.FORBIDDEN, f"{where}.{extra}", None, _OF_ONE_KIND)
-    if given == ["hostPath"]:
-        yield from _host_path_faults(volume["hostPath"], f"{where}.hostPath")
-    if given == ["secret"] and not volume["secret"].get("secretName"):
-        yield FieldError(Fault.REQUIRED, f"{where}.secret.secretName")
-    if given == ["configMap"] and not volume["configMap"].get("name"):
-        yield FieldError(Fault.REQUIRED, f"{where}.configMap.name")
+    given_sources = [name for name in _SOURCES if volume.get(name) is not None]
+    if not given_sources:
+        yield FieldError(Fault.REQUIRED, source_path, None, "must specify a volume type")
+    for extra in given_sources[1:]:
+        yield FieldError(Fault.FORBIDDEN, f"{source_path}.{extra}", None, _OF_ONE_KIND)
+    if given_sources == ["hostPath"]:
+        yield from _host_path_faults(volume["hostPath"], f"{source_path}.hostPath")
+    if given_sources == ["secret"] and not volume["secret"].get("secretName"):
+        yield FieldError(Fault.REQUIRED, f"{source_path}.secret.secretName")
+    if given_sources == ["configMap"] and not volume["configMap"].get("name"):
+        yield FieldError(Fault.REQUIRED, f"{source_path}.configMap.name")
 
 
-def _host_path_faults(source: JSON, where: str) -> Faults:
+def _host_path_faults(source: JSON, source_path: str) -> Faults:
     """Yields the faults of a hostPath volume."""
     path, kind = source.get("path") or "", source.get("type")
     if not path:
-        yield FieldError(Fault.REQUIRED, f"{where}.path")
+        yield FieldError(Fault.REQUIRED, f"{source_path}.path")
         return
     if ".." in path.split("/"):
-        yield FieldError(Fault.INVALID, f"{where}.path", path, "must not contain '..'")
+        yield FieldError(Fault.INVALID, f"{source_path}.path", path, "must not contain '..'")
     if kind is not None and kind not in _HOST_PATHS:
-        yield not_supported(f"{where}.type", kind, _HOST_PATHS)
+        yield not_supported(f"{source_path}.type", kind, _HOST_PATHS)
 
 
-def _toleration_faults(toleration: JSON, where: str) -> Faults:
+def _toleration_faults(toleration: JSON, fault_path: str) -> Faults:
     """Yields the faults of a toleration."""
     key, operator = toleration.get("key") or "", toleration.get("operator") or ""
     for why in object_meta.qualified_name(key) if key else ():
-        yield FieldError(Fault.INVALID, f"{where}.key", key, why)
+        yield FieldError(Fault.INVALID, f"{fault_path}.key", key, why)
     if not key and operator != "Exists":
         why = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield FieldError(Fault.INVALID, f"{where}.operator", operator, why)
+        yield FieldError(Fault.INVALID, f"{fault_path}.operator", operator, why)
     effect = toleration.get("effect") or ""
     if toleration.get("tolerationSeconds") is not None and effect != "NoExecute":
         why = "effect must be 'NoExecute' when `tolerationSeconds` is set"
-        yield FieldError(Fault.INVALID, f"{where}.effect", effect, why)
+        yield FieldError(Fault.INVALID, f"{fault_path}.effect", effect, why)
     if operator == "Exists" and toleration.get("value"):
         why = "value must be empty when `operator` is 'Exists'"
-        yield FieldError(Fault.INVALID, f"{where}.operator", toleration["value"], why)
+        yield FieldError(Fault.INVALID, f"{fault_path}.operator", toleration["value"], why)
     if operator not in ("", "Equal", "Exists"):
-        yield not_supported(f"{where}.operator", operator, ("Equal", "Exists"))
+        yield not_supported(f"{fault_path}.operator", operator, ("Equal", "Exists"))
     if effect and effect not in _EFFECTS:
-        yield not_supported(f"{where}.effect", effect, _EFFECTS)
+        yield not_supported(f"{fault_path}.effect", effect, _EFFECTS)

@@ -34,9 +34,9 @@ def network_policy(obj: JSON, _old: JSON | None) -> Faults:
     if len(types) > len(_DIRECTIONS):
         yield FieldError(Fault.INVALID, "spec.policyTypes", types, "may not specify more than two policyTypes")
         return
-    for index, each in enumerate(types):
-        if each not in _DIRECTIONS:
-            yield not_supported(f"spec.policyTypes[{index}]", each, _DIRECTIONS)
+    for index, policy_type in enumerate(types):
+        if policy_type not in _DIRECTIONS:
+            yield not_supported(f"spec.policyTypes[{index}]", policy_type, _DIRECTIONS)
 
 
 def _port_faults(port: JSON, path: str) -> Faults:
@@ -104,9 +104,9 @@ def runtime_class(obj: JSON, old: JSON | None) -> Faults:
 
 def _why_reserved_name(name: str, value: int, obj: JSON) -> str:
     """Returns why a PriorityClass cannot have a name of the system's, or ""."""
-    known = SYSTEM_CLASSES.get(name)
-    if known is None:
+    system_class = SYSTEM_CLASSES.get(name)
+    if system_class is None:
         return f"{name} is not a known system priority class"
-    if value != known:
-        return f"value of {name} PriorityClass must be {known}"
+    if value != system_class:
+        return f"value of {name} PriorityClass must be {system_class}"
     return f"globalDefault of {name} PriorityClass must be false" if obj.get("globalDefault") else ""

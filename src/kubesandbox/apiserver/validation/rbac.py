@@ -42,9 +42,9 @@ def _rule_faults(rule: JSON, path: str, *, namespaced: bool) -> Faults:
             why = "rules cannot apply to both regular resources and non-resource URLs"
             yield FieldError(Fault.INVALID, f"{path}.{_PATHS}", urls, why)
         return
-    for key, what in (("apiGroups", "api group"), ("resources", "resource")):
+    for key, label in (("apiGroups", "api group"), ("resources", "resource")):
         if not rule.get(key):
-            why = f"resource rules must supply at least one {what}"
+            why = f"resource rules must supply at least one {label}"
             yield FieldError(Fault.REQUIRED, f"{path}.{key}", None, why)
 
 
@@ -71,8 +71,8 @@ def _binding_faults(obj: JSON, old: JSON | None, kinds: tuple[str, ...], *, name
         yield from _subject_faults(subject, f"subjects[{index}]", namespaced=namespaced)
     # roleRef is immutable: changing it would give the subjects another role's rights.
     if old is not None and ref != (old.get("roleRef") or {}):
-        shown = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
-        yield FieldError(Fault.INVALID, "roleRef", Verbatim(go_json(shown)), "cannot change roleRef")
+        shown_ref = {"APIGroup": ref.get("apiGroup"), "Kind": ref.get("kind"), "Name": ref.get("name")}
+        yield FieldError(Fault.INVALID, "roleRef", Verbatim(go_json(shown_ref)), "cannot change roleRef")
 
 
 def _subject_faults(subject: JSON, path: str, *, namespaced: bool) -> Faults:

@@ -25,7 +25,7 @@ def service_faults(obj: JSON, old: JSON | None) -> Faults:
         yield FieldError(Fault.REQUIRED, "spec.externalName")
     names: set[str] = set()
     for index, port in enumerate(ports):
-        yield from _port_faults(port, f"spec.ports[{index}]", names, named=len(ports) > 1)
+        yield from _port_faults(port, f"spec.ports[{index}]", names, name_required=len(ports) > 1)
     yield from _repeated_ports(ports)
     yield from object_meta.label_faults(spec.get("selector") or {}, "spec.selector")
     if kind not in _TYPES:
@@ -36,17 +36,17 @@ def service_faults(obj: JSON, old: JSON | None) -> Faults:
         yield FieldError(Fault.INVALID, "spec.clusterIPs[0]", value, "may not change once set")
 
 
-def _port_faults(port: JSON, path: str, seen: set[str], *, named: bool) -> Faults:
-    """Yields the faults of a Service's port; adds its name to `seen`."""
+def _port_faults(port: JSON, path: str, names_seen: set[str], *, name_required: bool) -> Faults:
+    """Yields the faults of a Service's port; adds its name to `names_seen`."""
     name = port.get("name") or ""
-    if named and not name:
+    if name_required and not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
     elif name:
         if why := dns1123_label(name):
             yield FieldError(Fault.INVALID, f"{path}.name", name, why)
-        if name in seen:
+        if name in names_seen:
             yield FieldError(Fault.DUPLICATE, f"{path}.name", name)
-        seen.add(name)
+        names_seen.add(name)
     yield from port_number(port.get("port") or 0, f"{path}.port")
     protocol = port.get("protocol") or ""
     if not protocol:
@@ -57,10 +57,10 @@ def _port_faults(port: JSON, path: str, seen: set[str], *, named: bool) -> Fault
 
 def _repeated_ports(ports: list[JSON] | tuple[()]) -> Faults:
     """Yields a fault for each port and protocol that occur again."""
-    known: list[tuple[Any, Any]] = []
+    earlier_ports: list[tuple[Any, Any]] = []
     for index, port in enumerate(ports):
         key = (port.get("port"), port.get("protocol"))
-        if key in known:
-            shown = {"port": key[0], "protocol": key[1]}
-            yield FieldError(Fault.DUPLICATE, f"spec.ports[{index}]", shown)
-        known.append(key)
+        if key in earlier_ports:
+            shown_port = {"port": key[0], "protocol": key[1]}
+            yield FieldError(Fault.DUPLICATE, f"spec.ports[{index}]", shown_port)
+        earlier_ports.append(key)

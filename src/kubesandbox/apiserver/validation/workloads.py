@@ -89,8 +89,8 @@ def _strategy_faults(strategy: JSON, path: str) -> Faults:
     elif kind == "RollingUpdate":
         yield from _rolling_update_faults(rolling or {}, f"{path}.rollingUpdate")
     else:
-        shown = Verbatim(go_json({"Type": kind, "RollingUpdate": rolling}))
-        yield not_supported(path, shown, ("Recreate", "RollingUpdate"))
+        shown_strategy = Verbatim(go_json({"Type": kind, "RollingUpdate": rolling}))
+        yield not_supported(path, shown_strategy, ("Recreate", "RollingUpdate"))
 
 
 def _rolling_update_faults(rolling: JSON, path: str) -> Faults:
@@ -130,11 +130,11 @@ def job_spec(spec: JSON, path: str) -> Faults:
     template = (spec.get("template") or {}).get("spec") or {}
     yield from pod_spec(template, f"{path}.template.spec")
     policy = template.get("restartPolicy")
-    where = f"{path}.template.spec.restartPolicy"
+    policy_path = f"{path}.template.spec.restartPolicy"
     if policy in ("", "Always"):
-        yield FieldError(Fault.REQUIRED, where, None, 'valid values: "OnFailure", "Never"')
+        yield FieldError(Fault.REQUIRED, policy_path, None, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
-        yield not_supported(where, policy, ("OnFailure", "Never"))
+        yield not_supported(policy_path, policy, ("OnFailure", "Never"))
 
 
 def cron_job(obj: JSON, _old: JSON | None) -> Faults:
@@ -159,11 +159,11 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
     for name in ("minAvailable", "maxUnavailable"):
         yield from _int_or_percent(spec.get(name), f"spec.{name}")
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
-        shown = {
+        shown_budget = {
             "MinAvailable": spec["minAvailable"],
             "Selector": spec.get("selector"),
             "MaxUnavailable": spec["maxUnavailable"],
             "UnhealthyPodEvictionPolicy": spec.get("unhealthyPodEvictionPolicy"),
         }
         why = "minAvailable and maxUnavailable cannot be both set"
-        yield FieldError(Fault.INVALID, "spec", Verbatim(go_json(shown)), why)
+        yield FieldError(Fault.INVALID, "spec", Verbatim(go_json(shown_budget)), why)

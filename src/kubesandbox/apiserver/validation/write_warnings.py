@@ -24,8 +24,8 @@ def warnings_of_write(kind: Kind, obj: JSON, old: JSON | None) -> list[str]:
     if (template := _TEMPLATES.get(kind.resource)) is not None:
         return _template_warnings(kind, template, obj, old)
     if kind.kind == "CustomResourceDefinition":
-        known = unrecognized_formats(old) if old else []
-        return [f'unrecognized format "{name}"' for name in unrecognized_formats(obj) if name not in known]
+        old_formats = unrecognized_formats(old) if old else []
+        return [f'unrecognized format "{name}"' for name in unrecognized_formats(obj) if name not in old_formats]
     return []
 
 
@@ -54,9 +54,9 @@ def _finalizer_warnings(name: str) -> Iterator[str]:
     for why in qualified_name(name):
         yield f"{path}: {why}"
     if "/" not in name and name not in STANDARD_FINALIZERS:
-        how = " including a path (/)" if "." in name else ""
+        hint = " including a path (/)" if "." in name else ""
         why = (
-            f"prefer a domain-qualified finalizer name{how} to avoid accidental conflicts with other finalizer writers"
+            f"prefer a domain-qualified finalizer name{hint} to avoid accidental conflicts with other finalizer writers"
         )
         yield f"{path}: {why}"
 
@@ -69,8 +69,8 @@ def _pod_spec(spec: JSON, path: str) -> list[str]:
         for index, container in enumerate(spec.get(kind) or ())
     ]
     ports = [
-        (f"{where}.ports[{index}]", port)
-        for where, container in containers
+        (f"{container_path}.ports[{index}]", port)
+        for container_path, container in containers
         for index, port in enumerate(container.get("ports") or ())
     ]
     return [*_variable_warnings(containers), *_port_warnings(ports), *_port_name_warnings(ports)]
@@ -78,21 +78,21 @@ def _pod_spec(spec: JSON, path: str) -> list[str]:
 
 def _variable_warnings(containers: list[tuple[str, JSON]]) -> Iterator[str]:
     """Yields a warning for each environment variable that hides an earlier one."""
-    for where, container in containers:
+    for container_path, container in containers:
         names: set[str] = set()
         for index, variable in enumerate(container.get("env") or ()):
             name = variable.get("name") or ""
             if name in names and f"$({name})" not in (variable.get("value") or "").removeprefix(f"$({name})"):
                 hidden = f'hides previous definition of "{name}"'
-                yield f"{where}.env[{index}]: {hidden}, which may be dropped when using apply"
+                yield f"{container_path}.env[{index}]: {hidden}, which may be dropped when using apply"
             names.add(name)
 
 
 def _port_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
-    for index, (where, port) in enumerate(ports):
+    for index, (port_path, port) in enumerate(ports):
         for other_where, other in ports[:index]:
-            if _port_key(port) == _port_key(other) and (how := _clash_of_ports(port, other)):
-                yield f"{where}: {how} port definition with {other_where}"
+            if _port_key(port) == _port_key(other) and (clash := _clash_of_ports(port, other)):
+                yield f"{port_path}: {clash} port definition with {other_where}"
 
 
 def _port_key(port: JSON) -> tuple[Any, Any]:
@@ -113,13 +113,13 @@ def _clash_of_ports(port: JSON, other: JSON) -> str:
 def _port_name_warnings(ports: list[tuple[str, JSON]]) -> Iterator[str]:
     """Yields a warning for each port name that an earlier port has."""
     first: dict[str, str] = {}
-    for where, port in ports:
+    for port_path, port in ports:
         name = port.get("name") or ""
         if name and name in first:
             other = first[name]
             yield (
-                f'{where}: duplicate port name "{name}" with {other}, services and probes that select ports by name '
-                f"will use {other}"
+                f'{port_path}: duplicate port name "{name}" with {other}, services and probes that select ports '
+                f"by name will use {other}"
             )
         elif name:
-            first[name] = where
+            first[name] = port_path

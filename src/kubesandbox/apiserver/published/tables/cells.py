@@ -40,8 +40,8 @@ def human_duration(seconds: float) -> str:
         return f"{days}d{hours % 24}h" if hours % 24 else f"{days}d"
     if days < 730:
         return f"{days}d"
-    years, rest = days // 365, days % 365
-    return f"{years}y{rest}d" if days < 8 * 365 and rest else f"{years}y"
+    years, remaining_days = days // 365, days % 365
+    return f"{years}y{remaining_days}d" if days < 8 * 365 and remaining_days else f"{years}y"
 
 
 def age_since(text: str | None, now: datetime) -> str:
@@ -84,15 +84,15 @@ def pod_ready(obj: JSON, _now: datetime) -> str:
     """Returns the number of ready containers and of all."""
     statuses = (obj.get("status") or {}).get("containerStatuses") or ()
     total = len((obj.get("spec") or {}).get("containers") or ())
-    return f"{sum(bool(each.get('ready')) for each in statuses)}/{total}"
+    return f"{sum(bool(container_status.get('ready')) for container_status in statuses)}/{total}"
 
 
 def pod_status(obj: JSON, _now: datetime) -> str:
     """Returns the phase, or the reason that a container's state gives (printers.go: printPod)."""
     status = obj.get("status") or {}
     text = status.get("reason") or status.get("phase") or "Pending"
-    for each in status.get("containerStatuses") or ():
-        state = each.get("state") or {}
+    for container_status in status.get("containerStatuses") or ():
+        state = container_status.get("state") or {}
         if reason := (state.get("waiting") or {}).get("reason"):
             text = reason
         elif ended := state.get("terminated"):
@@ -104,7 +104,7 @@ def pod_status(obj: JSON, _now: datetime) -> str:
 def pod_restarts(obj: JSON, _now: datetime) -> str:
     """Returns the number of container restarts."""
     statuses = (obj.get("status") or {}).get("containerStatuses") or ()
-    return str(sum(each.get("restartCount", 0) for each in statuses))
+    return str(sum(container_status.get("restartCount", 0) for container_status in statuses))
 
 
 def node_status(obj: JSON, _now: datetime) -> str:
@@ -144,8 +144,8 @@ def event_seen(obj: JSON, now: datetime) -> str:
 
 def job_status(obj: JSON, _now: datetime) -> str:
     """Returns `Complete`, `Failed` or `Running`."""
-    done = {c.get("type"): c.get("status") for c in (obj.get("status") or {}).get("conditions") or ()}
-    return next((name for name in ("Complete", "Failed") if done.get(name) == "True"), "Running")
+    status_by_type = {c.get("type"): c.get("status") for c in (obj.get("status") or {}).get("conditions") or ()}
+    return next((name for name in ("Complete", "Failed") if status_by_type.get(name) == "True"), "Running")
 
 
 def role_ref(obj: JSON, _now: datetime) -> str:
@@ -187,10 +187,10 @@ def selector_cell(path: str) -> Cell:
     return cell
 
 
-def _requirement_text(each: JSON) -> str:
-    key, operator = each.get("key", ""), each.get("operator")
+def _requirement_text(expression: JSON) -> str:
+    key, operator = expression.get("key", ""), expression.get("operator")
     if operator in ("In", "NotIn"):
-        return f"{key} {operator.lower()} ({','.join(sorted(each.get('values') or ()))})"
+        return f"{key} {operator.lower()} ({','.join(sorted(expression.get('values') or ()))})"
     return key if operator == "Exists" else f"!{key}"
 
 
@@ -207,7 +207,7 @@ def subjects_cell(kind: str) -> Cell:
     """Returns a cell with the subjects of one kind in a binding."""
 
     def cell(obj: JSON, _now: datetime) -> str:
-        matching = [each for each in obj.get("subjects") or () if each.get("kind") == kind]
+        matching = [subject for subject in obj.get("subjects") or () if subject.get("kind") == kind]
         names = [f"{e.get('namespace', '')}/{e['name']}" if kind == "ServiceAccount" else e["name"] for e in matching]
         return ", ".join(names) if kind == "ServiceAccount" else ",".join(names)
 
@@ -228,7 +228,9 @@ def address_cell(kind: str) -> Cell:
 
     def cell(obj: JSON, _now: datetime) -> str:
         addresses = (obj.get("status") or {}).get("addresses") or ()
-        return next((each["address"] for each in addresses if each.get("type") == kind), _NONE)
+        return next(
+            (address_entry["address"] for address_entry in addresses if address_entry.get("type") == kind), _NONE
+        )
 
     return cell
 
@@ -236,14 +238,14 @@ def address_cell(kind: str) -> Cell:
 def service_external(obj: JSON, _now: datetime) -> str:
     """Returns the external addresses of a Service, or `<pending>` for a load balancer without one."""
     spec = obj.get("spec") or {}
-    given = list(spec.get("externalIPs") or ())
+    addresses = list(spec.get("externalIPs") or ())
     if spec.get("type") == "ExternalName":
         return str(spec.get("externalName", ""))
     if spec.get("type") == "LoadBalancer":
         ingress = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
-        given = [*(each.get("ip") or each.get("hostname", "") for each in ingress), *given]
-        return ",".join(given) or "<pending>"
-    return ",".join(given) or _NONE
+        addresses = [*(point.get("ip") or point.get("hostname", "") for point in ingress), *addresses]
+        return ",".join(addresses) or "<pending>"
+    return ",".join(addresses) or _NONE
 
 
 def service_ports(obj: JSON, _now: datetime) -> str:

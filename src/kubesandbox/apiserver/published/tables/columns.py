@@ -31,12 +31,12 @@ class Column:
 
     def definition(self) -> JSON:
         """Returns the column's definition in a Table."""
-        what = "The object's name." if self.format == "name" else ""
+        description = "The object's name." if self.format == "name" else ""
         return {
             "name": self.name,
             "type": self.type,
             "format": self.format,
-            "description": what,
+            "description": description,
             "priority": self.priority,
         }
 

@@ -85,13 +85,13 @@ def _all_members(value: Any) -> Iterator[Any]:
     yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
-def _filter_step(path: str, equal: bool, wanted: Any) -> Step:
-    """Returns the step that keeps the items whose value at `path` is, or is not, `wanted`."""
+def _filter_step(path: str, equal: bool, wanted_value: Any) -> Step:
+    """Returns the step that keeps the items whose value at `path` is, or is not, `wanted_value`."""
 
     def step(value: Any) -> Iterator[Any]:
         for item in _all_members(value):
             values = find_values(path, item)
-            if values and (values[0] == wanted) is equal:
+            if values and (values[0] == wanted_value) is equal:
                 yield item
 
     return step

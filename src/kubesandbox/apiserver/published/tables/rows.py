@@ -23,7 +23,7 @@ class Tables:
         """Returns the column definitions of a kind."""
         if kind.custom:
             declared = _declared_columns(kind)
-            shown = [
+            definitions = [
                 {
                     "name": column["name"],
                     "type": column["type"],
@@ -33,7 +33,7 @@ class Tables:
                 }
                 for column in declared
             ]
-            return [NAME, *shown] if declared else [NAME, _column_definition("Age", "string")]
+            return [NAME, *definitions] if declared else [NAME, _column_definition("Age", "string")]
         return [column.definition() for column in columns_of(kind)]
 
     def cells(self, kind: Kind, obj: JSON, now: datetime) -> list[Any]:
