@@ -41,6 +41,8 @@ EVERY = (
     "--prometheus-ca=prom.pem",
     "--hypershift",
     "--release-source=registry",
+    "--plain-http=a:1",
+    "--plain-http=b:2",
     "--payload-dir=/payloads",
     "--report-dir=/reports",
     "--report-sink=configmap",
@@ -74,6 +76,7 @@ def test_what_start_is_told() -> None:
     )
     assert (told.applies, told.open_gates, told.always_enabled) == (False, {"A", "B"}, ("C", "D"))
     place = told.place
+    assert (told.plain_http_registries, place.plain_http_registries) == ({"a:1", "b:2"}, ("a:1", "b:2"))
     assert (place.namespace, place.node_name, place.operator_service_account) == ("ns", "node-1", "me")
     assert (place.service_account, place.report_sink, place.timeout_s) == ("dedicated", "configmap", 5.0)
     assert (place.prometheus_url, place.prometheus_hosted) == ("https://prom.example", True)
@@ -87,6 +90,7 @@ def test_what_start_does_where_it_is_told_no_more_than_it_needs(monkeypatch: pyt
     told = options_of(flags(start, *NEEDED))
     assert (told.applies, told.open_gates, told.always_enabled, told.hypershift) == (True, frozenset(), (), False)
     assert (told.prometheus_url, told.update_service, told.place.prometheus_hosted) == ("", "", False)
+    assert (told.plain_http_registries, told.place.plain_http_registries) == (frozenset(), ())
     assert (told.place.namespace, told.place.quantities) == ("openshift-cluster-version-operator", Quantities())
     monkeypatch.setenv("NODE_NAME", "node-2")
     monkeypatch.setenv("CVO_NAMESPACE", "elsewhere")

@@ -117,6 +117,7 @@ REQUEST: dict[str, Any] = {
     "prometheus_ca": "",
     "catalogs": "read",
     "inner_registry": (),
+    "plain_http": (),
 }
 
 
@@ -138,6 +139,7 @@ def test_what_is_asked_for(operator: Operator, monkeypatch: pytest.MonkeyPatch) 
     assert (told.target_version, told.profile, told.reads_catalogs) == ("5.2.0", "single-node-developer", False)
     assert (told.prometheus_hosted, told.prometheus_ca) == (True, "ca.pem")
     assert request_of({**REQUEST, "inner_registry": ("a:1", "b")}, "5.1.0").inner_registries == {"a:1", "b"}
+    assert request_of({**REQUEST, "plain_http": ("a:1", "b")}, "5.1.0").plain_http == {"a:1", "b"}
     monkeypatch.setenv("PREFLIGHT_PROMETHEUS_HOSTED", "false")
     assert request_of(REQUEST, "5.1.0").prometheus_hosted is False
 

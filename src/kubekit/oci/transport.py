@@ -389,7 +389,9 @@ def connection_error(question: Question, host: str, reason: Any) -> Exception:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return Untrusted(f"{question.what}: {_untrusted_text(host, reason)}")
     if isinstance(reason, ssl.SSLError):
-        why = f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, list it as such"
+        why = (
+            f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, name it by --plain-http"
+        )
     elif isinstance(reason, TimeoutError):
         why = f"registry {host} did not answer in time"
     elif isinstance(reason, Incomplete):

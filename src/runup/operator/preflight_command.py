@@ -95,6 +95,13 @@ OPTIONS = (
         help="A registry on this machine, link-local, or behind a Service that the cluster's objects may name.",
     ),
     click.option(
+        "--plain-http",
+        envvar="PREFLIGHT_PLAIN_HTTP",
+        multiple=True,
+        metavar="HOST[:PORT]",
+        help="A registry that speaks plain HTTP; may be given again.",
+    ),
+    click.option(
         "--rehearse",
         envvar="PREFLIGHT_REHEARSE",
         is_flag=True,
@@ -260,6 +267,7 @@ def request_of(flags: Mapping[str, Any], version: str) -> Request:
         prometheus_hosted=os.environ.get("PREFLIGHT_PROMETHEUS_HOSTED") == "true",
         reads_catalogs=flags["catalogs"] == "read",
         inner_registries=frozenset(flags["inner_registry"]),
+        plain_http=frozenset(flags["plain_http"]),
     )
 
 

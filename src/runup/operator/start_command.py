@@ -44,6 +44,12 @@ OPTIONS = (
         help="How other releases are fetched.",
     ),
     click.option(
+        "--plain-http",
+        multiple=True,
+        metavar="HOST[:PORT]",
+        help="A registry that speaks plain HTTP; may be given again.",
+    ),
+    click.option(
         "--payload-dir",
         default="/etc/cvo/updatepayloads",
         show_default=True,
@@ -144,6 +150,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
         **{name: flags[name] for name in same},
         place=_workplace(flags),
         release_source=flags["release_source"],
+        plain_http_registries=frozenset(flags["plain_http"]),
         payload_folder=Path(flags["payload_dir"]),
         # Outside a pod there are no mounts: the flag gives the folder on the host; the Deployment mounts it into pods.
         report_folder=Path(flags["report_dir"]),
@@ -166,6 +173,7 @@ def _workplace(flags: Mapping[str, Any]) -> Workplace:
         prometheus_url=flags["prometheus_url"],
         prometheus_hosted=flags["hypershift"],
         report_sink=flags["report_sink"],
+        plain_http_registries=flags["plain_http"],
         quantities=Quantities(**{name: flags[f"preflight_{name}"] for name in quantities}),
         timeout_s=flags["preflight_timeout"],
     )

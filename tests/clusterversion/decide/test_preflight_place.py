@@ -379,6 +379,16 @@ def test_the_target_is_told_whom_to_ask_for_metrics() -> None:
     }
 
 
+def test_the_target_is_told_which_registries_speak_plain_http() -> None:
+    """Those of the operator's own flag, as `preflight --plain-http` reads them; nothing where there are none."""
+
+    def env(world: World) -> dict[str, str]:
+        return {item["name"]: item["value"] for item in container(world)["env"] if "PLAIN" in item["name"]}
+
+    assert env(started()) == {}
+    assert env(started(plain_http_registries=("a:1", "b:2"))) == {"PREFLIGHT_PLAIN_HTTP": "a:1 b:2"}
+
+
 REHEARSALS = {
     "half a gigabyte": ("512Mi", "352"),
     "a gigabyte": ("1Gi", "864"),

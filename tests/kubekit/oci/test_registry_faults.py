@@ -272,7 +272,9 @@ def test_only_a_listed_host_is_asked_by_plain_http(made: BuiltImage, tmp_path: P
     """Another machine is asked by TLS; where it does not speak that, the error says how it can be listed."""
     with odd_registry(Layout.open(made.layout)) as odd:
         reference = parse(f"{elsewhere(odd)}/ocp/release@{made.digest}")
-        with pytest.raises(Unreachable, match=r"does not speak TLS as expected .* if it speaks plain HTTP, list it"):
+        with pytest.raises(
+            Unreachable, match=r"does not speak TLS as expected .* if it speaks plain HTTP, name it by --plain-http"
+        ):
             RegistryClient(quick()).pull(reference, Layout.create(tmp_path / "pulled"))
         assert odd.asked == []
         ways = quick(plain_http=frozenset({elsewhere(odd)}))

@@ -233,6 +233,7 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
     [
         pytest.param(Request("5.2.0"), set(), id="nothing"),
         pytest.param(Request("5.2.0", inner_registries=frozenset({"a:1"})), {"a:1"}, id="what is listed"),
+        pytest.param(Request("5.2.0", plain_http=frozenset({"a:1"})), {"a:1"}, id="what is listed for plain HTTP"),
         pytest.param(Request("5.2.0", target_image="r.svc:5000/ocp@sha256:5"), {"r.svc:5000"}, id="the target's own"),
         pytest.param(Request("5.2.0", catalogs={"s": "c.svc/index:1"}), {"c.svc"}, id="a catalog that was typed"),
     ],

@@ -100,6 +100,8 @@ class Request:
     catalogs: Mapping[str, str] = field(default_factory=dict)
     # Registries at inner addresses that objects of the cluster may name.
     inner_registries: frozenset[str] = frozenset()
+    # Registries that are reached by plain HTTP.
+    plain_http: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -500,7 +502,8 @@ def _without_times(report: Report) -> Report:
 
 def listed_registries(request: Request) -> Access:
     """Returns the access for images that objects of the cluster name, with the registry of the target itself."""
-    return listing(Access(inner=request.inner_registries), request.target_image, *request.catalogs.values())
+    access = Access(inner=request.inner_registries, plain_http=request.plain_http)
+    return listing(access, request.target_image, *request.catalogs.values())
 
 
 def _parse_version(text: str, which: str) -> Version:

@@ -88,7 +88,8 @@ class Workplace(msgspec.Struct, frozen=True):
     catalogs: Literal["read", "skip"] = "read"
     # Registries at addresses of Services, of the node or link-local that objects of the cluster may name.
     inner_registries: tuple[str, ...] = (OPENSHIFT_REGISTRY,)
-
+    # Registries that are reached by plain HTTP, as host:port.
+    plain_http_registries: tuple[str, ...] = ()
     # Whether the target rehearses the update on a copy of the cluster, too.
     rehearses: bool = False
 
@@ -261,6 +262,7 @@ def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
     env |= {"PREFLIGHT_CATALOGS": place.catalogs} if place.catalogs != "read" else {}
     env |= _rehearsal(place) if place.rehearses else {}
     env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(place.inner_registries)} if place.inner_registries else {}
+    env |= {"PREFLIGHT_PLAIN_HTTP": " ".join(place.plain_http_registries)} if place.plain_http_registries else {}
     return env if place.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
 
 
