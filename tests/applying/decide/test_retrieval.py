@@ -76,6 +76,35 @@ CONTAINERD_NOT_FOUND = (
 )
 
 
+# Of a containerd that finds no such program, and of coreutils.
+NO_SHELL = 'failed to create containerd task: exec: "sh": executable file not found in $PATH: unknown'
+NO_MANIFESTS = "cp: cannot stat '/manifests': No such file or directory\n"
+LATE = "Pod was active on the node longer than the specified deadline"
+NEEDS = (
+    "; the image of a release has /manifests and /release-manifests, and for this pod sh, rm, mkdir, cp and mv; "
+    "--release-source=registry reads its files without running it"
+)
+
+
+def restarted(phase: str, name: str, code: int, reason: str, message: str) -> dict[str, Any]:
+    """A Pod whose init container `name` failed several times, and waits to be started again."""
+    ended = {"exitCode": code, "reason": reason, "message": message}
+    waiting = state("waiting", "CrashLoopBackOff", f"back-off 40s restarting failed container={name}")
+    first = {"name": "cleanup", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    again = {"name": name, "restartCount": 3, "state": waiting, "lastState": {"terminated": ended}}
+    rest = {"name": "rename-to-final-location", "state": state("waiting", "PodInitializing")}
+    late = {"reason": "DeadlineExceeded", "message": LATE} if phase == "Failed" else {}
+    init = [again] if name == "cleanup" else [first, again]
+    return {
+        "metadata": {"name": "version-x"},
+        "status": {"phase": phase, "initContainerStatuses": init, "containerStatuses": [rest], **late},
+    }
+
+
+COPY = "copy-operator-manifests-to-temporary-directory"
+BACK_OFF = 'is waiting with reason "CrashLoopBackOff" and message "back-off 40s restarting failed container='
+
+
 @pytest.mark.parametrize(
     ("found", "error"),
     [
@@ -121,7 +150,7 @@ CONTAINERD_NOT_FOUND = (
         pytest.param(
             status("Failed", init=state("terminated", "Error", "no space left on device")),
             'pod version-x failed with reason "" and message "" and status initcontainer cleanup is terminated with '
-            'reason "Error" and message "no space left on device"',
+            f'reason "Error" and message "no space left on device"{NEEDS}',
             id="a full disk",
         ),
         pytest.param(
@@ -129,6 +158,38 @@ CONTAINERD_NOT_FOUND = (
             'pod x failed with reason "DeadlineExceeded" and message "late" and status ',
             id="its own time limit",
         ),
+        pytest.param(
+            restarted("Failed", COPY, 1, "Error", NO_MANIFESTS),
+            f'pod version-x failed with reason "DeadlineExceeded" and message "{LATE}" and status initcontainer {COPY} '
+            f'{BACK_OFF}{COPY}", after it ended with reason "Error" and message "{NO_MANIFESTS}"{NEEDS}',
+            id="an image without a release's folder",
+        ),
+        pytest.param(
+            restarted("Failed", "cleanup", 128, "StartError", NO_SHELL),
+            f'pod version-x failed with reason "DeadlineExceeded" and message "{LATE}" and status initcontainer '
+            f'cleanup {BACK_OFF}cleanup", after it ended with reason "StartError" and message "{NO_SHELL}"{NEEDS}',
+            id="an image without a shell",
+        ),
+        pytest.param(
+            {
+                "metadata": {"name": "x"},
+                "status": {
+                    "phase": "Failed",
+                    "reason": "Evicted",
+                    "message": "no disk",
+                    "initContainerStatuses": [
+                        {
+                            "name": "cleanup",
+                            "state": state("terminated", "Completed"),
+                            "lastState": state("terminated", "Error", "busy"),
+                        }
+                    ],
+                },
+            },
+            'pod x failed with reason "Evicted" and message "no disk" and status ',
+            id="a program that failed once and then succeeded",
+        ),
+        pytest.param(restarted("Pending", COPY, 1, "Error", NO_MANIFESTS), None, id="a copy that is tried again"),
     ],
 )
 def test_when_it_ended(found: dict[str, Any], error: str | None) -> None:
@@ -151,6 +212,13 @@ def test_what_it_waits_for() -> None:
     assert waiting_text(both) == (
         'initcontainer cleanup is terminated with reason "Error" and message "x", '
         'container rename-to-final-location is waiting with reason "Later" and message "y"'
+    )
+
+
+def test_what_failed_is_told_while_it_is_tried_again() -> None:
+    """The back-off says only that it waits."""
+    assert waiting_text(restarted("Pending", COPY, 1, "Error", NO_MANIFESTS)) == (
+        f'initcontainer {COPY} {BACK_OFF}{COPY}", after it ended with reason "Error" and message "{NO_MANIFESTS}"'
     )
 
 

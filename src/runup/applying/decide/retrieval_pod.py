@@ -27,6 +27,11 @@ JSON = dict[str, Any]
 _MOUNT = {"name": "payloads", "mountPath": PAYLOADS}
 # How the node says that the registry does not have the image: CRI-O in the registry's words, containerd by gRPC's code.
 _MISSING = ("manifest unknown", "code = NotFound")
+# Another maker's image may lack one of them; the registry is asked for files alone.
+_NEEDS = (
+    "the image of a release has /manifests and /release-manifests, and for this pod sh, rm, mkdir, cp and mv; "
+    "--release-source=registry reads its files without running it"
+)
 _NO_LABEL = re.compile(r"[^a-z0-9.-]")
 # A Pod's name has at most 253 characters, and the length of a version has no limit of its own.
 _MAX_VERSION = 200
@@ -89,7 +94,7 @@ def pod_end(found: JSON) -> Ended | None:
     """Returns how the Pod `found` ended, None while it may still succeed.
 
     A Pod counts as failed at once if its image's signature was rejected by the node, or if the registry does not have
-    its image, because such a Pod never starts.
+    its image, because such a Pod never starts. Where one of its programs failed, the error says what they need.
     """
     status = found.get("status") or {}
     name = (found.get("metadata") or {}).get("name", "")
@@ -97,9 +102,10 @@ def pod_end(found: JSON) -> Ended | None:
     if phase == "Succeeded":
         return Ended()
     if phase == "Failed":
-        cause = f'reason "{status.get("reason", "")}" and message "{status.get("message", "")}"'
-        return Ended(f"pod {name} failed with {cause} and status {_container_states_text(status)}")
-    if phase == "Pending" and any(_cannot_start(state) for _, _, state in _states(status)):
+        cause = _cause(status)
+        needs = f"; {_NEEDS}" if any(_failure(each) for _, each in _containers(status)) else ""
+        return Ended(f"pod {name} failed with {cause} and status {_container_states_text(status)}{needs}")
+    if phase == "Pending" and any(_cannot_start(each.get("state") or {}) for _, each in _containers(status)):
         return Ended(f"pod {name} will not start: {_container_states_text(status)}")
     return None
 
@@ -127,10 +133,18 @@ def _container(image: str, name: str, command: list[str], more: JSON) -> JSON:
     }
 
 
-def _states(status: JSON) -> Iterator[tuple[str, str, JSON]]:
+def _containers(status: JSON) -> Iterator[tuple[str, JSON]]:
+    """Yields the status of each container, with the prefix that says which sort it is."""
     for kind, key in (("init", "initContainerStatuses"), ("", "containerStatuses")):
         for container_status in status.get(key) or ():
-            yield kind, str(container_status.get("name", "")), container_status.get("state") or {}
+            yield kind, container_status
+
+
+def _failure(container_status: JSON) -> JSON:
+    """Returns how the container's program ended when it ended last, {} if it succeeded or has not ended."""
+    states = (container_status.get(key) or {} for key in ("state", "lastState"))
+    ended: JSON = next((state["terminated"] for state in states if state.get("terminated")), {})
+    return {} if ended.get("reason") == "Completed" else ended
 
 
 def _cannot_start(state: JSON) -> bool:
@@ -141,12 +155,21 @@ def _cannot_start(state: JSON) -> bool:
 
 
 def _container_states_text(status: JSON) -> str:
-    """Returns the state of each container that waits or has failed, in the words of the Go operator."""
+    """Returns the state of each container that waits or has failed, in the words of the Go operator.
+
+    A container that waits to be started again says only so; how it failed before follows.
+    """
     lines = []
-    for kind, name, state in _states(status):
+    for kind, container_status in _containers(status):
+        name, state = container_status.get("name", ""), container_status.get("state") or {}
         for how in ("waiting", "terminated"):
             details = state.get(how)
             if details and details.get("reason") not in ("Completed", "PodInitializing"):
-                cause = f'reason "{details.get("reason", "")}" and message "{details.get("message", "")}"'
-                lines.append(f"{kind}container {name} is {how} with {cause}")
+                line = f"{kind}container {name} is {how} with {_cause(details)}"
+                failed = _failure(container_status) if how == "waiting" else {}
+                lines.append(f"{line}, after it ended with {_cause(failed)}" if failed else line)
     return ", ".join(lines)
+
+
+def _cause(details: JSON) -> str:
+    return f'reason "{details.get("reason", "")}" and message "{details.get("message", "")}"'
