@@ -17,6 +17,7 @@ from tests.kubesandbox.node.conftest import RESOURCES, World, condition, ended, 
 from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubekit.kube import calls
+from kubekit.kube.reviews import who_is
 from kubesandbox.node import pod_volumes, podenv
 from kubesandbox.node.pod_volumes import Sources
 from kubesandbox.node.podspec import BadPod, container_spec
@@ -251,6 +252,23 @@ async def test_its_account_speaks_for_it(world: World) -> None:
         await world.until_gone()
         async with session.post(**asked, json=body) as response:
             assert response.status == 401
+
+
+async def test_its_token_is_renewed_before_it_ends(still: World) -> None:
+    """After four fifths of its hour, as a kubelet does; the server knows both until then."""
+    await still.create("ServiceAccount", "robot")
+    await still.run("echo up; exec sleep 1000", serviceAccountName="robot", automountServiceAccountToken=True)
+    await still.until_logged("up")
+    file = still.place.pod_folder(still.pods.all()[0]) / "serviceaccount" / "token"
+    before = file.read_text()
+    await still.manual.until_sleeping()
+    assert still.manual.sleeping == (2880,)
+    await still.manual.advance(2880)
+    await still.manual.until_sleeping()
+    renewed = file.read_text()
+    assert renewed != before
+    for token in (before, renewed):
+        assert (await still.client.send(who_is(token))).user.username == "system:serviceaccount:default:robot"
 
 
 HOST_TYPES = [

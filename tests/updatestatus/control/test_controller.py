@@ -17,6 +17,7 @@ from aiohttp.test_utils import TestServer
 from msgspec.structs import replace
 from tests.controlplane.rows import SERVERS
 from tests.process.tls_world import certificate, define_api_servers
+from tests.rotated_tokens import RotatedToken
 from tests.updatestatus.control.world import (
     DEADLINE_S,
     MC,
@@ -408,6 +409,21 @@ async def test_of_two_controllers_one_writes(cluster: World) -> None:
             await cluster.annotate("worker-0", state="Done")
             await cluster.until(lambda status: not any(each.health for each in insights(status)))
             assert await writes(other) == 1
+
+
+@pytest.mark.slow
+async def test_a_token_that_is_renewed_and_revoked(cluster: World, tmp_path: Path) -> None:
+    """The controller keeps its Lease and writes on with the token that is in its file then."""
+    token = await asyncio.to_thread(RotatedToken, cluster.kubeconfig, tmp_path / "pod")
+    election = Election(100, 80, 0.3)
+    async with running(token.in_cluster, leader_elect=True, election=election) as process:
+        await cluster.until(lambda status: phase(status, "worker-0") == "Pending")
+        await asyncio.to_thread(token.rotate)
+        count = int(await writes(process))
+        await cluster.annotate("worker-0", state="Degraded", reason="disk")
+        await cluster.until(lambda status: any(each.health for each in insights(status)))
+        assert await writes(process, count + 1) > count
+        assert process.metrics.registry.get_sample_value("update_status_leading") == 1
 
 
 async def test_a_fixed_time_is_the_time_of_every_insight(cluster: World) -> None:
