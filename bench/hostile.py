@@ -1,4 +1,4 @@
-"""What is hostile or broken: reports, images, signatures, an API server's faults, kills of the operator.
+"""What is hostile or broken: reports, images, signatures, floods, an API server's faults, kills of the operator.
 
 Each part runs in a process of its own, whose most memory is its own, and counts by kind what came of it: refused,
 accepted, survived or recovered as due; `wrong` and `crashed` are faults of ours, and `wrong` in words says which.
@@ -30,6 +30,7 @@ def run(
         "reports": (reports, seed),
         "cel": (expressions, seed),
         "signatures": (),
+        "limits": (),
         "faults": (faults, seed),
         "kills": (kills, seed),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import hostile, hostile_reports
+from bench import hostile, hostile_limits, hostile_reports
 from bench.hostile_images import IMAGES
 
 from runup.preflight.decide import report
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_bench_in_the_small() -> None:
     """Every part by the command, each counted, with time and memory of the worst; nothing of ours is wrong."""
     counts = ["--reports=700", "--faults=10", "--kills=1", "--seed=7"]
@@ -27,7 +27,7 @@ def test_the_bench_in_the_small() -> None:
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["hostile"]
-    parts = ("images", "reports", "signatures", "faults", "kills")
+    parts = ("images", "reports", "signatures", "limits", "faults", "kills")
     assert {name: found[name]["wrong"] for name in parts} == {name: [] for name in parts}
     assert hostile.faults_of_ours(found) == 0
     assert sum(found["sum"]["reports"].values()) == 700 + 13
@@ -68,3 +68,24 @@ def test_an_image_that_is_taken_or_refused_for_another_reason_is_noticed() -> No
     found = hostile.images([*lines, ["seconds", "a", 0.5], ["peak", "", 2048]])
     assert found["kinds"] == {"read": {"refused as due": 1, "wrong": 2}}
     assert (found["worst"], found["peak_mib"]) == ({"what": "a", "seconds": 0.5}, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        pytest.param(4, ["a flood: 4 writes, 5 at least"], id="one that reaches nothing"),
+        pytest.param(5, [], id="as few as it takes"),
+        pytest.param(12, [], id="as many as may be"),
+        pytest.param(13, ["a flood: 13 writes, 12 at most"], id="one too many"),
+    ],
+)
+async def test_an_attack_that_costs_too_much_or_does_nothing_is_noticed(found: int, wrong: list[str]) -> None:
+    """In words, and as a fault of ours."""
+
+    async def numbers(_folder: Path) -> dict[str, float]:
+        return {"writes": found}
+
+    row = hostile_limits.Row("a flood", numbers, {"writes": 12}, {"writes": 5})
+    came_to = await hostile_limits.limits((row,))
+    assert (came_to["wrong"], came_to["numbers"]) == (wrong, {"a flood": {"writes": found}})
+    assert came_to["kinds"] == {"a flood": {"wrong" if wrong else "bounded as due": 1}}

@@ -143,7 +143,7 @@ class Reflector(Generic[K]):
         while not self._starts.take(self._clock.monotonic()):
             await self._clock.sleep(INTERVAL_S)
         self._began, self._heard = self._clock.monotonic(), False
-        silence_s = timeout_s if self.watch_s <= SHORTEST_WATCH_S else LONGEST_SILENCE_S
+        silence_s = min(timeout_s, LONGEST_SILENCE_S)
         async with aclosing(self._client.stream(call, timeout_s=silence_s, opened=self._on_watch_opened)) as events:
             async for event in events:
                 self._heard = True

@@ -24,7 +24,7 @@ from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import NamespacedName, Status
 from kubekit.api.scheme import resource_of
-from kubekit.kube import api_errors
+from kubekit.kube import api_errors, client, watch
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
@@ -220,6 +220,27 @@ async def test_a_watch_without_a_word_for_minutes_leads_to_a_new_list(seconds: i
         names = ["a"] if lists == 1 else ["b"]
         await eventually(lambda: [each.metadata.name for each in run.cache.all()] == names, 15)
         assert run.cache.resource_version == ("5" if lists == 1 else "4")
+
+
+@pytest.mark.parametrize("watch_s", [watch.SHORTEST_WATCH_S, 3600], ids=["the shortest", "an hour"])
+async def test_nobody_waits_longer_for_a_word(watch_s: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the watch may last: the server would have sent a bookmark by then."""
+    monkeypatch.setattr(watch, "LONGEST_SILENCE_S", 0.1)
+    monkeypatch.setattr(client, "WATCH_GRACE_S", 0)
+    came = asyncio.Event()
+
+    async def silent(request: Any) -> Any:
+        run.clock.jump(watch.SILENT_S)
+        came.set()
+        return await HOLD(request)
+
+    restored = node_list(node("b", 3), version=4)
+    script = (node_list(node("a", 5), version=5), silent, restored, HOLD)
+    async with running(*script, watch_s=watch_s, rand=lambda: 0.9) as run:
+        await came.wait()
+        await run.waits()
+        run.reflector.hurry()
+        await eventually(lambda: [each.metadata.name for each in run.cache.all()] == ["b"], 90)
 
 
 @pytest.mark.parametrize(
