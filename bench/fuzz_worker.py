@@ -5,7 +5,6 @@ Whatever an input does to this process, the line of the one before it was writte
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import resource
 import sys
@@ -15,6 +14,7 @@ import traceback
 from bench.fuzz import drawn
 from bench.fuzz_outcomes import Wrong
 from bench.fuzz_readers import READERS, Reader
+from bench.fuzz_watchdog import watched
 
 # More than this in all is a MemoryError rather than the machine's trouble.
 _MEMORY_BYTES = 6 << 30
@@ -33,12 +33,10 @@ def run(name: str, seed: int, first: int, count: int, seconds: float, hang_s: fl
     while (index < first + count) if count else (time.monotonic() < until):
         data = reader.make(drawn(name, seed, index))
         made_mib = _peak_mib()
-        # It needs no lock of the interpreter, so that it ends what holds that for ever, too.
-        faulthandler.dump_traceback_later(hang_s, exit=True)
-        began = time.process_time()
-        outcome, said = outcome_of(reader, data)
-        spent = time.process_time() - began
-        faulthandler.cancel_dump_traceback_later()
+        with watched(hang_s):
+            began = time.process_time()
+            outcome, said = outcome_of(reader, data)
+            spent = time.process_time() - began
         # What making an input took is nobody's fault.
         mib = max(mib, peak) if (peak := _peak_mib()) > made_mib else mib
         _say(index, outcome, spent, mib, said)

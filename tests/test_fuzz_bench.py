@@ -95,6 +95,25 @@ def test_what_counts_as_a_fault(line: dict[str, Any], faults: list[str]) -> None
     assert len(survey.faults) == len(faults)
 
 
+@pytest.mark.parametrize(
+    ("does", "hang_s", "ends"),
+    [
+        pytest.param("while True: pass", 0.2, True, id="busy for ever"),
+        pytest.param("import re; re.match('(a*)*b', 'a' * 99)", 0.2, True, id="busy without letting go"),
+        pytest.param("time.sleep(9999)", 0.02, True, id="asleep for ever"),
+        pytest.param("time.sleep(3)", 2, False, id="slow by the clock alone"),
+    ],
+)
+def test_what_ends_an_input(does: str, hang_s: float, ends: bool) -> None:
+    """A processor's time, as all that is measured here; on a busy machine an input of a second took a minute."""
+    text = (
+        f"import time\nfrom bench.fuzz_watchdog import watched\nwith watched({hang_s}):\n  {does}\nprint('behind it')"
+    )
+    done = subprocess.run([sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode != 0, "most recent call first" in done.stderr) == (ends, ends)
+    assert done.stdout == ("" if ends else "behind it\n")
+
+
 WORKER = """
 import faulthandler, json, os, sys, time
 name, seed, first = sys.argv[1], *map(int, sys.argv[2:4])
