@@ -94,10 +94,13 @@ class Snapshot:
 
     def get(self, kind: type[K], name: str, namespace: str = "") -> K | None:
         """Returns the object of that name, or None if the cluster has none. Raises Unreadable if that is not known."""
-        for obj in self.all(kind):
+        return cast("K | None", self.named(resource_of(kind), name, namespace))
+
+    def named(self, resource: Resource, name: str, namespace: str = "") -> Any:
+        """Returns the object of that name, or None if the cluster has none. Raises Unreadable if that is not known."""
+        for obj in self.listed(resource):
             if obj.metadata.name == name and obj.metadata.namespace == namespace:
                 return obj
-        resource = resource_of(kind)
         # An object of that name that could not be decoded does exist: None would be wrong.
         for bad in self.undecoded.get(resource, ()):
             if (bad.name, bad.namespace) == (name, namespace):
@@ -121,6 +124,18 @@ class Snapshot:
         if namespace and namespace in self.complete_in.get(resource, ()):
             return ""
         return "; ".join(self.incomplete.get(resource, ()))
+
+    def has_all(self, resource: Resource, namespace: str = "") -> bool:
+        """Returns whether every object of `resource` is in its list, or every one of `namespace` if one is given.
+
+        Where it is not, a check that would conclude from an object's absence says nothing: the engine adds, for each
+        kind that was requested, that objects of it may be missing.
+        """
+        try:
+            self.require_all(resource, namespace)
+        except Unreadable:
+            return False
+        return True
 
     def require_all(self, resource: Resource, namespace: str = "") -> None:
         """Raises Unreadable if the list of `resource` may lack objects, in `namespace` if one is given.

@@ -103,10 +103,13 @@ def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
     if service is None or control_plane(snapshot) == "SingleReplica":
         return ""
     pods = backends(snapshot, service)
-    if len(pods) != 1 or stays(pods[0]) or snapshot.incomplete.get(PODS):
+    # A pod that is not in the list may answer, too.
+    if len(pods) != 1 or stays(pods[0]) or not snapshot.has_all(PODS, service.namespace):
         return ""
-    labels = pods[0].metadata.labels
-    if not is_called_for_pod(webhook, namespaces(snapshot).get(service.namespace, {}), labels):
+    known = namespaces(snapshot)
+    if service.namespace not in known and not snapshot.has_all(NAMESPACES):
+        return ""
+    if not is_called_for_pod(webhook, known.get(service.namespace, {}), pods[0].metadata.labels):
         return ""
     return named(pods[0])
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from kubekit.api.conditions import find
+from kubekit.api.scheme import resource_of
 from runup.api.operator_v1 import EtcdBackup
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -37,7 +38,8 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     backups = all_or_none(snapshot, EtcdBackup)
-    if not backups:
+    # One that is not in the list may be newer.
+    if not backups or not snapshot.has_all(resource_of(EtcdBackup)):
         return
     newest = max(backups, key=lambda each: (each.metadata.creation_timestamp or _NEVER, each.metadata.name))
     failed = find(newest.status.conditions, "BackupFailed")

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network, ip_network
 
+from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Network
 from runup.api.operator_v1 import OperatorNetwork, OVNKubernetesConfig
 from runup.checks.catalogue.declaring import declared, risk, unsure
@@ -45,6 +46,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     networks = [each for each in all_or_none(snapshot, Network) if each.status.network_type == "OVNKubernetes"]
     if not networks:
         return
+    # The subnets that were chosen are named there: the usual ones are those of a cluster without it.
+    snapshot.require_all(resource_of(OperatorNetwork))
     configs = [each.spec.default_network.ovn_kubernetes_config for each in all_or_none(snapshot, OperatorNetwork)]
     internal = _internal_subnets(configs[0] if configs else OVNKubernetesConfig(), context)
     for network in networks:

@@ -16,7 +16,7 @@ Source of the rule: cluster-network-operator, `pkg/controller/proxyconfig` (trus
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
@@ -25,7 +25,7 @@ from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.certificate_bundles import BadBundle, ends
 from runup.checks.catalogue.shared.config_maps import BUNDLE, CONFIG
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.model import Context, Finding, Snapshot
 
 NAME = "ProxyTrustBroken"
 MARGIN = timedelta(days=7)
@@ -43,12 +43,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         name = proxy.spec.trusted_ca.name
         if not name:
             continue
-        config_maps = snapshot.listed(CONFIG)
-        if why := _bundle_problem(config_maps, name, context):
-            gaps = snapshot.incomplete.get(CONFIG)
-            # In an incomplete list the absence of a ConfigMap proves nothing.
-            if gaps and why.startswith("is not there"):
-                raise Unreadable(CONFIG, "; ".join(gaps))
+        if why := _bundle_problem(snapshot.named(CONFIG, name, "openshift-config"), context):
             yield risk(
                 NAME,
                 f"The cluster trusts its proxy by ConfigMap openshift-config/{name}, which {why}.",
@@ -58,9 +53,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
 
 
-def _bundle_problem(config_maps: Sequence[ConfigMap], name: str, context: Context) -> str:
-    """Returns what is wrong with the ConfigMap of that name, or an empty string."""
-    config_map = next((each for each in config_maps if each.metadata.name == name), None)
+def _bundle_problem(config_map: ConfigMap | None, context: Context) -> str:
+    """Returns what is wrong with the ConfigMap, or an empty string."""
     if config_map is None:
         return "is not there"
     try:

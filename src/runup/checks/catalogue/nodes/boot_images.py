@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from kubekit.api.scheme import resource_of
 from kubekit.lang.version import Version, VersionError
 from runup.api.operator_v1 import BootImageVersion, MachineConfiguration
 from runup.api.platform_v1 import MachineSet
@@ -56,9 +57,11 @@ _VERSION = re.compile(r"^(\d)(\d{1,2})\.(\d{2,3})\.\d{8,12}")
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     settings = all_or_none(snapshot, MachineConfiguration)
+    # Without all settings it is not known whose images the operator keeps.
+    sets = all_or_none(snapshot, MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()
     old_sets = [
         (each, image)
-        for each in sorted(all_or_none(snapshot, MachineSet), key=named)
+        for each in sorted(sets, key=named)
         if (image := _outdated_image(each)) and not any(_is_boot_image_managed(setting, each) for setting in settings)
     ]
     reasons = [f"MachineSet {each.metadata.name} has {image}" for each, image in old_sets]

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import InstallPlan, Subscription
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
+from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -62,8 +63,13 @@ def _current_plans(snapshot: Snapshot, plans: Iterable[InstallPlan]) -> list[Ins
     goals: dict[str, set[str]] = {}
     for sub in all_or_none(snapshot, Subscription):
         goals.setdefault(sub.metadata.namespace, set()).add(sub.status.current_csv)
-    # Who has no goal yet ("") may go to any of them.
-    return [plan for plan in plans if _reaches_goal(plan, goals.get(plan.metadata.namespace, {""}))]
+    # Who has no goal yet ("") may go to any of them. A version or a goal that could not be read may be the plan's.
+    return [
+        plan
+        for plan in plans
+        if _reaches_goal(plan, goals.get(plan.metadata.namespace, {""}))
+        and all(snapshot.has_all(kind, plan.metadata.namespace) for kind in (CSVS, resource_of(Subscription)))
+    ]
 
 
 def _reaches_goal(plan: InstallPlan, goals: set[str]) -> bool:

@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
+from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Subscription
 from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
+from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, LONGEST_CAUSE, dated, names
@@ -61,7 +62,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     plans = sorted(all_or_none(snapshot, InstallPlan), key=named)
     for plan in plans:
         missing = _not_installed(plan, succeeded, csvs)
-        if plan.status.phase == "Failed" and missing and not any(_supersedes_plan(other, plan) for other in plans):
+        if plan.status.phase != "Failed" or not missing or any(_supersedes_plan(other, plan) for other in plans):
+            continue
+        # A plan that could not be read may have superseded it, a version that could not be read may be what it was for.
+        if snapshot.has_all(resource_of(InstallPlan), plan.metadata.namespace) and snapshot.has_all(CSVS):
             yield risk(
                 f"{NAME}-{plan.metadata.name}",
                 f"InstallPlan {named(plan)} failed, and {names(missing)} did not come"

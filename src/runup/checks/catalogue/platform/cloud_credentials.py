@@ -24,7 +24,7 @@ from kubekit.lang.version import parse
 from runup.api.operator_v1 import CloudCredential, CredentialsRequest
 from runup.checks.catalogue.declaring import MINOR, declared, named, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
-from runup.checks.decide.model import Context, Finding, Snapshot
+from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.wording import names
 
 NAME = "CloudCredentialsNotReady"
@@ -43,7 +43,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         # In any other mode the operator makes the credentials itself.
         if config.spec.credentials_mode != "Manual" or _reaches_target(annotation, context):
             continue
-        new = _new_requests(snapshot, context)
+        new, lacking = _new_requests(snapshot, context)
         says = f"says {annotation!r}" if annotation else "is not set"
         yield risk(
             NAME,
@@ -52,6 +52,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             [config],
             fix=f"Make the accounts that {context.target} asks for, then annotate CloudCredential cluster with it.",
         )
+        if lacking:
+            raise lacking
 
 
 def _reaches_target(told: str, context: Context) -> bool:
@@ -65,17 +67,23 @@ def _reaches_target(told: str, context: Context) -> bool:
     return version is not None and (version.major, version.minor) >= (target.major, target.minor)
 
 
-def _new_requests(snapshot: Snapshot, context: Context) -> list[str]:
-    """Returns the target's CredentialsRequests that the cluster does not have; none if not all of its own are known."""
-    present = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
-    if snapshot.gap(resource_of(CredentialsRequest)):
-        return []
+def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unreadable | None]:
+    """Returns the target's CredentialsRequests that the cluster does not have, and why that is not known.
+
+    There are none if not all of the cluster's own are known.
+    """
+    try:
+        present = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
+    except Unreadable as lacking:
+        return [], lacking
+    if not snapshot.has_all(resource_of(CredentialsRequest)):
+        return [], None
     wanted = [
         f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata'].get('name', '')}"
         for manifest in context.manifests or ()
         if manifest.get("kind") == "CredentialsRequest"
     ]
-    return sorted(set(wanted) - present)
+    return sorted(set(wanted) - present), None
 
 
 CHECK = declared(

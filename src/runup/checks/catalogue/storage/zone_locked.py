@@ -78,7 +78,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if not zoned:
         return
     nodes = {node.metadata.name: node for node in snapshot.all(Node)}
-    if snapshot.incomplete.get(NODES) or snapshot.undecoded.get(NODES):
+    if not snapshot.has_all(NODES):
         return  # a node that is not in the list may be in the zone; the engine reports incomplete lists for every check
     fitting_nodes: dict[str, frozenset[str]] = {}
     locked: list[PersistentVolume] = []

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Sequence
 
 from kubekit.api.codec import Undecodable
 from kubekit.api.core_v1 import PlacedPod
+from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import declared, named, risk
@@ -48,6 +49,7 @@ spec: {nodeName: worker-0, hostname: web-1}
 status: {phase: Running}
 """
 
+BUDGETS = resource_of(PodDisruptionBudget)
 # Kind and name of a workload; its key has the namespace in front.
 Workload = tuple[str, str]
 Key = tuple[str, str, str]
@@ -65,7 +67,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     together = {key: pods for key, pods in together.items() if not any(_may_belong_to(bad, key) for bad in unread)}
     budgets = snapshot.all(PodDisruptionBudget)
     alone = {
-        key: pods for key, pods in together.items() if not any(_budget_selects(budget, pods[0]) for budget in budgets)
+        key: pods
+        for key, pods in together.items()
+        # A budget that is not in the list may be theirs.
+        if not any(_budget_selects(budget, pods[0]) for budget in budgets) and snapshot.has_all(BUDGETS, key[0])
     }
     if alone:
         listing = names([_workload_text(key, pods) for key, pods in sorted(alone.items())])
