@@ -139,7 +139,7 @@ async def merged(client: Client, resource: Resource, pair: JSON) -> tuple[JSON, 
         expected = await insisting(by_the_go_operator)
         known = (await insisting(lambda: object_requests.apply(client, resource, manifest, warned=_heard))).others
         result = await live()
-        await insisting(lambda: object_requests.apply(client, resource, manifest, known=known, warned=_heard))
+        await insisting(lambda: object_requests.apply(client, resource, manifest, earlier_writes=known, warned=_heard))
         assert written(await live()) == written(result), (pair["n"], pair["edits"])
     finally:
         await client.send(calls.delete(resource, name, namespace))

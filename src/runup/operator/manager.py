@@ -182,12 +182,12 @@ class Manager:
         reader = ReportReader(reports, self._clock, wake, on_unremovable=_log_unremovable)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
         fetched = self._payloads or self._fetching(client, facts, images)
-        loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own=own.payload)
+        loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own_payload=own.payload)
         worker = self.applier(client, facts, wake, following) if self._options.applies else None
         controller = ClusterVersionController(
             caches=self.caches,
             facts=facts,
-            own=own,
+            own_release=own,
             executor=Executor(client, self._clock),
             service=service,
             prometheus=prometheus,

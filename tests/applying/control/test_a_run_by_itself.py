@@ -83,7 +83,7 @@ async def test_who_waits_for_operators_goes_on_when_their_list_comes(tmp_path: P
             applier=applier(world.client, tracking, found, Memory(), operators),
             clock=clock,
             since={},
-            told=lambda _: None,
+            on_result=lambda _: None,
             served=lambda *_: None,
         )
         operators.add_state_listener(run.operators_listed)
@@ -202,7 +202,7 @@ async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) ->
                 applier=applier(world.client, tracking, found, Memory()),
                 clock=clock,
                 since={},
-                told=lambda _: None,
+                on_result=lambda _: None,
                 served=lambda *_: None,
             )
             going = asyncio.create_task(run.go())

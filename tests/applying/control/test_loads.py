@@ -47,7 +47,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.source, self.clock, self.woken = Source(), ManualClock(), 0
-        self.loads = ReleaseLoads(self.source, self.clock, self._wake, image=OWN, own=release("5.0.0"))
+        self.loads = ReleaseLoads(self.source, self.clock, self._wake, image=OWN, own_payload=release("5.0.0"))
 
     def _wake(self) -> None:
         self.woken += 1

@@ -69,7 +69,7 @@ class Parts:
         # Watches have a clock of their own: who sleeps on ours is what a test looks at.
         tracking = ObjectWatches(self.client, ManualClock(NOON), lambda _: None)
         puts = applier(self.client, tracking, found, Memory(), self.operators)
-        return RunProgress(found, state, applier=puts, clock=self.clock, told=self.told.append)
+        return RunProgress(found, state, applier=puts, clock=self.clock, on_result=self.told.append)
 
     def retrier(self, progress: RunProgress) -> TaskRetrier:
         """What tries again."""

@@ -191,7 +191,7 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
         applier=puts,
         clock=clock,
         since={},
-        told=told.append,
+        on_result=told.append,
         served=lambda *kind: served.append(kind),
     )
     return Scene(run, puts, clock, served, told)

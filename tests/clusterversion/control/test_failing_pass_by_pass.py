@@ -101,7 +101,7 @@ class Scene:
         made = ClusterVersionController(
             caches=self.caches,
             facts=observed.facts,
-            own=self.own,
+            own_release=self.own,
             executor=Executor(self.client, self.clock),
             service=self.service,
             checks=self.checks,
@@ -353,7 +353,7 @@ async def test_whose_release_is_handed_over(scene: Scene) -> None:
     """The operator's own by its image or by what is loaded; any other one is not; what is not loaded not at all."""
     own_image = scene.world.observed.facts.release.image
     theirs = own().payload
-    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image=own_image, own=scene.own.payload)
+    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image=own_image, own_payload=scene.own.payload)
     loads.states["same"] = Loading(payload=scene.own.payload)
     loads.states["other"] = Loading(payload=theirs)
     loads.states["not yet"] = Loading(running=True)
@@ -374,7 +374,7 @@ async def test_whose_release_is_handed_over(scene: Scene) -> None:
 async def test_who_asks_for_a_release_where_nobody_fetches_any(scene: Scene) -> None:
     """Nothing happens; where somebody does, it is asked for."""
     scene.controller().load(Release(image="a"))
-    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image="own", own=own().payload)
+    loads = ReleaseLoads(Nowhere(), scene.clock, lambda: None, image="own", own_payload=own().payload)
     scene.controller(loads=loads).load(Release(image="a"))
     assert loads.states["a"].running
     await loads.close()

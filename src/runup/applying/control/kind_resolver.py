@@ -37,7 +37,7 @@ class ResourceDiscovery:
 
     def defines(self, group: str, kind: str) -> bool:
         """Returns whether the release itself defines that kind."""
-        return any((known[0], known[2]) == (group, kind) for known in self._defined)
+        return any((definition[0], definition[2]) == (group, kind) for definition in self._defined)
 
     async def resource(self, api_version: str, kind: str) -> Resource | None:
         """Returns the resource of that kind, None if the server does not serve it; raises KubeError."""

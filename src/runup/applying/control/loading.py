@@ -26,9 +26,9 @@ class ReleaseLoads:
     """The loads of releases; `states` is keyed by pull spec, and `wake` is called when a load has ended."""
 
     def __init__(
-        self, payloads: ReleaseLoader, clock: Clock, wake: Callable[[], None], *, image: str, own: Payload
+        self, payloads: ReleaseLoader, clock: Clock, wake: Callable[[], None], *, image: str, own_payload: Payload
     ) -> None:
-        self.states: dict[str, Loading] = {image: Loading(payload=own)}
+        self.states: dict[str, Loading] = {image: Loading(payload=own_payload)}
         self._own = image
         self._payloads = payloads
         self._clock = clock
@@ -37,12 +37,12 @@ class ReleaseLoads:
 
     def load(self, release: Release) -> None:
         """Starts to load `release`, unless it is loaded or being loaded."""
-        known = self.states.get(release.image)
-        if known is not None and (known.running or known.payload is not None):
+        load_state = self.states.get(release.image)
+        if load_state is not None and (load_state.running or load_state.payload is not None):
             return
         self._forget_one()
         # The last error stays visible until this attempt has ended.
-        before = known or Loading()
+        before = load_state or Loading()
         self.states[release.image] = Loading(running=True, reason=before.reason, error=before.error, at=before.at)
         self._tasks[release.image] = asyncio.create_task(self._load_release(release))
 
@@ -80,6 +80,6 @@ class ReleaseLoads:
 
     def _forget_one(self) -> None:
         """Drops the oldest releases, so that there is room for one more."""
-        others = [image for image, state in self.states.items() if image != self._own and not state.running]
-        for image in others[: max(len(others) - MAX_LOADED_RELEASES + 1, 0)]:
+        removable_images = [image for image, state in self.states.items() if image != self._own and not state.running]
+        for image in removable_images[: max(len(removable_images) - MAX_LOADED_RELEASES + 1, 0)]:
             del self.states[image]

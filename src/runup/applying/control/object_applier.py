@@ -135,7 +135,7 @@ class ObjectApplier:
             isinstance(deployment, OwnedWorkload) and deployment.status is not None and deployment.status.replicas > 0
         )
         pod = task.manifest.object.get("spec", {}).get("template", {}).get("spec", {})
-        images = {each.get("image") for each in pod.get("containers") or () if each.get("name") == name}
+        images = {container.get("image") for container in pod.get("containers") or () if container.get("name") == name}
         return runs and bool(images) and self._image not in images
 
     def defined_by(self, task: Task) -> tuple[tuple[str, str], ...]:
@@ -188,8 +188,10 @@ class ObjectApplier:
             return False
         if watched is None:
             applied = self._memory.applied.get(task.identity)
-            known = applied is not None or self.tracking.follows_single(task.identity)
-            return known and self.tracking.gone(task.identity, applied.resource_version if applied is not None else 0)
+            is_tracked = applied is not None or self.tracking.follows_single(task.identity)
+            return is_tracked and self.tracking.gone(
+                task.identity, applied.resource_version if applied is not None else 0
+            )
         return watched.metadata.deletion_timestamp is None and not self.in_place(task)
 
     def record_healthy(self, task: Task) -> None:
@@ -251,10 +253,10 @@ class ObjectApplier:
                     answer = await object_requests.create(self._client, resource, new.object)
                 else:
                     applied = self._memory.applied.get(task.identity)
-                    known = applied.others if applied is not None and applied.digest == new.digest else b""
+                    earlier_writes = applied.others if applied is not None and applied.digest == new.digest else b""
                     warnings: list[str] = []
                     answer = await object_requests.apply(
-                        self._client, resource, new.object, known=known, warned=warnings.extend
+                        self._client, resource, new.object, earlier_writes=earlier_writes, warned=warnings.extend
                     )
                     if warnings:
                         await self._notices.tell(dropped_notice(task, warnings))

@@ -37,11 +37,11 @@ _NO_PATCH = "failed to create typed patch object"
 _NO_LIVE = "failed to create typed live object"
 
 
-async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes = b"", warned: Warned) -> Owned:
+async def apply(client: Client, resource: Resource, obj: JSON, *, earlier_writes: bytes = b"", warned: Warned) -> Owned:
     """Applies `obj` and returns the server's answer, reduced to the metadata and status that we need.
 
-    `known` are the writes of others that were found to need no repair (`Owned.others`), so that the object is not read
-    once more for them. `warned` is called with what the server says of fields that it drops.
+    `earlier_writes` are the writes of other managers that were found to need no repair (`Owned.others`): the object is
+    not read once more for them. `warned` is called with what the server says of fields that it drops.
     """
     try:
         answer = await _apply_forced(client, resource, obj)
@@ -52,9 +52,9 @@ async def apply(client: Client, resource: Resource, obj: JSON, *, known: bytes =
             raise
         # What others added may exclude what the manifest says: another handler of a probe, a port of the same name.
         answer = await _apply_after_merge(client, resource, obj, error)
-    written = reduce_for_memory(answer, _kind_of(resource))
-    if not written.owned or written.others in (b"", known):
-        return written
+    object_written = reduce_for_memory(answer, _kind_of(resource))
+    if not object_written.owned or object_written.others in (b"", earlier_writes):
+        return object_written
     return await _merge(client, resource, obj, manager=MERGER)
 
 
@@ -105,10 +105,10 @@ async def _merge(client: Client, resource: Resource, obj: JSON, *, manager: str,
     """
     metadata = obj["metadata"]
     live = await client.send(calls.get_raw(resource, metadata["name"], metadata.get("namespace", "")))
-    wanted = merge_objects(_kind_of(resource), obj, live)
-    if wanted == live:
+    merged = merge_objects(_kind_of(resource), obj, live)
+    if merged == live:
         return reduce_for_memory(codec.convert(_owned_type(resource), live), _kind_of(resource))
-    call = _narrow_answer(calls.replace(resource, wanted, field_manager=manager), resource)
+    call = _narrow_answer(calls.replace(resource, merged, field_manager=manager), resource)
     return reduce_for_memory(await client.send(call, warned=warned), _kind_of(resource))
 
 
@@ -116,17 +116,19 @@ async def _write_whole(client: Client, resource: Resource, obj: JSON, refused: A
     """Updates or creates the object as a whole, since the server refused to make a patch of `obj`."""
     headers: list[str] = []
     try:
-        written = await _merge(client, resource, obj, manager=MANAGER, warned=headers.extend)
+        object_written = await _merge(client, resource, obj, manager=MANAGER, warned=headers.extend)
     except NotFound as error:
         if error.api_missing:
             raise
         call = _narrow_answer(calls.create(resource, obj, field_manager=MANAGER), resource)
-        written = reduce_for_memory(await client.send(call, warned=headers.extend), _kind_of(resource))
+        object_written = reduce_for_memory(await client.send(call, warned=headers.extend), _kind_of(resource))
     warnings = texts_of(headers)
     warned(warnings)
-    name = f"{resource.kind.lower()} {written.metadata.namespace}/{written.metadata.name}".replace(" /", " ")
+    name = f"{resource.kind.lower()} {object_written.metadata.namespace}/{object_written.metadata.name}".replace(
+        " /", " "
+    )
     log.warning("written as a whole", object=name, refused=refused.message, dropped=warnings)
-    return written
+    return object_written
 
 
 async def _apply_forced(client: Client, resource: Resource, obj: JSON) -> Owned:
@@ -134,7 +136,10 @@ async def _apply_forced(client: Client, resource: Resource, obj: JSON) -> Owned:
     # Forced, because the release decides its fields: docs/decisions/0045-what-is-in-place-is-known-from-metadata.md.
     call = _narrow_answer(calls.apply(resource, obj, field_manager=MANAGER, force=True), resource)
     answer = await client.send(call)
-    if any(ownership.is_earlier(each.manager, each.operation, each.subresource) for each in _managers(answer)):
+    if any(
+        ownership.is_earlier(manager_entry.manager, manager_entry.operation, manager_entry.subresource)
+        for manager_entry in _managers(answer)
+    ):
         await _adopt_fields(client, resource, answer)
         answer = await client.send(call)
     return answer

@@ -77,7 +77,7 @@ class ObjectWatches:
     async def unfollow_singles(self, *, but: Collection[Identity] = ()) -> None:
         """Stops the watches of single objects, except those of `but`."""
         ended = [self._single.pop(identity) for identity in list(self._single) if identity not in but]
-        await cancel([each.task for each in ended])
+        await cancel([single.task for single in ended])
 
     def follows(self, group: str, kind: str) -> bool:
         """Returns whether that kind is watched already."""
@@ -106,14 +106,14 @@ class ObjectWatches:
         """
         key = NamespacedName(identity.namespace, identity.name)
         for followed in (self._followed.get((identity.group, identity.kind)), self._single.get(identity)):
-            if followed is not None and (found := followed.cache.get(key)) is not None:
-                return found
+            if followed is not None and (cached := followed.cache.get(key)) is not None:
+                return cached
         return None
 
     def errors(self) -> tuple[str, ...]:
         """Returns the errors of what cannot be watched, sorted."""
-        every = (*self._followed.values(), *self._single.values())
-        return tuple(sorted({each.cache.error for each in every if each.cache.error}))
+        followed_kinds = (*self._followed.values(), *self._single.values())
+        return tuple(sorted({followed.cache.error for followed in followed_kinds if followed.cache.error}))
 
     async def settled(self, cache: Cache[Owned]) -> None:
         """Waits until `cache` has its first list or an error."""
@@ -128,7 +128,7 @@ class ObjectWatches:
     async def close(self) -> None:
         """Stops all watches."""
         await self.unfollow_singles()
-        await cancel([each.task for each in self._followed.values()])
+        await cancel([followed.task for followed in self._followed.values()])
         self._followed.clear()
 
     def _start_watch(

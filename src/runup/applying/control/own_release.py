@@ -50,13 +50,13 @@ class OwnRelease:
         """Returns the manifests of the operator's own release that a cluster with these feature gates gets."""
         feature_set, gates = key
         # Manifests with an unknown capability are left out. Which capabilities are enabled counts only when applying.
-        known = frozenset(KNOWN)
+        known_capabilities = frozenset(KNOWN)
         filters = Filters(
             exclude_identifier=self.exclude,
             feature_set=feature_set,
             gates=gates,
             major=self.payload.metadata.semver.major,
             profile=self.profile,
-            capabilities=Capabilities(known, known),
+            capabilities=Capabilities(known_capabilities, known_capabilities),
         )
         return included_in(self.payload.manifests, filters)

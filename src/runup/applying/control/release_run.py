@@ -52,11 +52,11 @@ class Run:
         applier: ObjectApplier,
         clock: Clock,
         since: dict[str, datetime],
-        told: Callable[[bool], None],
+        on_result: Callable[[bool], None],
         served: Callable[[str, str], None],
         failed: Callable[[], None] = lambda: None,
     ) -> None:
-        self.progress = progress = RunProgress(tasks, state, applier=applier, clock=clock, told=told)
+        self.progress = progress = RunProgress(tasks, state, applier=applier, clock=clock, on_result=on_result)
         self._retrier = TaskRetrier(progress, failed)
         contention = Contention(clock, applier.tell_contested)
         self._health_checker = HealthChecker(progress, self._retrier, contention, since)
@@ -87,7 +87,7 @@ class Run:
     @property
     def problems(self) -> tuple[Problem, ...]:
         """The current problems of tasks, in the order of the tasks."""
-        return tuple(problem for _, problem in sorted(self.progress.problems.items(), key=lambda each: each[0]))
+        return tuple(problem for _, problem in sorted(self.progress.problems.items(), key=lambda entry: entry[0]))
 
     async def go(self) -> None:
         """Applies all tasks, then keeps them applied; ends only by being cancelled."""

@@ -22,7 +22,13 @@ class RunProgress:
     """
 
     def __init__(
-        self, tasks: Sequence[Task], state: State, *, applier: ObjectApplier, clock: Clock, told: Callable[[bool], None]
+        self,
+        tasks: Sequence[Task],
+        state: State,
+        *,
+        applier: ObjectApplier,
+        clock: Clock,
+        on_result: Callable[[bool], None],
     ) -> None:
         self.state = state
         self.completed = False
@@ -32,7 +38,7 @@ class RunProgress:
         self.graph = graph_of(tasks, state)
         self.applier = applier
         self.clock = clock
-        self.told = told
+        self.told = on_result
         self._node_of = {task.index: number for number, node in enumerate(self.graph) for task in node.tasks}
         self._before = everything_before(self.graph)
         self._finished: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
@@ -77,7 +83,9 @@ class RunProgress:
             self.problems[task.index] = problem
         # Another message for the same reason can wait for the next regular report.
         edge = before is None or problem is None or before.reason != problem.reason
-        failing = any(each is not None and each.effect is not Effect.NONE for each in (before, problem))
+        failing = any(
+            shown_problem is not None and shown_problem.effect is not Effect.NONE for shown_problem in (before, problem)
+        )
         self.told(edge and failing)
 
     async def within(self, seconds: float, *events: asyncio.Event) -> None:
@@ -91,5 +99,5 @@ class RunProgress:
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waiters:
-                each.cancel()
+            for waiter in waiters:
+                waiter.cancel()

@@ -132,9 +132,9 @@ class Worker:
             await self._tracking.close()
 
     @staticmethod
-    def _state_after(asked: State) -> State:
+    def _state_after(requested: State) -> State:
         """Returns the state of work that follows other work: an installation continues, all else is an update."""
-        return asked if asked is State.INITIALIZING else State.UPDATING
+        return requested if requested is State.INITIALIZING else State.UPDATING
 
     async def _apply_until_new_work(self) -> None:
         """Applies the current work until there is another; restarts it after `RESTART_DELAY_S` if a bug ended it."""
@@ -197,7 +197,7 @@ class Worker:
             applier=self._applier,
             clock=self._clock,
             since=self._since,
-            told=self.tell,
+            on_result=self.tell,
             served=self.served,
             failed=lambda: self.failed_attempts.update([work.wanted.version]),
         )
@@ -287,8 +287,8 @@ class Worker:
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for each in waits:
-                    each.cancel()
+                for wait_task in waits:
+                    wait_task.cancel()
             self._urgent.clear()
 
 
@@ -298,9 +298,11 @@ def chosen_manifests(work: Work) -> tuple[tuple[Manifest, ...], str]:
     If two manifests are of one object, the last one counts, as if both were applied one after the other.
     """
     filters = work.wanted.filters
-    known = Capabilities(frozenset(KNOWN), frozenset(KNOWN)) if work.own else None
+    every_capability = Capabilities(frozenset(KNOWN), frozenset(KNOWN)) if work.own else None
     # The hash must not change when an administrator enables a capability or sets an override.
-    loaded = included_in(work.payload.manifests, replace(filters, capabilities=known, overrides=()))
+    loaded = included_in(work.payload.manifests, replace(filters, capabilities=every_capability, overrides=()))
     applied = included_in(loaded, filters)
     last_by_identity = {manifest.identity: manifest for manifest in applied}
-    return tuple(each for each in applied if last_by_identity[each.identity] is each), version_hash(loaded)
+    return tuple(manifest for manifest in applied if last_by_identity[manifest.identity] is manifest), version_hash(
+        loaded
+    )

@@ -16,27 +16,32 @@ def contesting_writer(kind: Kind, metadata: OwnedMeta, manifest: JSON) -> str:
 
     It is that of the newest write by others if none is known to be such a write, and "" if nobody else wrote.
     """
-    ours = next(
-        (each.fields_v1 for each in metadata.managed_fields if (each.manager, each.operation) == (MANAGER, "Apply")), {}
+    our_entry = next(
+        (
+            manager_entry.fields_v1
+            for manager_entry in metadata.managed_fields
+            if (manager_entry.manager, manager_entry.operation) == (MANAGER, "Apply")
+        ),
+        {},
     )
-    others = [each for each in metadata.managed_fields if is_foreign(each)]
+    other_entries = [manager_entry for manager_entry in metadata.managed_fields if is_foreign(manager_entry)]
 
     def order(entry: ManagedFields) -> tuple[bool, str]:
-        left = only_others(entry.fields_v1, ours)
-        return concerns_rule(kind, left) or _is_said(left, manifest), entry.time
+        remaining_fields = only_others(entry.fields_v1, our_entry)
+        return concerns_rule(kind, remaining_fields) or _is_said(remaining_fields, manifest), entry.time
 
-    return max(others, key=order).manager if others else ""
+    return max(other_entries, key=order).manager if other_entries else ""
 
 
 def _is_said(fields: JSON, value: Any) -> bool:
     """Returns whether `value` says anything about one of `fields` (fieldsV1)."""
-    inside = {name: rest for name, rest in fields.items() if name != "."}
+    inside = {name: inner for name, inner in fields.items() if name != "."}
     if isinstance(value, dict):
-        said = ((rest, value[name[2:]]) for name, rest in inside.items() if name[:2] == "f:" and name[2:] in value)
-        return any(not rest or _is_said(rest, each) for rest, each in said)
+        members = ((inner, value[name[2:]]) for name, inner in inside.items() if name[:2] == "f:" and name[2:] in value)
+        return any(not inner or _is_said(inner, inner_value) for inner, inner_value in members)
     if isinstance(value, list):
-        items = ((rest, json.loads(name[2:]), each) for name, rest in inside.items() for each in value)
-        return any(_is_item(keys, each) and (not rest or _is_said(rest, each)) for rest, keys, each in items)
+        items = ((inner, json.loads(name[2:]), item) for name, inner in inside.items() for item in value)
+        return any(_is_item(keys, item) and (not inner or _is_said(inner, item)) for inner, keys, item in items)
     return False
 
 

@@ -88,8 +88,8 @@ def _judge_waiting(problem: Problem, now: datetime) -> Verdict:
     then = _next_overdue(problem, _patience_for, now)
     if not slow:
         return Verdict(True, f"waiting on {', '.join(problem.names)}", next_look=then)
-    others = ", ".join(name for name in slow if name != MACHINE_CONFIG)
-    waits = [f"{others} over 30 minutes"] if others else []
+    other_names = ", ".join(name for name in slow if name != MACHINE_CONFIG)
+    waits = [f"{other_names} over 30 minutes"] if other_names else []
     waits += [f"{MACHINE_CONFIG} over 90 minutes"] if MACHINE_CONFIG in slow else []
     return Verdict(True, f"waiting on {' and '.join(waits)} which is longer than expected", slow=True, next_look=then)
 
@@ -140,14 +140,14 @@ def _merged_problem(same: Sequence[Problem]) -> Problem:
     """Returns one problem that stands for the same problem of several operators."""
     names = tuple(sorted({name for problem in same for name in problem.names}))
     since = tuple(sorted({pair for problem in same for pair in problem.since}))
-    one = same[0]
+    first_problem = same[0]
     return Problem(
-        one.plural,
-        f"Cluster operators {', '.join(names)} {one.told}",
+        first_problem.plural,
+        f"Cluster operators {', '.join(names)} {first_problem.told}",
         _worst_effect(same),
         names,
-        one.plural,
-        one.told,
+        first_problem.plural,
+        first_problem.told,
         since,
     )
 

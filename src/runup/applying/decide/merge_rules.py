@@ -193,15 +193,27 @@ def writes_of_others(kind: Kind, metadata: OwnedMeta) -> bytes:
     (`merged` was written instead) may be changed anywhere.
     """
     version = str(metadata.generation or metadata.resource_version)
-    ours = applied_by(metadata, MANAGER)
-    if ours is None:
+    our_entry = applied_by(metadata, MANAGER)
+    if our_entry is None:
         return _digest([version])
     # Only these, because a controller may write its annotation after each of our writes.
-    written = [each for each in metadata.managed_fields if is_foreign(each)]
-    others = [each for each in written if concerns_rule(kind, only_others(each.fields_v1, ours.fields_v1))]
-    if not others:
+    foreign_entries = [manager_entry for manager_entry in metadata.managed_fields if is_foreign(manager_entry)]
+    relevant_entries = [
+        manager_entry
+        for manager_entry in foreign_entries
+        if concerns_rule(kind, only_others(manager_entry.fields_v1, our_entry.fields_v1))
+    ]
+    if not relevant_entries:
         return b""
-    return _digest([version, *(f"{each.manager} {each.operation} {each.time}" for each in others)])
+    return _digest(
+        [
+            version,
+            *(
+                f"{manager_entry.manager} {manager_entry.operation} {manager_entry.time}"
+                for manager_entry in relevant_entries
+            ),
+        ]
+    )
 
 
 def concerns_rule(kind: Kind, fields: JSON) -> bool:

@@ -25,8 +25,8 @@ class Rule(Protocol):
     def merge(self, manifest: Any, live: Any) -> Any:
         """Returns the field's new value from the manifest's and the cluster's; None if it goes."""
 
-    def concerns(self, others: Owned) -> bool:
-        """Returns whether something in `others`, which other managers own and we do not, might have to go."""
+    def concerns(self, foreign_fields: Owned) -> bool:
+        """Returns whether something in `foreign_fields`, which other managers own and we do not, might have to go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +41,16 @@ class Keep:
             return {**live, **{key: self.merge(value, live.get(key)) for key, value in manifest.items()}}
         if isinstance(manifest, list) and isinstance(live, list):
             entries = list(live)
-            for mine in manifest:
-                place = next((n for n, other in enumerate(live) if _is_same(mine, other)), None)
+            for entry in manifest:
+                place = next((n for n, other in enumerate(live) if _is_same(entry, other)), None)
                 if place is None:
-                    entries.append(mine)
+                    entries.append(entry)
                 else:
-                    entries[place] = self.merge(mine, live[place])
+                    entries[place] = self.merge(entry, live[place])
             return entries
         return manifest
 
-    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+    def concerns(self, foreign_fields: Owned) -> bool:  # noqa: ARG002 -- as in every rule
         """Returns False: nothing goes."""
         return False
 
@@ -63,7 +63,7 @@ class Exact:
         """Returns the manifest's value."""
         return manifest
 
-    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+    def concerns(self, foreign_fields: Owned) -> bool:  # noqa: ARG002 -- as in every rule
         """Returns True: whatever others own of it might have to go."""
         return True
 
@@ -76,7 +76,7 @@ class Fixed:
         """Returns the live value, the manifest's if there is none."""
         return manifest if live is None else live
 
-    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+    def concerns(self, foreign_fields: Owned) -> bool:  # noqa: ARG002 -- as in every rule
         """Returns False: nothing goes."""
         return False
 
@@ -92,14 +92,16 @@ class Struct:
         """Returns the merged members; None if neither side has the field."""
         if manifest is None and live is None:
             return None
-        mine, found = _object(manifest), _object(live)
-        names = [*found, *(name for name in mine if name not in found)]
-        merged = {name: self._rule_for(name).merge(mine.get(name), found.get(name)) for name in names}
+        manifest_fields, live_fields = _object(manifest), _object(live)
+        names = [*live_fields, *(name for name in manifest_fields if name not in live_fields)]
+        merged = {name: self._rule_for(name).merge(manifest_fields.get(name), live_fields.get(name)) for name in names}
         return {name: value for name, value in merged.items() if value is not None}
 
-    def concerns(self, others: Owned) -> bool:
+    def concerns(self, foreign_fields: Owned) -> bool:
         """Returns whether the rule of a member is concerned."""
-        return any(self._rule_for(name[2:]).concerns(tree) for name, tree in others.items() if name.startswith("f:"))
+        return any(
+            self._rule_for(name[2:]).concerns(tree) for name, tree in foreign_fields.items() if name.startswith("f:")
+        )
 
     def _rule_for(self, name: str) -> Rule:
         return self.members.get(name, self.other)
@@ -115,7 +117,7 @@ class GoesWhole:
         """Returns None if the manifest has no such field, else what `rule` makes of it."""
         return None if manifest is None else self.rule.merge(manifest, live)
 
-    def concerns(self, others: Owned) -> bool:  # noqa: ARG002 -- as in every rule
+    def concerns(self, foreign_fields: Owned) -> bool:  # noqa: ARG002 -- as in every rule
         """Returns True: the whole field might have to go."""
         return True
 
@@ -130,9 +132,9 @@ class IfGiven:
         """Returns the live value if the manifest has no such field, else what `rule` makes of it."""
         return live if manifest is None else self.rule.merge(manifest, live)
 
-    def concerns(self, others: Owned) -> bool:
+    def concerns(self, foreign_fields: Owned) -> bool:
         """Returns whether `rule` is concerned; only the object tells whether the manifest has the field."""
-        return self.rule.concerns(others)
+        return self.rule.concerns(foreign_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +148,9 @@ class Then:
         """Returns what `finish` makes of the merged and the live value."""
         return self.finish(self.rule.merge(manifest, live), live)
 
-    def concerns(self, others: Owned) -> bool:
+    def concerns(self, foreign_fields: Owned) -> bool:
         """Returns whether `rule` is concerned."""
-        return self.rule.concerns(others)
+        return self.rule.concerns(foreign_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,37 +166,37 @@ class Items:
 
     def merge(self, manifest: Any, live: Any) -> Any:
         """Returns the manifest's entries, each merged with the live entry of its keys; None if it has no entries."""
-        found = {self._key(entry): entry for entry in reversed(_entries(live))}
-        return [self.rule.merge(entry, found.get(self._key(entry))) for entry in _entries(manifest)] or None
+        live_entries = {self._key(entry): entry for entry in reversed(_entries(live))}
+        return [self.rule.merge(entry, live_entries.get(self._key(entry))) for entry in _entries(manifest)] or None
 
-    def concerns(self, others: Owned) -> bool:
+    def concerns(self, foreign_fields: Owned) -> bool:
         """Returns whether others own an entry, or of an entry what its rule takes away."""
-        entries = (tree for name, tree in others.items() if name != ".")
+        entries = (tree for name, tree in foreign_fields.items() if name != ".")
         return any("." in tree or not tree or self.rule.concerns(tree) for tree in entries)
 
     def _key(self, entry: JSON) -> tuple[Any, ...]:
         return tuple(str(entry.get(key, self.defaults.get(key))) for key in self.keys)
 
 
-def only_others(others: Owned, ours: Owned) -> JSON:
-    """Returns what of `others` is not in `ours`; a field that both own has the value that we applied."""
-    left: JSON = {}
-    for name, tree in others.items():
-        if name not in ours:
-            left[name] = tree
-        elif tree and ours[name]:
-            rest = only_others(tree, ours[name])
-            if rest:
-                left[name] = rest
-    return left
+def only_others(other_fields: Owned, own_fields: Owned) -> JSON:
+    """Returns what of `other_fields` is not in `own_fields`; a field that both own has the value that we applied."""
+    exclusive_fields: JSON = {}
+    for name, tree in other_fields.items():
+        if name not in own_fields:
+            exclusive_fields[name] = tree
+        elif tree and own_fields[name]:
+            nested_fields = only_others(tree, own_fields[name])
+            if nested_fields:
+                exclusive_fields[name] = nested_fields
+    return exclusive_fields
 
 
-def union(one: Owned, other: Owned) -> JSON:
+def union(first: Owned, other: Owned) -> JSON:
     """Returns the tree that has every field of both."""
-    both = dict(one)
+    combined = dict(first)
     for name, tree in other.items():
-        both[name] = union(both[name], tree) if name in both else tree
-    return both
+        combined[name] = union(combined[name], tree) if name in combined else tree
+    return combined
 
 
 def _is_same(entry: Any, live: Any) -> bool:

@@ -19,15 +19,15 @@ def wants_versions(manifest: dict[str, object]) -> tuple[OperandVersion, ...]:
     status = manifest.get("status")
     versions = status.get("versions") if isinstance(status, dict) else None
     return tuple(
-        OperandVersion(name=str(each.get("name", "")), version=str(each.get("version", "")))
-        for each in (versions if isinstance(versions, list) else ())
-        if isinstance(each, dict)
+        OperandVersion(name=str(version.get("name", "")), version=str(version.get("version", "")))
+        for version in (versions if isinstance(versions, list) else ())
+        if isinstance(version, dict)
     )
 
 
 def problem_of(
     name: str,
-    wanted: tuple[OperandVersion, ...],
+    wanted_versions: tuple[OperandVersion, ...],
     operator: ClusterOperator | None,
     state: State,
     since: datetime,
@@ -35,7 +35,7 @@ def problem_of(
 ) -> Problem | None:
     """Returns why operator `name` is not ready, None if it is; `since` is when it was first waited for."""
     times = ((name, since),)
-    if not wanted:
+    if not wanted_versions:
         wording = "do not declare expected versions"
         message = f"Cluster operator {name} does not declare expected versions"
         reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
@@ -47,18 +47,18 @@ def problem_of(
     if status_of(operator.status.conditions, "Degraded") != "False":
         effect = Effect.REPORT if state is State.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
         return _operator_problem(name, "Degraded", "degraded", effect, since)
-    if state is not State.INITIALIZING and _lags_behind(wanted, operator):
+    if state is not State.INITIALIZING and _lags_behind(wanted_versions, operator):
         return _operator_problem(name, "Updating", "updating versions", Effect.NONE, since)
     return None
 
 
-def _lags_behind(wanted: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
-    reported_versions = {each.name: each.version for each in operator.status.versions}
+def _lags_behind(wanted_versions: tuple[OperandVersion, ...], operator: ClusterOperator) -> bool:
+    reported_versions = {version.name: version.version for version in operator.status.versions}
     # Versions that only the operator reports are ignored: the manifest says which ones count.
-    return any(reported_versions.get(each.name) != each.version for each in wanted)
+    return any(reported_versions.get(version.name) != version.version for version in wanted_versions)
 
 
-def _operator_problem(name: str, what: str, words: str, effect: Effect, since: datetime) -> Problem:
-    reasons = (f"ClusterOperator{what}", f"ClusterOperators{what}")
+def _operator_problem(name: str, subject: str, words: str, effect: Effect, since: datetime) -> Problem:
+    reasons = (f"ClusterOperator{subject}", f"ClusterOperators{subject}")
     message = f"Cluster operator {name} is {words}"
     return Problem(reasons[0], message, effect, (name,), reasons[1], f"are {words}", ((name, since),))

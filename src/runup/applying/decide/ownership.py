@@ -44,15 +44,15 @@ def is_earlier(manager: str, operation: str, subresource: str) -> bool:
 
 def adopted_entries(entries: Sequence[JSON]) -> list[JSON]:
     """Returns `entries` with the fields of earlier writers of manifests merged into ours, as if we had applied them."""
-    ours = next((entry for entry in entries if _is_ours(entry)), None)
+    own_entry = next((entry for entry in entries if _is_ours(entry)), None)
     earlier = [entry for entry in entries if _is_earlier(entry)]
-    if ours is None or not earlier:
+    if own_entry is None or not earlier:
         return list(entries)
-    fields: JSON = dict(ours.get("fieldsV1") or {})
+    fields: JSON = dict(own_entry.get("fieldsV1") or {})
     for entry in earlier:
         fields = union(fields, entry.get("fieldsV1") or {})
-    kept = [entry for entry in entries if entry is not ours and entry not in earlier]
-    return [{**ours, "fieldsV1": fields}, *kept]
+    remaining_entries = [entry for entry in entries if entry is not own_entry and entry not in earlier]
+    return [{**own_entry, "fieldsV1": fields}, *remaining_entries]
 
 
 def _is_ours(entry: JSON) -> bool:
@@ -90,7 +90,9 @@ def _item(inside: Mapping[str, Any], item: Any) -> bool:
         if name.startswith("k:") and isinstance(item, dict):
             keys = json.loads(name[2:])
             if all(item[key] == value for key, value in keys.items() if key in item):
-                rest = {key: value for key, value in item.items() if key not in keys}
-                if not [key for key in fields if key != "."] or all(_owns_value(fields, k, v) for k, v in rest.items()):
+                other_members = {key: value for key, value in item.items() if key not in keys}
+                if not [key for key in fields if key != "."] or all(
+                    _owns_value(fields, k, v) for k, v in other_members.items()
+                ):
                     return True
     return False

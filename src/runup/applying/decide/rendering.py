@@ -94,13 +94,13 @@ def render(task: Task, cluster: ClusterValues) -> Rendered:
 
 def _owners(task: Task, metadata: JSON, uid: str) -> list[JSON]:
     """Returns the manifest's own owners if it names any besides ClusterVersion, else ClusterVersion if `uid` is set."""
-    own = [
+    owner_references = [
         owner
         for owner in metadata.get("ownerReferences") or ()
         if isinstance(owner, dict) and owner.get("kind") != "ClusterVersion"
     ]
-    if own or not uid:
-        return own
+    if owner_references or not uid:
+        return owner_references
     owner: JSON = {
         "apiVersion": "config.openshift.io/v1",
         "kind": "ClusterVersion",
@@ -130,10 +130,10 @@ def _set_proxy_variables(task: Task, obj: JSON, names: list[str], proxy: Proxy) 
 
 def _set_env(container: JSON, values: dict[str, str]) -> None:
     # The cluster's value replaces one in the manifest.
-    kept = [each for each in container.get("env") or () if each.get("name") not in values]
+    kept_variables = [variable for variable in container.get("env") or () if variable.get("name") not in values]
     new = [{"name": name, "value": value} for name, value in values.items()]
-    if kept or new:
-        container["env"] = [*kept, *new]
+    if kept_variables or new:
+        container["env"] = [*kept_variables, *new]
 
 
 def _with_internal_address(obj: JSON, cluster: ClusterValues) -> None:

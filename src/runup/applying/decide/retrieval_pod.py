@@ -90,14 +90,14 @@ def pod(image: str, version: str, *, namespace: str, node: str, suffix: str) -> 
     }
 
 
-def pod_end(found: JSON) -> Ended | None:
-    """Returns how the Pod `found` ended, None while it may still succeed.
+def pod_end(pod_object: JSON) -> Ended | None:
+    """Returns how the Pod `pod_object` ended, None while it may still succeed.
 
     A Pod counts as failed at once if its image's signature was rejected by the node, or if the registry does not have
     its image, because such a Pod never starts. Where one of its programs failed, the error says what they need.
     """
-    status = found.get("status") or {}
-    name = (found.get("metadata") or {}).get("name", "")
+    status = pod_object.get("status") or {}
+    name = (pod_object.get("metadata") or {}).get("name", "")
     phase = status.get("phase")
     if phase == "Succeeded":
         return Ended()
@@ -110,9 +110,9 @@ def pod_end(found: JSON) -> Ended | None:
     return None
 
 
-def waiting_text(found: JSON) -> str:
+def waiting_text(pod_object: JSON) -> str:
     """Returns what a Pod that has not ended waits for, in words."""
-    status = found.get("status") or {}
+    status = pod_object.get("status") or {}
     conditions = [c for c in status.get("conditions") or () if c.get("status") == "False" and c.get("message")]
     reasons = _container_states_text(status) or "; ".join(f"{c.get('reason', '')}: {c['message']}" for c in conditions)
     return reasons or f"phase {status.get('phase') or 'not told'}"
@@ -160,14 +160,12 @@ def _container_states_text(status: JSON) -> str:
     A container that waits to be started again says only so; how it failed before follows.
     """
     lines = []
-    for kind, container_status in _containers(status):
-        name, state = container_status.get("name", ""), container_status.get("state") or {}
-        for how in ("waiting", "terminated"):
-            details = state.get(how)
+    for kind, name, state in _states(status):
+        for state_name in ("waiting", "terminated"):
+            details = state.get(state_name)
             if details and details.get("reason") not in ("Completed", "PodInitializing"):
-                line = f"{kind}container {name} is {how} with {_cause(details)}"
-                failed = _failure(container_status) if how == "waiting" else {}
-                lines.append(f"{line}, after it ended with {_cause(failed)}" if failed else line)
+                cause = f'reason "{details.get("reason", "")}" and message "{details.get("message", "")}"'
+                lines.append(f"{kind}container {name} is {state_name} with {cause}")
     return ", ".join(lines)
 
 

@@ -20,30 +20,30 @@ ROLLED_OUT = (DEPLOYMENT, DAEMON_SET)
 _NOT_AVAILABLE, _NOT_PROGRESSING = "WorkloadNotAvailable", "WorkloadNotProgressing"
 
 
-def problem_of(task: Task, found: OwnedWorkload | None, state: State) -> Problem | None:
+def problem_of(task: Task, workload: OwnedWorkload | None, state: State) -> Problem | None:
     """Returns why the object of `task` is not healthy; None if it is, or if its kind is not waited for.
 
     During an installation only Jobs, which order the tasks, and CustomResourceDefinitions are waited for.
     """
-    if task.kind not in KINDS or found is None or found.status is None:
+    if task.kind not in KINDS or workload is None or workload.status is None:
         return None
     name = _task_name(task)
     if task.kind == JOB:
-        return _job(task, found.status)
+        return _job(task, workload.status)
     if task.kind == DEFINITION:
-        established = status_of(found.status.conditions, "Established") == "True"
+        established = status_of(workload.status.conditions, "Established") == "True"
         return None if established else _waiting_problem(f"{name} is not established yet")
     if state is State.INITIALIZING:
         return None
-    if found.metadata.deletion_timestamp is not None:
+    if workload.metadata.deletion_timestamp is not None:
         return Problem(_NOT_AVAILABLE, f"{name} is being deleted")
     # Until the controller has observed the new spec, the conditions are about the old one.
-    if task.kind != DEPLOYMENT or found.status.observed_generation < found.metadata.generation:
+    if task.kind != DEPLOYMENT or workload.status.observed_generation < workload.metadata.generation:
         return None
-    return _deployment(name, found.status)
+    return _deployment(name, workload.status)
 
 
-def unfinished_rollout(task: Task, found: OwnedWorkload | None) -> Problem | None:
+def unfinished_rollout(task: Task, workload: OwnedWorkload | None) -> Problem | None:
     """Returns why the object of `task` does not run what the release wants; None if it does, or if it is no workload.
 
     Until its controller has observed the spec as it is, its status is of an earlier one. 0 is the generation of an
@@ -53,11 +53,11 @@ def unfinished_rollout(task: Task, found: OwnedWorkload | None) -> Problem | Non
     if task.kind not in ROLLED_OUT or task.create_only or task.deletes:
         return None
     name = _task_name(task)
-    if found is None:
+    if workload is None:
         return _waiting_problem(f"{name}, which is not seen yet")
-    status, generation = found.status, found.metadata.generation
+    status, generation = workload.status, workload.metadata.generation
     spec = task.manifest.object.get("spec") or {}
-    if found.spec.paused and not spec.get("paused"):
+    if workload.spec.paused and not spec.get("paused"):
         return _waiting_problem(f"{name}, which is paused")
     observed = status.observed_generation if status is not None else 0
     if task.kind == DAEMON_SET and not observed:

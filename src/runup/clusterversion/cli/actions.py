@@ -96,10 +96,10 @@ _NO_PAGE = (
 )
 
 
-def _render_page(found: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+def _render_page(findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
     from runup.preflight.cli.render.preflight_page import page
 
-    return page(found, SystemClock().now(), cluster=clusters.name_of(client, cluster))
+    return page(findings, SystemClock().now(), cluster=clusters.name_of(client, cluster))
 
 
 def _start_update(request: Request, client: SyncClient) -> None:
@@ -170,7 +170,7 @@ def _clear_update(request: Request, client: SyncClient) -> None:
         before, answer = clusters.change(
             client,
             clusters.read(client),
-            lambda seen: update_under_way.clearing(seen).patch,
+            lambda cluster_version: update_under_way.clearing(cluster_version).patch,
             send=lambda body: clusters.patch(client, body),
         )
     except KubeError as error:
@@ -189,7 +189,7 @@ def _clear_preflight(request: Request, client: SyncClient) -> None:
     before, after = clusters.change(
         client,
         cluster,
-        lambda seen: preflight_end.end_preflight(seen, attempt, still_runs).patch,
+        lambda cluster_version: preflight_end.end_preflight(cluster_version, attempt, still_runs).patch,
         send=lambda body: clusters.patch(client, body, strict=True),
     )
     ending = preflight_end.end_preflight(before, attempt, still_runs)
@@ -227,11 +227,13 @@ def _result_document(request: Request, findings: Findings, client: SyncClient, c
 def _requested_text(request: Request, target: Update) -> str:
     """Returns the text about a preflight that was requested, with the command that follows it."""
     if request.for_program:
-        named = {"target": target.version or target.image}
-        named |= {"architecture": target.architecture} if target.architecture else {}
-        return machine({"requested": {"mode": "Preflight", **named}}, str(request.output))
+        named_target = {"target": target.version or target.image}
+        named_target |= {"architecture": target.architecture} if target.architecture else {}
+        return machine({"requested": {"mode": "Preflight", **named_target}}, str(request.output))
     flags = request.flags
-    asked = f"--to={flags.to}" if flags.to else f"--to-image={flags.to_image}" if flags.to_image else "--to-multi-arch"
-    follow = f"runup upgrade --mode=preflight {asked} --wait"
+    flag_text = (
+        f"--to={flags.to}" if flags.to else f"--to-image={flags.to_image}" if flags.to_image else "--to-multi-arch"
+    )
+    follow = f"runup upgrade --mode=preflight {flag_text} --wait"
     name = preflight_request.name_of(target)
     return f"Requested preflight of {name}\nFollow it: {follow}, or see how far it is: runup upgrade\n"

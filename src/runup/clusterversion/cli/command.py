@@ -114,23 +114,23 @@ def upgrade(
     if dump is not None or (only_shows and output != "html"):
         from runup.clusterversion.cli import show
 
-        shown = show.ShowOptions(flags["include_not_recommended"], output)
+        options = show.ShowOptions(flags["include_not_recommended"], output)
         if dump is None:
-            show.of_cluster(connection_of(ctx), shown)
+            show.of_cluster(connection_of(ctx), options)
         else:
             _check_of_dump(ctx)
-            show.of_dump(dump, shown)
+            show.of_dump(dump, options)
         return None
     from runup.clusterversion.cli.actions import run
     from runup.clusterversion.cli.command_request import Request
     from runup.clusterversion.cli.target_choice import Flags
 
-    asked = Flags(**flags)
+    upgrade_flags = Flags(**flags)
     # An unknown mode must not fall through to an update.
     if mode is not None and mode.lower() != "preflight":
         raise CommandError(f'--mode must be "preflight", not "{mode}"; leave it out to start the update itself')
     request = Request(
-        flags=asked,
+        flags=upgrade_flags,
         preflight=preflight or mode is not None,
         wait=wait,
         timeout=timeout,

@@ -123,7 +123,9 @@ def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVe
             raise CommandError(_mode_lost_text(answer))
         return answer
 
-    _, answer = clusters.change(client, cluster, lambda seen: request_patch(seen, flags), send=try_and_patch)
+    _, answer = clusters.change(
+        client, cluster, lambda cluster_version: request_patch(cluster_version, flags), send=try_and_patch
+    )
     assert answer is not None
     return answer
 
@@ -139,15 +141,15 @@ def clear_patch(cluster: ClusterVersion) -> Patch | None:
 def _require_mode(dry_run: Callable[[], ClusterVersion], client: SyncClient, cluster: ClusterVersion) -> None:
     """Raises CommandError unless the server would store `mode`: it may reject the field, or drop it from its answer."""
     try:
-        kept = requested_preflight(dry_run()) is not None
+        mode_kept = requested_preflight(dry_run()) is not None
     except (BadRequest, Invalid) as error:
         if _is_refused(error):
             raise CommandError(_cannot_run_text(cluster, _feature_set(client), _REFUSED)) from error
         # A real server answers a strict patch with 422, and quotes the whole object before the fault.
         if 'unknown field "spec.desiredUpdate.mode"' not in error.message:
             raise
-        kept = False
-    if not kept:
+        mode_kept = False
+    if not mode_kept:
         raise CommandError(_cannot_run_text(cluster, _feature_set(client), _UNKNOWN))
 
 
@@ -183,8 +185,8 @@ def _cannot_run_text(cluster: ClusterVersion, feature_set: str, why: str) -> str
 def _mode_lost_text(answer: ClusterVersion) -> str:
     """Returns the error text for a server that stored the request without its mode, which asks for an update."""
     desired = answer.spec.desired_update
-    asked = desired.version or desired.image if desired else "nothing"
+    requested_target = desired.version or desired.image if desired else "nothing"
     return (
         "the server took the request without its mode although the dry run kept it; the ClusterVersion now asks for "
-        f"{asked}. Cancel it before it begins: runup upgrade --clear"
+        f"{requested_target}. Cancel it before it begins: runup upgrade --clear"
     )

@@ -31,12 +31,16 @@ def plan(facts: Facts) -> Plan:
         raise CommandError(f"invalid ClusterVersion status.desired.version: {error}") from error
     before = _previous_release(facts)
     if order(before.version) >= order(now.version):
-        both = f"{before.version} ({before.image}) is greater than or equal to current version {now.version}"
+        versions_text = f"{before.version} ({before.image}) is greater than or equal to current version {now.version}"
         way_out = "Use 'oc adm upgrade ...' to update, and not this rollback command."
-        raise CommandError(f"previous version {both} ({now.image}).  {way_out}")
+        raise CommandError(f"previous version {versions_text} ({now.image}).  {way_out}")
     if numbers(before.version)[:2] != numbers(now.version)[:2]:
-        both = f"{before.version} is less than the current target {now.version} and matches the cluster's previous"
-        raise CommandError(f"{both} version, but rollbacks that change major or minor versions are not recommended.")
+        versions_text = (
+            f"{before.version} is less than the current target {now.version} and matches the cluster's previous"
+        )
+        raise CommandError(
+            f"{versions_text} version, but rollbacks that change major or minor versions are not recommended."
+        )
     progressing = facts.condition("Progressing")
     if progressing is None:
         raise CommandError("no current Progressing info, see `oc describe clusterversion` for more details.\n")

@@ -40,24 +40,24 @@ class OperatorConfigMaps(msgspec.Struct, frozen=True):
     accepted: JSON | None = None
 
 
-def of_dump(path: str, wanted: ShowOptions) -> None:
+def of_dump(path: str, options: ShowOptions) -> None:
     """Prints the updates of a dump."""
-    if wanted.output == "html":
+    if options.output == "html":
         raise CommandError("-o html is a page of a preflight; for a dump leave it out, or take json or yaml")
     from runup.cli import clusterversion_files
 
-    read = clusterversion_files.dump(path, config_maps=True)
-    by_name = {text(mapping(each, "metadata"), "name"): each for each in read.config_maps}
-    show_document(read.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, wanted)
+    dump = clusterversion_files.dump(path, config_maps=True)
+    by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in dump.config_maps}
+    show_document(dump.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, options)
 
 
-def of_cluster(connection: Connection, wanted: ShowOptions) -> None:
+def of_cluster(connection: Connection, options: ShowOptions) -> None:
     """Prints the updates of a live cluster."""
     with connection.client() as client:
-        show_cluster(client, wanted)
+        show_cluster(client, options)
 
 
-def show_cluster(client: SyncClient, wanted: ShowOptions) -> None:
+def show_cluster(client: SyncClient, options: ShowOptions) -> None:
     """Prints the updates of the cluster of `client`."""
     from runup.advice.cli.recommend.additions_to_oc import accepted_names
     from runup.cli import clusterversion_client as clusters
@@ -66,22 +66,22 @@ def show_cluster(client: SyncClient, wanted: ShowOptions) -> None:
     history = clusters.read_record(client, HISTORY)
     # Without accepted names their records are of no use, and the request is spared.
     accepted = clusters.read_record(client, ACCEPTED) if accepted_names(document) else None
-    show_document(document, OperatorConfigMaps(history, accepted), client.now(), wanted)
+    show_document(document, OperatorConfigMaps(history, accepted), client.now(), options)
 
 
-def show_document(document: JSON, kept: OperatorConfigMaps, now: datetime | None, wanted: ShowOptions) -> None:
+def show_document(document: JSON, config_maps: OperatorConfigMaps, now: datetime | None, options: ShowOptions) -> None:
     """Prints ClusterVersion `document`; `now` is None for files."""
-    read = facts.read(document)
-    more = _More(document, kept, now) if kept.history or speaks_of_more(document) else None
-    if wanted.output in ("json", "yaml"):
+    document_facts = facts.read(document)
+    more = _More(document, config_maps, now) if config_maps.history or speaks_of_more(document) else None
+    if options.output in ("json", "yaml"):
         preflights = more.data if more else {"preflight": None, "endedPreflights": []}
-        sys.stdout.write(machine(overview.as_data(read) | preflights, wanted.output))
+        sys.stdout.write(machine(overview.as_data(document_facts) | preflights, options.output))
         return
-    _write_parts(overview.overview(read, include_not_recommended=wanted.include_not_recommended))
+    _write_parts(overview.overview(document_facts, include_not_recommended=options.include_not_recommended))
     if more:
         from runup.cli.output import write
 
-        write(more.lines(now or newest_transition(document), wide=wanted.output == "wide"))
+        write(more.lines(now or newest_transition(document), wide=options.output == "wide"))
 
 
 def _write_parts(output: Iterator[Output]) -> None:
@@ -104,7 +104,7 @@ def speaks_of_more(document: JSON) -> bool:
 
 def newest_transition(document: JSON) -> datetime | None:
     """Returns the newest transition time in ClusterVersion, which serves as the current time for files."""
-    times = [text(each, "lastTransitionTime") for each in mappings(mapping(document, "status"), "conditions")]
+    times = [text(condition, "lastTransitionTime") for condition in mappings(mapping(document, "status"), "conditions")]
     try:
         # Files were written once: relative to the current time, everything in them would be old.
         return max((datetime.fromisoformat(time) for time in times if time), default=None)
@@ -115,7 +115,7 @@ def newest_transition(document: JSON) -> datetime | None:
 class _More:
     """The output that goes beyond oc's."""
 
-    def __init__(self, document: JSON, kept: OperatorConfigMaps, now: datetime | None) -> None:
+    def __init__(self, document: JSON, config_maps: OperatorConfigMaps, now: datetime | None) -> None:
         from kubekit.api import codec
         from kubekit.api.core_v1 import ConfigMap
         from runup.api.config_v1 import ClusterVersion
@@ -124,12 +124,12 @@ class _More:
 
         try:
             self._cluster = codec.convert(ClusterVersion, document)
-            past = histories.read(codec.convert(ConfigMap, kept.history) if kept.history else None)
+            past = histories.read(codec.convert(ConfigMap, config_maps.history) if config_maps.history else None)
         except codec.DecodeError as error:
             raise CommandError(f"the ClusterVersion could not be read: {error}") from error
-        taken = findings.accepted(self._cluster, texts(kept.accepted, "data"), now)
-        self._found = findings.current_findings(self._cluster, past, taken)
-        self._ended = findings.ended_findings(self._cluster, past, taken)
+        accepted_findings = findings.accepted(self._cluster, texts(config_maps.accepted, "data"), now)
+        self._found = findings.current_findings(self._cluster, past, accepted_findings)
+        self._ended = findings.ended_findings(self._cluster, past, accepted_findings)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class _More:
         from runup.preflight.cli.render import finding_texts as rendered
 
         current = rendered.as_data(self._found) if self._found else None
-        return {"preflight": current, "endedPreflights": [rendered.as_data(one) for one in self._ended]}
+        return {"preflight": current, "endedPreflights": [rendered.as_data(target) for target in self._ended]}
 
     def lines(self, now: datetime | None, *, wide: bool) -> Iterator[Output]:
         """Yields the update that the spec does not show, the requested preflight, and those that have ended."""
@@ -150,7 +150,7 @@ class _More:
         if self._found:
             yield from rendered.section(self._found, screen, wide=wide)
         if self._ended:
-            observed = [one.observed for one in self._ended if one.observed]
+            observed = [target.observed for target in self._ended if target.observed]
             moment = now or max(observed, default=None)
             yield from rendered.ended_lines(self._ended, screen, now=moment or _EPOCH)
 

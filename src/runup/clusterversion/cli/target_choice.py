@@ -204,7 +204,7 @@ class _Walk:
         self.said.append(err(EXPLICIT_WARNING))
         return "", self.flags.to_image
 
-    def _is_named(self, release: Release, where: str) -> bool:
+    def _is_named(self, release: Release, place: str) -> bool:
         """Returns whether the flags name `release`: by version, by image, or by the image's digest."""
         flags = self.flags
         if (flags.to and flags.to == release.version) or (flags.to_image and flags.to_image == release.image):
@@ -214,7 +214,7 @@ class _Walk:
         try:
             digests = _digest_of(flags.to_image), _digest_of(release.image)
         except ValueError as error:
-            self.said.append(err(f"warning: unable to calculate match for the update target in {where}: {error}\n"))
+            self.said.append(err(f"warning: unable to calculate match for the update target in {place}: {error}\n"))
             return False
         # One image has many pull specs: mirrors keep the digest.
         return bool(digests[0]) and digests[0] == digests[1]
@@ -238,14 +238,14 @@ class _Walk:
         if self.candidates:
             names = ", ".join(release.version for release in self.candidates)
             raise CommandError(f"the update is not one of the possible targets: {names}. specify {following}.")
-        rest = f"specify {following} or wait for new updates to be available."
+        advice = f"specify {following} or wait for new updates to be available."
         if flags.allow_not_recommended:
-            raise CommandError(f"no recommended or conditional updates, {rest}")
+            raise CommandError(f"no recommended or conditional updates, {advice}")
         # oc treats `--to-latest` without updates as success, and every other missing target as an error.
         if flags.to_latest:
             version = self.status.desired.version
             return Nothing((out(f"info: Cluster is already at the latest available version {version}\n"),))
-        raise CommandError(f"no recommended updates, {rest}")
+        raise CommandError(f"no recommended updates, {advice}")
 
 
 def informs_only(

@@ -52,8 +52,10 @@ class UpdateInProgress(msgspec.Struct, frozen=True):
     @property
     def may_go_back(self) -> bool:
         """Returns whether both are of one minor version: no other way back is supported."""
-        here, there = parse(self.to.version), parse(self.back_to.version)
-        return here is not None and there is not None and same_minor(here, there)
+        source_version, earlier_version = parse(self.to.version), parse(self.back_to.version)
+        return (
+            source_version is not None and earlier_version is not None and same_minor(source_version, earlier_version)
+        )
 
     @property
     def _no_way_back(self) -> str:
@@ -74,9 +76,9 @@ def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
     return UpdateInProgress(status.desired, Release(version=before.version, image=before.image))
 
 
-def goes_on(found: UpdateInProgress | None) -> tuple[Output, ...]:
+def goes_on(update: UpdateInProgress | None) -> tuple[Output, ...]:
     """Returns the message for a user who ended a preflight, or another request, during an update."""
-    return (out(f"The {found.name} has begun and goes on. {found.way_out}\n"),) if found else ()
+    return (out(f"The {update.name} has begun and goes on. {update.way_out}\n"),) if update else ()
 
 
 def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
@@ -111,8 +113,8 @@ def back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:
     update = going_on(cluster)
     if update is None or update.is_way_back:
         return None
-    meant = _is_same_image(image, update.back_to.image) if image else version == update.back_to.version
-    if not meant:
+    is_named = _is_same_image(image, update.back_to.image) if image else version == update.back_to.version
+    if not is_named:
         return None
     return Target(update.back_to.version, update.back_to.image, (out(update.taken_back),), takes_back=True)
 
@@ -151,8 +153,8 @@ def _names_target(desired: Update) -> bool:
 
 def _nothing_asked(desired: Update) -> str:
     names = ", ".join(risk.name for risk in desired.accept_risks)
-    kept = f"; accepted risks are kept: {names} (runup upgrade accept --clear ends that)" if names else ""
-    return f"No update in progress{kept}\n"
+    acceptances_text = f"; accepted risks are kept: {names} (runup upgrade accept --clear ends that)" if names else ""
+    return f"No update in progress{acceptances_text}\n"
 
 
 def asks_for(update: Update, release: Release) -> bool:
@@ -162,6 +164,6 @@ def asks_for(update: Update, release: Release) -> bool:
     return bool(update.version) and update.version == release.version
 
 
-def _is_same_image(one: str, other: str) -> bool:
-    digests = one.rpartition("@")[2], other.rpartition("@")[2]
-    return bool(one) and (one == other or ("@" in one and "@" in other and digests[0] == digests[1]))
+def _is_same_image(image: str, other: str) -> bool:
+    digests = image.rpartition("@")[2], other.rpartition("@")[2]
+    return bool(image) and (image == other or ("@" in image and "@" in other and digests[0] == digests[1]))

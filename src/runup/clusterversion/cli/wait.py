@@ -84,13 +84,13 @@ def _what_is_asked_instead(cluster: ClusterVersion) -> str:
     desired = cluster.spec.desired_update
     if desired is None or not (desired.version or desired.image or desired.architecture):
         return "somebody cleared the request"
-    what = "a preflight of" if desired.mode else "an update to"
-    return f"somebody now asks for {what} {desired.version or desired.image}"
+    action = "a preflight of" if desired.mode else "an update to"
+    return f"somebody now asks for {action} {desired.version or desired.image}"
 
 
 def wait(
     client: SyncClient,
-    asked: ClusterVersion,
+    requested: ClusterVersion,
     request: Request,
     *,
     timeout_s: float,
@@ -102,11 +102,11 @@ def wait(
     Progress goes to stdout, or to stderr if stdout is for a program.
     """
     clock = clock or SystemClock()
-    target = requested_preflight(asked)
+    target = requested_preflight(requested)
     assert target is not None
     try:
         with shown_on(sys.stderr if request.for_program else sys.stdout) as show:
-            cluster = _until_over(client, asked, target, show, clock, clock.monotonic() + timeout_s, namespace)
+            cluster = _until_over(client, requested, target, show, clock, clock.monotonic() + timeout_s, namespace)
             return _findings(client, cluster, namespace, clock)
     except Transient as error:
         text = f"the API server has not answered for {SERVER_AWAY_LIMIT_S:.0f} s: {message_of(error).strip()}"
@@ -122,7 +122,7 @@ _LEFT = "See it with `runup upgrade`, end it with `runup upgrade --clear-preflig
 
 def _until_over(
     client: SyncClient,
-    asked: ClusterVersion,
+    requested: ClusterVersion,
     target: tuple[str, str],
     show: Show,
     clock: Clock,
@@ -132,9 +132,9 @@ def _until_over(
     """Follows ClusterVersion until the preflight is over. Raises CommandError at the deadline or if it was replaced."""
     failing_since: float | None = None
     nobody_at = clock.monotonic() + NO_OPERATOR_AFTER_S
-    latest = asked
+    latest = requested
     progress = Progress("")
-    for look in changes(client, asked, clock):
+    for look in changes(client, requested, clock):
         if look.trouble is not None:
             progress = replace(
                 progress, trouble=_AWAY.format(error=_first_line(look.trouble), limit=SERVER_AWAY_LIMIT_S)
@@ -142,7 +142,7 @@ def _until_over(
             show(progress)
             continue
         latest = look.cluster or latest
-        judgement = judge_cluster(latest, target, asked.metadata.generation)
+        judgement = judge_cluster(latest, target, requested.metadata.generation)
         if judgement.state is State.REPLACED:
             raise CommandError(judgement.line)
         now = clock.monotonic()
@@ -172,10 +172,10 @@ def why_not_taken_up(client: SyncClient, namespace: str) -> str:
         pods = client.list_all(Pod, namespace)[0]
     except KubeError as error:
         return f"{text}whether an operator runs in {namespace} could not be told ({error})"
-    ours = [pod for pod in pods if pod.metadata.labels.get("k8s-app") == OPERATOR]
-    if not ours:
+    operator_pods = [pod for pod in pods if pod.metadata.labels.get("k8s-app") == OPERATOR]
+    if not operator_pods:
         return f"{text}there is no pod of the cluster-version operator in namespace {namespace}"
-    states = ", ".join(f"{pod.metadata.name} is {pod_state(pod)}" for pod in ours[:3])
+    states = ", ".join(f"{pod.metadata.name} is {pod_state(pod)}" for pod in operator_pods[:3])
     return f"{text}{states}; see `kubectl -n {namespace} describe pods`"
 
 

@@ -41,11 +41,11 @@ class Progress:
 Show = Callable[[Progress], None]
 
 
-def so_far(found: Findings) -> tuple[Risk, ...]:
+def so_far(findings: Findings) -> tuple[Risk, ...]:
     """Returns the risks that this preflight has found by now, without those that stand for unfinished checks."""
     return tuple(
         risk
-        for risk in found.risks
+        for risk in findings.risks
         if risk.from_preflight
         and risk.applies != "False"
         and risk.reason != OUTDATED
@@ -81,12 +81,12 @@ def region(progress: Progress, screen: Screen) -> Drawn:
 def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
     """Returns as many of the causes as fit the screen: more would push the progress line out of view."""
     room = max((screen.height or 24) - _BESIDE, _FEWEST)
-    found = group_by_cause(risks)
-    whole = draw_table(brief_table(found, indent=2), screen)
+    causes = group_by_cause(risks)
+    whole = draw_table(brief_table(causes, indent=2), screen)
     if whole.count("\n") <= room:
         return whole
-    names = [f"  {name_and_more(cause)}" for cause in found[: room - 1]]
-    omitted = len(found) - len(names)
+    names = [f"  {name_and_more(cause)}" for cause in causes[: room - 1]]
+    omitted = len(causes) - len(names)
     return join_parts("".join(f"{name}\n" for name in names), f"  and {omitted} more\n" if omitted else "")
 
 

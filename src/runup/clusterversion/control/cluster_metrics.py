@@ -76,8 +76,8 @@ class ClusterMetricsCollector(Collector):
             yield metric
 
 
-def _by_family(found: Iterable[Sample]) -> dict[Family, Values]:
+def _by_family(measured_samples: Iterable[Sample]) -> dict[Family, Values]:
     values: dict[Family, Values] = {}
-    for sample in found:
+    for sample in measured_samples:
         values.setdefault(sample.family, {})[sample.labels] = sample.value
     return values

@@ -106,8 +106,8 @@ class Caches:
 
     def all(self) -> tuple[Cache[Any], ...]:
         """Returns every cache."""
-        own = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
-        return (self.versions, self.operators, self.gates, self.admin_gates, self.admin_acks, *own)
+        own_caches = (self.deployments, self.pods, self.config_maps, self.settings, self.warnings)
+        return (self.versions, self.operators, self.gates, self.admin_gates, self.admin_acks, *own_caches)
 
     def feature_gate(self) -> FeatureGate | None:
         """Returns FeatureGate `cluster`, None if there is none or none can be read."""
@@ -143,16 +143,16 @@ class Caches:
 def reflectors(client: Client, caches: Caches, namespace: str, clock: Clock) -> tuple[Reflector[Any], ...]:
     """Returns the reflectors that fill the caches. Their watches last long, since each end of one costs a request."""
     settings = f"metadata.name={preflight_deployment.SETTINGS_MAP}"
-    ours: dict[str, Any] = {"namespace": namespace, "label_selector": preflight_deployment.SELECTOR}
+    own_objects: dict[str, Any] = {"namespace": namespace, "label_selector": preflight_deployment.SELECTOR}
     selections: tuple[tuple[Cache[Any], dict[str, Any]], ...] = (
         (caches.settings, {"namespace": namespace, "field_selector": settings}),
         (caches.warnings, {"namespace": namespace, "field_selector": "type=Warning"}),
         (caches.versions, {"field_selector": "metadata.name=version"}),
         (caches.operators, {}),
         (caches.gates, {"field_selector": "metadata.name=cluster"}),
-        (caches.deployments, ours),
+        (caches.deployments, own_objects),
         (caches.pods, {"namespace": namespace, "label_selector": POD_SELECTOR}),
-        (caches.config_maps, ours),
+        (caches.config_maps, own_objects),
         (caches.admin_gates, _single_object(admin_acks.GATES_NAMESPACE, admin_acks.GATES)),
         (caches.admin_acks, _single_object(admin_acks.ACKS_NAMESPACE, admin_acks.ACKS)),
     )
@@ -174,7 +174,7 @@ class ClusterVersionController:
         *,
         caches: Caches,
         facts: Facts,
-        own: OwnRelease,
+        own_release: OwnRelease,
         executor: Executor,
         service: UpdateService,
         prometheus: Prometheus | None = None,
@@ -189,7 +189,7 @@ class ClusterVersionController:
     ) -> None:
         self._caches = caches
         self._facts = facts
-        self._own = own
+        self._own = own_release
         self._executor = executor
         self._service = service
         self._prometheus = prometheus
@@ -359,12 +359,12 @@ class ClusterVersionController:
             return None
         deployment = caches.deployments.get(NamespacedName(place.namespace, preflight_deployment.NAME))
         preflight_id = deployment.metadata.annotations.get(preflight_deployment.ID_ANNOTATION, "") if deployment else ""
-        wanted = settings.read(
+        preflight_settings = settings.read(
             caches.settings.get(NamespacedName(place.namespace, preflight_deployment.SETTINGS_MAP)), place
         )
         return Observed(
             cluster_version=version,
-            facts=replace(self._facts, place=wanted.place, version_hash=self._hash()),
+            facts=replace(self._facts, place=preflight_settings.place, version_hash=self._hash()),
             feature_gate=caches.feature_gate(),
             operators=_sorted_operators(caches.operators),
             operators_error=caches.operators.error or "",
@@ -375,9 +375,9 @@ class ClusterVersionController:
             check_pods=_of_app(caches.pods, container_check_pods.NAME),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, stored_reports.NAME)),
-            report=self._report_seen(preflight_id, wanted.place),
+            report=self._report_seen(preflight_id, preflight_settings.place),
             report_maps=tuple(sorted(report_reader.names_of(caches.config_maps.all()))),
-            unusable=wanted.unusable,
+            unusable=preflight_settings.unusable,
             service=self._service.state,
             releases=dict(self._checks.states),
             refused=self._refused,
@@ -410,9 +410,9 @@ class ClusterVersionController:
     def apply(self, request: ApplyRelease) -> None:
         """Hands the release over to the worker, whose progress shows the request from then on."""
         payload = self._loads.payload(request.wanted.image) if self._loads is not None else None
-        own = request.wanted.image == self._facts.release.image or payload is self._own.payload
+        is_own_release = request.wanted.image == self._facts.release.image or payload is self._own.payload
         if self._worker is not None and payload is not None:
-            self._worker.want(ReleaseWork(request.wanted, request.state, payload, own=own))
+            self._worker.want(ReleaseWork(request.wanted, request.state, payload, own=is_own_release))
 
     def _report_seen(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
         """Returns what was read of the attempt's report, from its ConfigMap or its folder; None while there is none."""

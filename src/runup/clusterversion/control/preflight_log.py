@@ -72,9 +72,9 @@ def starts_preflight(observed: Observed, plan: Plan[object]) -> bool:
     return observed.deployment is None and _applies_deployment(plan)
 
 
-def _state_of(observed: Observed, said: Sequence[Condition], attempt: Attempt | None) -> Told:
+def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Attempt | None) -> Told:
     """Returns what ClusterVersion's conditions say of the preflight, as the log has it."""
-    running, completed, failed = (find(said, type_) for type_ in preflight_conditions.TYPES)
+    running, completed, failed = (find(conditions, type_) for type_ in preflight_conditions.TYPES)
     desired = observed.cluster_version.spec.desired_update
     target = attempt.target_version if attempt else (desired.version or desired.image if desired else "")
     preflight_id = attempt.id if attempt else ""
@@ -137,29 +137,31 @@ class PreflightLogger:
     def tell(self, observed: Observed, plan: Plan[object]) -> None:
         """Logs what `plan`, which was carried out, changed."""
         current = state_after(observed, plan)
-        known = {"target": current.target or self._last.target, "id": current.id or self._last.id}
+        log_fields = {"target": current.target or self._last.target, "id": current.id or self._last.id}
         if _is_waived(observed, plan):
-            known["signature"] = "waived"
+            log_fields["signature"] = "waived"
         if _applies_deployment(plan):
             log.info(
-                "preflight workload applied", **known, reason="Start" if starts_preflight(observed, plan) else "Changed"
+                "preflight workload applied",
+                **log_fields,
+                reason="Start" if starts_preflight(observed, plan) else "Changed",
             )
         if _removes_deployment(plan):
-            log.info("preflight workload removed", **known, reason=current.reason or "Cleared")
+            log.info("preflight workload removed", **log_fields, reason=current.reason or "Cleared")
         if _key(current) != _key(self._last):
-            self._log_step(current, known)
+            self._log_step(current, log_fields)
         self._last = current
 
-    def _log_step(self, told: Told, known: dict[str, Any]) -> None:
-        if told.outcome == NONE:
-            log.info("preflight ended", **known, reason="Cleared")
+    def _log_step(self, state: Told, log_fields: dict[str, Any]) -> None:
+        if state.outcome == NONE:
+            log.info("preflight ended", **log_fields, reason="Cleared")
             return
-        level, words = _LINES[told.outcome]
-        getattr(log, level)(words, **known, reason=told.reason, message=told.message)
+        level, words = _LINES[state.outcome]
+        getattr(log, level)(words, **log_fields, reason=state.reason, message=state.message)
 
 
-def _key(told: Told) -> tuple[str, str, str, str]:
-    return told.outcome, told.reason, told.target, told.id
+def _key(state: Told) -> tuple[str, str, str, str]:
+    return state.outcome, state.reason, state.target, state.id
 
 
 _LINES = {

@@ -95,15 +95,17 @@ def settle_status(
     progress = view.observed.progress
     if progress is None:
         return status, ()
-    known = enabled_capabilities(view)
+    known_capabilities = enabled_capabilities(view)
     status = replace(
         status,
-        capabilities=CapabilitiesStatus(tuple(sorted(known.enabled)), tuple(sorted(known.known))),
+        capabilities=CapabilitiesStatus(
+            tuple(sorted(known_capabilities.enabled)), tuple(sorted(known_capabilities.known))
+        ),
         history=_complete_newest(view, status, progress),
         # An empty hash means that no payload is loaded yet: the status keeps the last one.
         version_hash=(progress.version_hash if _is_current(view, progress) else "") or status.version_hash,
     )
-    reported = (*_conditions_of(view, status, progress, invalid=invalid), _implicit_condition(known))
+    reported = (*_conditions_of(view, status, progress, invalid=invalid), _implicit_condition(known_capabilities))
     return status, reported
 
 
@@ -115,8 +117,10 @@ def accept(view: View, status: ClusterVersionStatus, release: Release) -> Cluste
     before = running.payload.manifests if running is not None and running.payload is not None else ()
     version = load.payload.metadata.semver
     turned_on = implicit_capabilities_of(load.payload.manifests, before, filters(view, view.current), version.major)
-    known = enabled_capabilities(view)
-    reported = CapabilitiesStatus(tuple(sorted(known.enabled | turned_on)), tuple(sorted(known.known)))
+    known_capabilities = enabled_capabilities(view)
+    reported = CapabilitiesStatus(
+        tuple(sorted(known_capabilities.enabled | turned_on)), tuple(sorted(known_capabilities.known))
+    )
     return replace(status, capabilities=reported)
 
 
@@ -142,8 +146,8 @@ def _run_state(view: View) -> State:
     if not any(entry.state == "Completed" for entry in entries):
         return State.INITIALIZING
     newest = entries[0]
-    done = newest.state == "Completed" and same_image(newest.image, view.current.image)
-    return State.RECONCILING if done else State.UPDATING
+    is_done = newest.state == "Completed" and same_image(newest.image, view.current.image)
+    return State.RECONCILING if is_done else State.UPDATING
 
 
 def _is_current(view: View, progress: Progress) -> bool:
@@ -179,8 +183,8 @@ def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress,
     summary = summarize(problems)
     verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
     newest = status.history[0] if status.history else None
-    done = newest is not None and newest.state == "Completed" and same_image(newest.image, view.current.image)
-    reconciling = progress.state is State.RECONCILING if current else done
+    is_done = newest is not None and newest.state == "Completed" and same_image(newest.image, view.current.image)
+    reconciling = progress.state is State.RECONCILING if current else is_done
     version = view.current.version or view.current.image
     available = find(status.conditions, "Available")
     conditions: list[Condition] = []
@@ -270,8 +274,8 @@ def _progressing_towards(
     return Condition(type="Progressing", status="True", reason=reason, message=text)
 
 
-def _implicit_condition(known: Capabilities) -> Condition:
-    if known.implicit:
-        text = f"The following capabilities could not be disabled: {', '.join(sorted(known.implicit))}"
+def _implicit_condition(known_capabilities: Capabilities) -> Condition:
+    if known_capabilities.implicit:
+        text = f"The following capabilities could not be disabled: {', '.join(sorted(known_capabilities.implicit))}"
         return Condition(type=IMPLICIT, status="True", reason="CapabilitiesImplicitlyEnabled", message=text)
     return Condition(type=IMPLICIT, status="False", reason="AsExpected", message="Capabilities match configured spec")

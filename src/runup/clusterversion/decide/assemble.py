@@ -96,14 +96,17 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
     if view.accepts_risks:
         everywhere = [risk.judged() for risk in risks if risk.everywhere]
         of_minor = [*everywhere, *(risk.judged() for risk in risks if not risk.everywhere)]
-        here = view.current.version
-        assembled = [add_risks(c, of_minor if leaves_minor(here, c.release.version) else everywhere) for c in assembled]
+        current_version = view.current.version
+        assembled = [
+            add_risks(c, of_minor if leaves_minor(current_version, c.release.version) else everywhere)
+            for c in assembled
+        ]
     return tuple(_link_documentation(view, candidate) for candidate in newest_first(assembled))
 
 
-def _fit_into_api(view: View, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def _fit_into_api(view: View, unfit_candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Returns the candidates that fit the API. Risks added for what does not fit get documentation links, too."""
-    return tuple(_link_documentation(view, candidate) for candidate in size_limits.candidates(found))
+    return tuple(_link_documentation(view, candidate) for candidate in size_limits.candidates(unfit_candidates))
 
 
 def _found_by(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
@@ -123,15 +126,17 @@ def _link_documentation(view: View, candidate: Candidate) -> Candidate:
     return candidate if linked == candidate.risks else replace(candidate, risks=linked)
 
 
-def _index_of_release(found: Sequence[Candidate], release: Release) -> int | None:
+def _index_of_release(given_candidates: Sequence[Candidate], release: Release) -> int | None:
     digest = digest_of(release.image)
-    return next((i for i, c in enumerate(found) if digest_of(c.release.image) == digest), None)
+    return next((i for i, c in enumerate(given_candidates) if digest_of(c.release.image) == digest), None)
 
 
 def _unlisted_candidate(view: View, target: CheckedTarget) -> Candidate:
     """Returns a candidate for a target that the service does not offer from here, which is itself a risk."""
     digest = digest_of(target.release.image)
-    known = next((r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None)
-    release = replace(known, image=target.release.image) if known else target.release
+    release_in_graph = next(
+        (r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None
+    )
+    release = replace(release_in_graph, image=target.release.image) if release_in_graph else target.release
     risk = verdict.path_not_offered(view, release, target)
     return add_risks(Candidate(release, offered=False), [risk])

@@ -33,7 +33,7 @@ def with_last_report(view: View) -> History:
         return view.history
     assert attempt is not None
     # The request that ended it may accept other risks, or come from another release: what counted before was stored.
-    stored = next((each for each in view.history.reports if each.preflight_id == attempt.id), None)
+    stored = next((report for report in view.history.reports if report.preflight_id == attempt.id), None)
     if stored is not None:
         waived = stored.signature_waived or was_waived(view)
         last = with_fields(report, others=stored.others, accepted=stored.accepted, signature_waived=waived)
@@ -54,11 +54,11 @@ def with_others(view: View, report: Report, risks: tuple[JudgedRisk, ...]) -> Re
 
     `risks` are those of `applicable_risks`.
     """
-    own = {risk.name for risk in report.risks}
+    own_names = {risk.name for risk in report.risks}
     return with_fields(
         report,
         others=tuple(
-            published_risks.as_reported(risk, report.target_version) for risk in risks if risk.name not in own
+            published_risks.as_reported(risk, report.target_version) for risk in risks if risk.name not in own_names
         ),
         accepted=tuple(risk.name for risk in risks if risk.accepted(view.accepted)),
     )
@@ -69,30 +69,33 @@ def with_kept_targets(case: PreflightCase, checked: CheckedTarget) -> tuple[Chec
     return (checked, *kept_targets(case.view, case.view.history, case.target))
 
 
-def kept_targets(view: View, history: History, wanted: Release | None) -> tuple[CheckedTarget, ...]:
+def kept_targets(view: View, history: History, wanted_release: Release | None) -> tuple[CheckedTarget, ...]:
     """Returns the dated findings of ended preflights of targets that are still ahead, one for each target.
 
     Source: docs/decisions/0072 D7, D24; openshift/enhancements#1930, "Upgrading FROM a cluster with preflight support".
     """
-    kept: list[CheckedTarget] = []
+    targets: list[CheckedTarget] = []
     for report in history.reports:
         release = Release(version=report.target_version, image=report.target_image)
         if not release.image or not _is_still_ahead(view, report):
             continue
         # The same target may have been checked from several releases: the newest findings count.
-        if any(same_release(one.release, release) for one in kept):
+        if any(same_release(target.release, release) for target in targets):
             continue
-        if wanted is not None and (release.version, release.image) == (wanted.version, wanted.image):
+        if wanted_release is not None and (release.version, release.image) == (
+            wanted_release.version,
+            wanted_release.image,
+        ):
             continue
-        kept.append(CheckedTarget(release, report.source_version, report, ended=True))
-    return tuple(kept[: histories.MAX_REPORTS - (wanted is not None)])
+        targets.append(CheckedTarget(release, report.source_version, report, ended=True))
+    return tuple(targets[: histories.MAX_REPORTS - (wanted_release is not None)])
 
 
 def _is_still_ahead(view: View, report: Report) -> bool:
     """Returns whether the report's target is yet to be reached from the release that runs."""
-    here, there = parse(view.current.version), parse(report.target_version)
-    if here is None or there is None or here == there:
+    current_version, target_version = parse(view.current.version), parse(report.target_version)
+    if current_version is None or target_version is None or current_version == target_version:
         # Another image of the running version is ahead until the cluster runs that.
         other = not same_image(report.target_image, view.current.image)
         return report.source_version == view.current.version and other
-    return there > here
+    return target_version > current_version

@@ -136,15 +136,15 @@ def _versions(observed: Observed, created: datetime | None) -> Iterator[Sample]:
 
 
 def _open_gates(observed: Observed) -> frozenset[str]:
-    own = observed.facts.release.version
-    return gates.open_gates(observed.feature_gate, own) | observed.facts.gates
+    own_version = observed.facts.release.version
+    return gates.open_gates(observed.feature_gate, own_version) | observed.facts.gates
 
 
 def _requested_version(observed: Observed, last: str) -> Iterator[Sample]:
     """Yields the requested version if it is not worked towards, with the time of the latest condition change."""
     version = observed.cluster_version
-    own = observed.facts.release.version
-    request = requests.read(version.spec.desired_update, _open_gates(observed), observed.feature_gate, own)
+    own_version = observed.facts.release.version
+    request = requests.read(version.spec.desired_update, _open_gates(observed), observed.feature_gate, own_version)
     update = request.update if isinstance(request, requests.UpdateRequest) else None
     # Upstream reports accepted risks alone, and a preflight, as a desired version: an error that is not copied.
     if update is None or not (update.version or update.image):

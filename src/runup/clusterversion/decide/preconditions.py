@@ -64,21 +64,21 @@ def objections(
     return tuple(objection for objection in results if objection is not None)
 
 
-def summary(found: Iterable[Objection], *, was_forced: bool = False) -> str:
+def summary(all_objections: Iterable[Objection], *, was_forced: bool = False) -> str:
     """Returns all objections as one text."""
-    texts = [objection.text for objection in found]
+    texts = [objection.text for objection in all_objections]
     text = texts[0] if len(texts) == 1 else "Multiple precondition checks failed:\n* " + "\n* ".join(texts)
     return f"Forced through blocking failures: {text}" if was_forced else text
 
 
 def rollback(question: PreconditionInput) -> Objection | None:
     """Objects to a rollback other than to the previous release within the same minor version."""
-    here, there = question.current, question.target
-    if there >= here:
+    current, target = question.current, question.target
+    if target >= current:
         return None
-    text = _unsupported_rollback(here, there, _previous_entry(question.cluster_version))
+    text = _unsupported_rollback(current, target, _previous_entry(question.cluster_version))
     return (
-        Objection(ROLLBACK, "LowDesiredVersion", f"{there} is less than the current target {here}{text}")
+        Objection(ROLLBACK, "LowDesiredVersion", f"{target} is less than the current target {current}{text}")
         if text
         else None
     )
@@ -86,20 +86,20 @@ def rollback(question: PreconditionInput) -> Objection | None:
 
 def may_roll_back(cluster_version: ClusterVersion, target: str) -> bool:
     """Returns whether `target` is the previous version, within the same minor version as the running one."""
-    here, there = parse(cluster_version.status.desired.version), parse(target)
-    if here is None or there is None or there >= here:
+    current_version, target_version = parse(cluster_version.status.desired.version), parse(target)
+    if current_version is None or target_version is None or target_version >= current_version:
         return False
-    return not _unsupported_rollback(here, there, _previous_entry(cluster_version))
+    return not _unsupported_rollback(current_version, target_version, _previous_entry(cluster_version))
 
 
-def _unsupported_rollback(here: Version, there: Version, previous: UpdateHistory | None) -> str:
-    """Returns why the cluster cannot go back from `here` to the older `there`, empty if it can."""
+def _unsupported_rollback(current: Version, target: Version, previous: UpdateHistory | None) -> str:
+    """Returns why the cluster cannot go back from `current` to the older `target`, empty if it can."""
     if previous is None or parse(previous.version) is None:
         return ", and the cluster has no previous Semantic Version"
-    if parse(previous.version) != there:
+    if parse(previous.version) != target:
         supported = f"{previous.version} ({previous.image})"
         return f", and the only supported rollback is to the cluster's previous version {supported}"
-    if not same_minor(there, here):
+    if not same_minor(target, current):
         return (
             " and matches the cluster's previous version, "
             "but rollbacks that change major or minor versions are not recommended"
@@ -112,28 +112,28 @@ def giant_hop(question: PreconditionInput) -> Objection | None:
     return _too_far(question.current, question.target)
 
 
-def allows_step(here: str, there: str) -> bool:
+def allows_step(current: str, target: str) -> bool:
     """Returns whether no precondition objects to the two versions as such: the step leads on, and is not too large."""
-    origin, to = parse(here), parse(there)
+    origin, to = parse(current), parse(target)
     return origin is not None and to is not None and origin < to and _too_far(origin, to) is None
 
 
-def _too_far(here: Version, there: Version) -> Objection | None:
+def _too_far(current: Version, target: Version) -> Objection | None:
     """Returns the objection to an update over more than one minor version, or to another major version."""
-    if there.major > here.major:
-        if (here.major, there.major, there.minor) == (4, 5, 0):
+    if target.major > current.major:
+        if (current.major, target.major, target.minor) == (4, 5, 0):
             return None
         allowed = "within the current major version"
-        ending = f"{allowed} or to 5.0 are supported" if here.major == 4 else f"{allowed} are supported"
+        ending = f"{allowed} or to 5.0 are supported" if current.major == 4 else f"{allowed} are supported"
         text = (
-            f"{there} has a larger major version than the current target {here} "
-            f"({there.major} > {here.major}), and only updates {ending}."
+            f"{target} has a larger major version than the current target {current} "
+            f"({target.major} > {current.major}), and only updates {ending}."
         )
         return Objection(GIANT_HOP, "MajorVersionUpdate", text)
-    if there.major == here.major and there.minor > here.minor + 1:
+    if target.major == current.major and target.minor > current.minor + 1:
         text = (
-            f"{there} is more than one minor version beyond the current target {here} "
-            f"({there.major}.{there.minor} > {here.major}.{here.minor + 1}), and only updates within "
+            f"{target} is more than one minor version beyond the current target {current} "
+            f"({target.major}.{target.minor} > {current.major}.{current.minor + 1}), and only updates within "
             "the current minor version or to the next minor version are supported."
         )
         return Objection(GIANT_HOP, "MultipleMinorVersionsUpdate", text)
@@ -147,23 +147,25 @@ def upgradeable(question: PreconditionInput) -> Objection | None:
     if condition is None or condition.status != "False":
         return None
     name = UPGRADEABLE
-    here, there = question.current, question.target
+    current, target = question.current, question.target
     # A patch release must stay possible: it may fix what makes the cluster not upgradeable.
-    if is_minor_or_major(here, there):
+    if is_minor_or_major(current, target):
         return Objection(name, condition.reason, condition.message)
     if any(override.unmanaged for override in version.spec.overrides):
-        text = f"Retarget from {here} to {there} is not blocked by ClusterVersionOverridesSet. But {condition.message}"
+        text = (
+            f"Retarget from {current} to {target} is not blocked by ClusterVersionOverridesSet. But {condition.message}"
+        )
         return Objection(name, "ClusterVersionOverridesSet", text, blocking=False)
     return _retarget(question, name)
 
 
 def recommended_objection(question: PreconditionInput) -> Objection | None:
     """Warns if the update is not known to be recommended; never blocks."""
-    here, there = question.current, question.target
+    current, target = question.current, question.target
     condition = question.recommended
     if question.available or (condition is not None and condition.status == "True"):
         return None
-    step = f"from {here} to {there}"
+    step = f"from {current} to {target}"
     if condition is not None and condition.status == "False":
         return _not_recommended(condition.reason, f"Update {step} is not recommended:\n\n{condition.message}")
     if condition is not None:
@@ -200,17 +202,17 @@ def _not_recommended(reason: str, message: str) -> Objection:
 def _retarget(question: PreconditionInput, name: str) -> Objection | None:
     """Returns the objection to another target while an update to a new minor version is still under way."""
     version = question.cluster_version
-    here, there = question.current, question.target
+    current, target = question.current, question.target
     # The last completed release is where the update under way came from.
     completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
     origin = parse(completed)
     progressing = status_of(version.status.conditions, "Progressing") == "True"
-    if origin is None or not progressing or not is_minor_or_major(origin, here):
+    if origin is None or not progressing or not is_minor_or_major(origin, current):
         return None
-    if not same_minor(there, here):
+    if not same_minor(target, current):
         return None
-    size = "Major" if here.major > origin.major else "Minor"
-    text = f"Retarget to {there} while a {size.lower()} version update from {origin} to {here} is in progress"
+    size = "Major" if current.major > origin.major else "Minor"
+    text = f"Retarget to {target} while a {size.lower()} version update from {origin} to {current} is in progress"
     return Objection(name, f"{size}VersionClusterUpdateInProgress", text, blocking=False)
 
 

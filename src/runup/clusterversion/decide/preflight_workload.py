@@ -38,8 +38,8 @@ def ending_text(view: View) -> str:
     pods = sorted(view.observed.pods, key=lambda pod: pod.metadata.name)
     if not pods:
         return ""
-    named = [f"{pod.metadata.name}{f' on node {pod.spec.node_name}' if pod.spec.node_name else ''}" for pod in pods]
-    text = ", ".join(named[:_PODS_SHOWN])
+    pod_names = [f"{pod.metadata.name}{f' on node {pod.spec.node_name}' if pod.spec.node_name else ''}" for pod in pods]
+    text = ", ".join(pod_names[:_PODS_SHOWN])
     due = [pod.metadata.deletion_timestamp for pod in pods if pod.metadata.deletion_timestamp is not None]
     # The kubelet confirms a pod's end: on a node that is lost, it stays until somebody forces its deletion.
     if due and view.now - min(due) >= _OVERDUE:
@@ -108,10 +108,12 @@ def reapply_if_changed(case: PreflightCase) -> tuple[tuple[Action, ...], tuple[W
     roles = {*service_account.role_namespaces(place, rights), *preflight_deployment.roles_of(deployment)}
     # The setting changed from a dedicated account to the operator's: the account's objects go.
     if place.account != preflight_deployment.NAME:
-        wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place))
-        return (wanted, *_without_account(case.view, deployment)), ()
-    wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles))
-    return (*service_account.account_objects(place, case.attempt.id, rights), wanted), ()
+        apply_deployment = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place))
+        return (apply_deployment, *_without_account(case.view, deployment)), ()
+    apply_deployment = Apply(
+        DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles)
+    )
+    return (*service_account.account_objects(place, case.attempt.id, rights), apply_deployment), ()
 
 
 def stop_workload(view: View) -> tuple[Action, ...]:
@@ -126,13 +128,13 @@ def stop_workload(view: View) -> tuple[Action, ...]:
     return (*_without_account(view, deployment), deletion)
 
 
-def _without_account(view: View, found: Deployment) -> tuple[Action, ...]:
+def _without_account(view: View, deployment: Deployment) -> tuple[Action, ...]:
     """Plans to remove the dedicated account's objects, if the Deployment has that account."""
-    if found.spec.template.spec.service_account_name != preflight_deployment.NAME:
+    if deployment.spec.template.spec.service_account_name != preflight_deployment.NAME:
         return ()
-    preflight_id = found.metadata.annotations.get(preflight_deployment.ID_ANNOTATION, "")
+    preflight_id = deployment.metadata.annotations.get(preflight_deployment.ID_ANNOTATION, "")
     return service_account.account_deletions(
-        view.observed.facts.place, preflight_id, preflight_deployment.roles_of(found)
+        view.observed.facts.place, preflight_id, preflight_deployment.roles_of(deployment)
     )
 
 

@@ -92,15 +92,15 @@ def _refusal_text(view: View, error: Terminal) -> str:
     return f"{error.older}, and no preflight checks a way back; to go back to it use `runup upgrade rollback`"
 
 
-def end_unless_waited_for(view: View, decided: Preflight, *, held: bool | None, refused: bool) -> Preflight:
+def end_unless_waited_for(view: View, decided: Preflight, *, update_waits: bool | None, refused: bool) -> Preflight:
     """Returns `decided`, whose preflight ends unless its update waits for it (docs/decisions/0076).
 
-    `held`: whether the update waits for the preflight or is refused for its findings; None if that is not known yet.
+    `update_waits`: whether the update waits for the preflight or is refused for its findings; None if not known yet.
     """
     attempt = decided.history.attempt
-    if attempt is None or not attempt.became_update or attempt.failed or held is None:
+    if attempt is None or not attempt.became_update or attempt.failed or update_waits is None:
         return decided
-    if held:
+    if update_waits:
         # The workload is gone: another attempt has to find out what holds the update up.
         anew = with_fields(new_attempt(view, target_of(attempt)), became_update=True)
         history = histories.with_attempt(decided.history, anew) if attempt.making_way else decided.history
@@ -131,11 +131,11 @@ def became_update(view: View) -> Attempt | None:
     return attempt if asks_for(view.request.update, target_of(attempt)) else None
 
 
-def _when_unwanted(view: View, said: tuple[Condition, ...]) -> Preflight:
+def _when_unwanted(view: View, condition_values: tuple[Condition, ...]) -> Preflight:
     situation = Seen(False, deployed_state(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(with_last_report(view), None)
     actions = stop_workload(view) if STEPS[situation] is Step.STOP else ()
-    return Preflight(said, kept_targets(view, history, None), history, actions)
+    return Preflight(condition_values, kept_targets(view, history, None), history, actions)
 
 
 def _during_update_request(view: View, update: Update) -> Preflight:
@@ -232,9 +232,12 @@ def _start_target(case: PreflightCase) -> Preflight:
         )
     roles = service_account.role_namespaces(place, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
-    wanted = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles))
+    apply_deployment = Apply(
+        DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles)
+    )
     return replace(
-        _report_start(case), actions=(*service_account.account_objects(place, case.attempt.id, rights), wanted)
+        _report_start(case),
+        actions=(*service_account.account_objects(place, case.attempt.id, rights), apply_deployment),
     )
 
 
@@ -273,7 +276,9 @@ def _hold_failed(case: PreflightCase) -> Preflight:
     return from_outcome(case, final, None, case.view.history)
 
 
-def _before_start(case: PreflightCase, said: tuple[Condition, ...], why: str, work: tuple[Work, ...] = ()) -> Preflight:
+def _before_start(
+    case: PreflightCase, condition_values: tuple[Condition, ...], why: str, work: tuple[Work, ...] = ()
+) -> Preflight:
     """Returns the state before anything runs: the target is not recommended until it has been checked.
 
     Source: docs/decisions/0072 D21.
@@ -291,7 +296,7 @@ def _before_start(case: PreflightCase, said: tuple[Condition, ...], why: str, wo
     # Recorded before anything runs: a request that loses its mode now is noticed all the same
     # (docs/decisions/0072 D20).
     history = histories.with_attempt(case.view.history, case.attempt)
-    return Preflight(said, with_kept_targets(case, checked), history, work=work)
+    return Preflight(condition_values, with_kept_targets(case, checked), history, work=work)
 
 
 def _do_nothing(case: PreflightCase) -> Preflight:

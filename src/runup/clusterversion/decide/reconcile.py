@@ -100,7 +100,9 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     update = release_accepted.decide(
         current_view, candidates, workload_gone=preflight_workload.workload_gone(current_view)
     )
-    preflight = preflights.end_unless_waited_for(current_view, preflight, held=update.held, refused=_is_refused(update))
+    preflight = preflights.end_unless_waited_for(
+        current_view, preflight, update_waits=update.held, refused=_is_refused(update)
+    )
     spec = observed.cluster_version.spec
     problems = [*validation.errors(spec, current_view.gates), *filter(None, (_mode_problem(current_view),))]
     if update.invalid and not any(problem.startswith(validation.DESIRED_UPDATE) for problem in problems):
@@ -120,7 +122,11 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     # While passes fail, the failure's conditions replace what this pass would say of the same types.
     failure_conditions = sync_failure.conditions(observed.failure, status.conditions)
     new_conditions = [
-        *(each for each in new_conditions if each.type not in {other.type for other in failure_conditions}),
+        *(
+            condition
+            for condition in new_conditions
+            if condition.type not in {other.type for other in failure_conditions}
+        ),
         *failure_conditions,
     ]
     conditions = statuses.with_conditions(status.conditions, new_conditions, (*_OURS, *_LEGACY), now=now)
@@ -131,28 +137,32 @@ def _is_refused(update: Decision) -> bool:
     return bool(update.invalid) or (update.condition is not None and update.condition.status == "False")
 
 
-def _settle_status(seen: View) -> ClusterVersionStatus:
+def _settle_status(observed_view: View) -> ClusterVersionStatus:
     """Returns the status with desired release, history, generation and hash. An update called off leads back."""
-    status, facts = seen.status, seen.observed.facts
+    status, facts = observed_view.status, observed_view.observed.facts
     entries, conditions = status.history, status.conditions
     # A status without a desired version is new: nothing was called off.
-    called_off = bool(status.desired.version) and not same_release(status.desired, seen.current)
-    records_only = seen.observed.progress is None
+    called_off = bool(status.desired.version) and not same_release(status.desired, observed_view.current)
+    records_only = observed_view.observed.progress is None
     if called_off or not entries:
         # An operator that applies nothing has nothing to undo: going back is complete at once.
         at_once = called_off and records_only
-        entries = history.begin_entry(entries, seen.current, now=seen.now, state="Completed" if at_once else "Partial")
+        entries = history.begin_entry(
+            entries, observed_view.current, now=observed_view.now, state="Completed" if at_once else "Partial"
+        )
     if called_off and records_only and _is_ours(find(conditions, "Progressing"), status.desired.version):
-        back = Condition(type="Progressing", status="False", message=f"Cluster version is {seen.current.version}")
-        conditions = statuses.with_conditions(conditions, [back], (), now=seen.now)
+        back = Condition(
+            type="Progressing", status="False", message=f"Cluster version is {observed_view.current.version}"
+        )
+        conditions = statuses.with_conditions(conditions, [back], (), now=observed_view.now)
     if not status.history and records_only:
-        entries, conditions = complete_first_entry(seen, entries, conditions)
+        entries, conditions = complete_first_entry(observed_view, entries, conditions)
     return with_fields(
         status,
-        desired=seen.current,
+        desired=observed_view.current,
         history=entries,
         conditions=conditions,
-        observed_generation=seen.generation,
+        observed_generation=observed_view.generation,
         version_hash=facts.version_hash or status.version_hash,
     )
 
@@ -161,18 +171,18 @@ def _is_ours(progressing: Condition | None, version: str) -> bool:
     return progressing is not None and progressing.message == f"Working towards {version}"
 
 
-def _mode_problem(seen: View) -> str:
-    return seen.request.invalid if isinstance(seen.request, Refused) else ""
+def _mode_problem(observed_view: View) -> str:
+    return observed_view.request.invalid if isinstance(observed_view.request, Refused) else ""
 
 
 def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Plan[Work]:
     """Orders the actions: first events, the record, the status (where a stale decision stops), the workload."""
     current_status = observed.cluster_version.status
     fresh = not current_status.desired.version and current_status.available_updates is None
-    wanted = status_write_rejected.keep_rejected_fields(
+    new_status = status_write_rejected.keep_rejected_fields(
         current_status, decided.status, observed.refused, now=decided.view.now
     )
-    fields, removed = statuses.patch(current_status, wanted, fresh=fresh)
+    fields, removed = statuses.patch(current_status, new_status, fresh=fresh)
     record: list[Action] = [*_record(observed, decided)]
     status: list[Action] = []
     if fields or removed:
@@ -182,25 +192,27 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
     troubled = observed.unwritten or observed.failure is not None
     actions = [*first, *status, *record] if troubled else [*first, *record, *status]
     actions.extend(decided.preflight.actions)
-    actions.extend((*_taken_back(decided), *_events_of_changes(current_status, wanted)))
+    actions.extend((*_taken_back(decided), *_events_of_changes(current_status, new_status)))
     uid = observed.cluster_version.metadata.uid
-    about = (replace(each, uid=uid) if isinstance(each, Event) else each for each in actions)
+    about = (replace(action, uid=uid) if isinstance(action, Event) else action for action in actions)
     return Plan(tuple(about), _requeue(decided), _work_to_begin(decided))
 
 
 def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
-    wanted = decided.preflight.history
-    if wanted == histories.read(observed.history):
+    new_history = decided.preflight.history
+    if new_history == histories.read(observed.history):
         return ()
     namespace = observed.facts.place.namespace
-    return (Apply(preflight_workload.CONFIG_MAP, histories.config_map(wanted, namespace)),)
+    return (Apply(preflight_workload.CONFIG_MAP, histories.config_map(new_history, namespace)),)
 
 
 def _work_to_begin(decided: _Decided) -> tuple[Work, ...]:
     """Returns the work to begin after the pass: retrieve updates, evaluate rules, check and apply releases."""
     due = decided.view.advised.due
     asking: tuple[Work, ...] = (RetrieveUpdates(due),) if due is not None else ()
-    rules = promql.queries(judged.risk for candidate in decided.view.advised.candidates for judged in candidate.risks)
+    rules = promql.queries(
+        judged_risk.risk for candidate in decided.view.advised.candidates for judged_risk in candidate.risks
+    )
     if decided.view.observed.prometheus.configured:
         asking = (*asking, EvaluateRules(rules))
     return (*asking, *decided.preflight.work, *decided.update.work, *applying.work(decided.view))
@@ -222,9 +234,9 @@ def _requeue(decided: _Decided) -> float:
     return min(wait for wait in waits if wait is not None)
 
 
-def _became_update(seen: View) -> tuple[Event, ...]:
+def _became_update(observed_view: View) -> tuple[Event, ...]:
     """Returns the warning that a preflight's request lost its mode and is now one for an update, if it did."""
-    attempt = preflights.became_update(seen)
+    attempt = preflights.became_update(observed_view)
     if attempt is None:
         return ()
     text = (
@@ -257,11 +269,11 @@ def _cautions(decided: _Decided) -> tuple[Event, ...]:
     )
 
 
-def _events_of_changes(found: ClusterVersionStatus, wanted: ClusterVersionStatus) -> tuple[Event, ...]:
+def _events_of_changes(old_status: ClusterVersionStatus, new_status: ClusterVersionStatus) -> tuple[Event, ...]:
     """Returns an event for each condition that changed to a value worth one."""
     events = []
     for (type_, status), kind in _EVENTS.items():
-        new = statuses.changed_condition(found.conditions, wanted.conditions, type_)
+        new = statuses.changed_condition(old_status.conditions, new_status.conditions, type_)
         if new is not None and new.status == status:
             reason = new.reason if type_ == release_accepted.RELEASE_ACCEPTED else type_
             events.append(Event(CLUSTER_VERSION, NAME, kind, reason, new.message))  # type: ignore[arg-type]

@@ -92,9 +92,9 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
         if not update.image:
             # Without the gate for accepted risks, a version with findings is not among the available updates.
-            named = targets.by_version(update.version, (c.release for c in candidates if c.offered))
-            held = any(_is_held(_candidate_of(candidates, release), frozenset()) for release in named)
-            return Decision(_loaded_condition(view), held=held, invalid=invalid)
+            matching = targets.by_version(update.version, (c.release for c in candidates if c.offered))
+            is_blocked = any(_is_held(_candidate_of(candidates, release), frozenset()) for release in matching)
+            return Decision(_loaded_condition(view), held=is_blocked, invalid=invalid)
         if isinstance(error, targets.VersionMismatch):
             condition = _another_version(Release(version=update.version, image=update.image), error.found)
             return Decision(condition, held=False)
@@ -121,9 +121,9 @@ def accept(view: View, accepted: Accepted) -> ClusterVersionStatus:
     """Returns the status of a cluster that starts the update to `accepted`, which the sync worker applies."""
     status, now = view.status, view.now
     release = accepted.release
-    done = _condition("True", "PayloadLoaded", _loaded_text(view, release))
+    accepted_condition = _condition("True", "PayloadLoaded", _loaded_text(view, release))
     progressing = Condition(type="Progressing", status="True", message=f"Working towards {release.version}")
-    conditions = with_condition(with_condition(status.conditions, done, now=now), progressing, now=now)
+    conditions = with_condition(with_condition(status.conditions, accepted_condition, now=now), progressing, now=now)
     entries = history.begin_entry(
         status.history, release, now=now, verified=accepted.verified, accepted_risks=accepted.risks
     )
@@ -140,9 +140,9 @@ def _guard(view: View, update: Update, target: Release, candidates: Sequence[Can
             _unknown_condition(_unfinished_text(view, candidate, target), reason=preflight_reasons.RUNNING), held=True
         )
     if exposed and view.accepts_risks and not update.force:
-        held = _is_held(candidate, view.accepted)
-        text = _unaccepted_text(view, target, exposed, candidate, held=held)
-        return Decision(_refused_condition("UnacceptedRisks", text), held=held)
+        is_blocked = _is_held(candidate, view.accepted)
+        text = _unaccepted_text(view, target, exposed, candidate, is_held=is_blocked)
+        return Decision(_refused_condition("UnacceptedRisks", text), held=is_blocked)
     if same_image(target.image, view.observed.facts.release.image):
         # The operator's own release is not downloaded or verified: its code is already running this decision.
         return Decision(accepted=Accepted(target, verified=False))
@@ -161,12 +161,12 @@ def _load(view: View, update: Update, target: Release, candidate: Candidate | No
     """Loads the target's payload before it is accepted, while the running release goes on."""
     load = view.observed.loads.get(target.image)
     work = applying.load_work(target, load, view.now)
-    named = f'version="{target.version}" image="{target.image}"'
+    target_text = f'version="{target.version}" image="{target.image}"'
     if load is None or load.payload is None:
         if load is None or not load.error:
             return Decision(_unknown_condition(_retrieving_text(target)), work=work)
         step = "Loading" if load.reason == "LoadPayload" else "Retrieving"
-        condition = _refused_condition(load.reason, f"{step} payload failed {named} failure={load.error}")
+        condition = _refused_condition(load.reason, f"{step} payload failed {target_text} failure={load.error}")
         return Decision(condition, work=work, requeue_after_s=applying.LOAD_RETRY_AFTER.total_seconds())
     metadata = load.payload.metadata
     if target.version and parse(metadata.version) != parse(target.version):
@@ -223,8 +223,8 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
     if update.image:
         if update.image == view.current.image:
             return view.current
-        known = (*(c.release for c in candidates), *view.advised.nodes)
-        return _with_texts(targets.by_image(update, known, view.observed.releases), view)
+        known_releases = (*(c.release for c in candidates), *view.advised.nodes)
+        return _with_texts(targets.by_image(update, known_releases, view.observed.releases), view)
     version = update.version or view.current.version
     if parse(version) == parse(view.current.version) and not _migrates(view, update):
         return view.current
@@ -253,8 +253,10 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
 
 def _by_version(candidate: Candidate) -> Candidate:
     """Returns `candidate` without its unfinished preflight, which delays an update but does not refuse the version."""
-    held = only_holding_risks(candidate)
-    return with_fields(held, risks=tuple(risk for risk in held.risks if risk.name != preflight_reasons.IN_PROGRESS))
+    holding_risks = only_holding_risks(candidate)
+    return with_fields(
+        holding_risks, risks=tuple(risk for risk in holding_risks.risks if risk.name != preflight_reasons.IN_PROGRESS)
+    )
 
 
 def _with_texts(release: Release, view: View) -> Release:
@@ -277,9 +279,9 @@ def _is_current(view: View, target: Release) -> bool:
 
 def _is_held(candidate: Candidate | None, accepted: AbstractSet[str]) -> bool:
     """Returns whether a preflight that goes on has found something that the update may not go past."""
-    found = unaccepted_names(candidate, accepted) if candidate is not None else ()
-    own = {risk.name for risk in candidate.risks if risk.from_preflight} if candidate is not None else set()
-    return not own.isdisjoint(found)
+    unaccepted = unaccepted_names(candidate, accepted) if candidate is not None else ()
+    preflight_names = {risk.name for risk in candidate.risks if risk.from_preflight} if candidate is not None else set()
+    return not preflight_names.isdisjoint(unaccepted)
 
 
 def _candidate_of(candidates: Sequence[Candidate], target: Release) -> Candidate | None:
@@ -291,7 +293,7 @@ def _accepted_text(
     view: View,
     target: Release,
     candidate: Candidate | None,
-    found: Sequence[Objection],
+    objections: Sequence[Objection],
     check: ReleaseCheck,
     *,
     was_forced: bool,
@@ -303,8 +305,8 @@ def _accepted_text(
             f'Target release version="{target.version}" image="{target.image}" cannot be verified, '
             f"but continuing anyway because the update was forced: {check.error}"
         )
-    if found:
-        lines.append(preconditions.summary(found, was_forced=was_forced))
+    if objections:
+        lines.append(preconditions.summary(objections, was_forced=was_forced))
     informing = [risk for risk in candidate.risks if not risk.holds_up] if candidate else []
     repaired = sorted(r.name for r in informing if r.applies.reason == preflight_reasons.REPAIRED)
     old = sorted(r.name for r in informing if r.name not in repaired)
@@ -332,13 +334,15 @@ def _grown_text(view: View, target: Release) -> str:
 
 
 def _unaccepted_text(
-    view: View, target: Release, exposed: Sequence[str], candidate: Candidate | None, *, held: bool
+    view: View, target: Release, exposed: Sequence[str], candidate: Candidate | None, *, is_held: bool
 ) -> str:
     """Returns the message for an update that unaccepted risks block, with the ways out."""
-    without = f"; {_WITHOUT_PREFLIGHT}" if held else ""
-    others = not_acceptable(candidate) if candidate else ()
+    without = f"; {_WITHOUT_PREFLIGHT}" if is_held else ""
+    unacceptable = not_acceptable(candidate) if candidate else ()
     besides = (
-        f" Accepting does not lift [{join_within(others, ',', _MAX_NAMES)}]: see their messages." if others else ""
+        f" Accepting does not lift [{join_within(unacceptable, ',', _MAX_NAMES)}]: see their messages."
+        if unacceptable
+        else ""
     )
     return (
         f"The update from {view.current.version} to {target.version} is blocked because it is exposed to unaccepted "
@@ -403,10 +407,10 @@ def _failed(update: Update, why: str, target: Release | None = None) -> Conditio
     return _refused_condition("RetrievePayload", text)
 
 
-def _another_version(target: Release, found: str) -> Condition:
-    text = f"release image version {found} does not match the expected upstream version {target.version}"
-    named = f'version="{target.version}" image="{target.image}"'
-    return _refused_condition("VerifyPayloadVersion", f"Verifying payload failed {named} failure={text}")
+def _another_version(target: Release, message: str) -> Condition:
+    text = f"release image version {message} does not match the expected upstream version {target.version}"
+    target_text = f'version="{target.version}" image="{target.image}"'
+    return _refused_condition("VerifyPayloadVersion", f"Verifying payload failed {target_text} failure={text}")
 
 
 def _unknown_condition(message: str, reason: str = "RetrievePayload") -> Condition:

@@ -9,8 +9,8 @@ from runup.api.config_v1 import ClusterVersionStatus, Release
 
 def failure(status: ClusterVersionStatus, current: Release, target: Release) -> str:
     """Returns in words the failure that an update from `current` to `target` may repair, empty if there is none."""
-    here, there = parse(current.version), parse(target.version)
-    if here is None or there is None or not same_minor(here, there):
+    current_version, target_version = parse(current.version), parse(target.version)
+    if current_version is None or target_version is None or not same_minor(current_version, target_version):
         return ""
     newest = status.history[0] if status.history else None
     # The first entry of all is the installation, which no update can repair.

@@ -77,51 +77,61 @@ def watch_attempt(case: PreflightCase) -> Preflight:
     return replace(preflight, actions=actions, work=work, requeue_after_s=_until_next_look(scene, result))
 
 
-def _finish_attempt(case: PreflightCase, found: Outcome, report: Report | None) -> Preflight:
+def _finish_attempt(case: PreflightCase, attempt_outcome: Outcome, report: Report | None) -> Preflight:
     """Plans the end of the attempt; the record is written before the Deployment, its evidence, is removed."""
-    ended = with_fields(case.attempt, failed=found.reason, failure=found.told)
+    ended = with_fields(case.attempt, failed=attempt_outcome.reason, failure=attempt_outcome.told)
     history = case.view.history
     # Partial findings are kept only where there is nothing better to show.
     if report is not None and case.last_good is None:
-        failed = with_fields(report, execution_status="failed", message=found.message)
+        failed = with_fields(report, execution_status="failed", message=attempt_outcome.message)
         partial = with_others(case.view, failed, applicable_risks(case.view, case.attempt, failed))
         history = histories.with_report(history, partial)
     elif report is not None and report.execution_status == "completed":
         last = with_others(case.view, report, applicable_risks(case.view, case.attempt, report))
         history = histories.with_report(history, last, even_if_only_newer=True)
-    preflight = from_outcome(replace(case, attempt=ended), found, report, histories.with_attempt(history, ended))
+    preflight = from_outcome(
+        replace(case, attempt=ended), attempt_outcome, report, histories.with_attempt(history, ended)
+    )
     return replace(preflight, actions=stop_workload(case.view))
 
 
 def from_outcome(
-    case: PreflightCase, found: Outcome, report: Report | None, history: History, scene: Observations | None = None
+    case: PreflightCase,
+    attempt_outcome: Outcome,
+    report: Report | None,
+    history: History,
+    scene: Observations | None = None,
 ) -> Preflight:
     """Returns conditions and risks of an attempt that was started; `scene` is None unless it is still running."""
     good = case.last_good
     whole = report is not None and report.execution_status == "completed"
-    shown = report if whole or good is None else good
-    unfinished = f"{found.message}." if found.state is not State.COMPLETED else ""
+    shown_report = report if whole or good is None else good
+    unfinished = f"{attempt_outcome.message}." if attempt_outcome.state is not State.COMPLETED else ""
     stale = scene is not None and scene.stale
     checked = CheckedTarget(
         case.target,
         case.attempt.source_version,
-        shown,
-        running=unfinished if found.state is not State.FAILED else "",
-        failed=unfinished if found.state is State.FAILED else "",
+        shown_report,
+        running=unfinished if attempt_outcome.state is not State.FAILED else "",
+        failed=unfinished if attempt_outcome.state is State.FAILED else "",
         stale=unfinished if stale else "",
-        ended=found.final or (shown is good and case.last_good_is_older),
+        ended=attempt_outcome.final or (shown_report is good and case.last_good_is_older),
         waits=scene is None or not scene.restart_due,
         waived=was_waived(case.view),
     )
     subject = with_fields(
         case.subject,
-        observed_at=shown.observed_time if shown else None,
+        observed_at=shown_report.observed_time if shown_report else None,
         waived=checked.waived,
         grown=verdict.grown_text(case.view, stored_of(history, case)),
     )
-    kept = good.observed_time if good is not None and good is shown else None
-    completed = shown is not None and shown.execution_status == "completed" and shown.preflight_id == case.attempt.id
-    outcome_conditions = conditions.of_outcome(subject, found, kept=kept, completed=completed)
+    observed_time = good.observed_time if good is not None and good is shown_report else None
+    completed = (
+        shown_report is not None
+        and shown_report.execution_status == "completed"
+        and shown_report.preflight_id == case.attempt.id
+    )
+    outcome_conditions = conditions.of_outcome(subject, attempt_outcome, kept=observed_time, completed=completed)
     return Preflight(outcome_conditions, with_kept_targets(case, checked), history)
 
 
@@ -139,13 +149,13 @@ def _with_steady_clock(view: View) -> View:
     return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
 
 
-def _until_next_look(scene: Observations, found: Outcome) -> float | None:
+def _until_next_look(scene: Observations, attempt_outcome: Outcome) -> float | None:
     """Returns the seconds until the deadline, or until a wait or an unchanged report is reported; None if neither."""
     waits = []
     again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)
     if again is not None:
         waits.append(again)
-    if not (scene.completed_before or found.state is State.COMPLETED or scene.deadline is None):
+    if not (scene.completed_before or attempt_outcome.state is State.COMPLETED or scene.deadline is None):
         waits.append(max((scene.deadline - scene.now).total_seconds(), 1.0))
     if scene.report is not None or scene.bad is not None:
         waits.append(scene.until_stale_s)

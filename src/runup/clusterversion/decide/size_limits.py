@@ -65,17 +65,17 @@ _WORST = {"True": 0, "Unknown": 1, "False": 2}
 _FIRST = (preflight_reasons.IN_PROGRESS, preflight_reasons.INCOMPLETE, preflight_reasons.NOT_OFFERED)
 
 
-def candidates(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Returns the candidates in `found` (newest first) that ClusterVersion can carry.
+def candidates(candidates_given: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    """Returns the candidates in `candidates_given` (newest first) that ClusterVersion can carry.
 
     Releases that cannot be updated to (no image, an image that is not a pull spec) are left out. An update with too
     many risks keeps the gravest and one that stands for the others. If all updates together are too many, the oldest
     that no preflight has checked are left out.
     """
-    kept = [_with_valid_names(candidate) for candidate in found if _is_usable(candidate.release)]
+    usable = [_with_valid_names(candidate) for candidate in candidates_given if _is_usable(candidate.release)]
     # Fewer risks an update first: leaving out whole updates is the last resort.
     for limit in _RISKS:
-        fitting = [_limit_risks(candidate, limit) for candidate in kept]
+        fitting = [_limit_risks(candidate, limit) for candidate in usable]
         if _fits_in_bytes(fitting):
             return tuple(fitting)
     # Each turn drops at least one update, so that this ends.
@@ -84,27 +84,27 @@ def candidates(found: Iterable[Candidate]) -> tuple[Candidate, ...]:
     return tuple(fitting)
 
 
-def release(found: Release) -> Release:
-    """Returns `found` as the API accepts it: a known architecture, no duplicate channels, a safe URL."""
-    readable = not is_hazardous(found.url) and stored_bytes(found.url) <= _MAX_URL
-    channels = dict.fromkeys(cut(printable(channel), MAX_NAME) for channel in found.channels)
+def release(release_given: Release) -> Release:
+    """Returns `release_given` as the API accepts it: a known architecture, no duplicate channels, a safe URL."""
+    readable = not is_hazardous(release_given.url) and stored_bytes(release_given.url) <= _MAX_URL
+    channels = dict.fromkeys(cut(printable(channel), MAX_NAME) for channel in release_given.channels)
     return replace(
-        found,
-        url=found.url if readable else "",
-        architecture=found.architecture if found.architecture == "Multi" else "",
+        release_given,
+        url=release_given.url if readable else "",
+        architecture=release_given.architecture if release_given.architecture == "Multi" else "",
         channels=tuple(channels)[:_MAX_CHANNELS],
     )
 
 
-def status(found: ClusterVersionStatus) -> ClusterVersionStatus:
-    """Returns `found` with every text printable, truncated to the room there is."""
+def status(status_given: ClusterVersionStatus) -> ClusterVersionStatus:
+    """Returns `status_given` with every text printable, truncated to the room there is."""
     # The API's list is a map by type: of two conditions of one type the first stays, as `find` reads it.
-    by_type = {condition.type: _condition(condition) for condition in reversed(found.conditions)}
+    by_type = {condition.type: _condition(condition) for condition in reversed(status_given.conditions)}
     fitting = replace(
-        found,
-        desired=release(found.desired),
-        conditions=tuple(by_type[type_] for type_ in dict.fromkeys(c.type for c in found.conditions)),
-        history=_history(found.history),
+        status_given,
+        desired=release(status_given.desired),
+        conditions=tuple(by_type[type_] for type_ in dict.fromkeys(c.type for c in status_given.conditions)),
+        history=_history(status_given.history),
     )
     for limit in TEXTS:
         lists = _lists(fitting, limit)
@@ -121,8 +121,12 @@ def left_out(condition: Condition | None, number: int) -> Condition | None:
     return replace(condition, message=f"{condition.message} {text}".strip())
 
 
-def _is_usable(found: Release) -> bool:
-    return bool(_IMAGE.fullmatch(found.image)) and bool(found.version) and len(found.version) <= MAX_NAME
+def _is_usable(release_given: Release) -> bool:
+    return (
+        bool(_IMAGE.fullmatch(release_given.image))
+        and bool(release_given.version)
+        and len(release_given.version) <= MAX_NAME
+    )
 
 
 def _with_valid_names(candidate: Candidate) -> Candidate:
@@ -133,9 +137,9 @@ def _with_valid_names(candidate: Candidate) -> Candidate:
     return renamed if unique else add_risks(replace(renamed, risks=()), risks)
 
 
-def _valid_risk(found: JudgedRisk) -> JudgedRisk:
+def _valid_risk(judged_risk: JudgedRisk) -> JudgedRisk:
     """Returns the risk with a name, link, message and rules that the API accepts."""
-    risk = found.risk
+    risk = judged_risk.risk
     name = _name(risk.name)
     link = is_uri(risk.url) and not is_hazardous(risk.url) and stored_bytes(risk.url) <= _MAX_URL
     fitting = replace(
@@ -146,15 +150,15 @@ def _valid_risk(found: JudgedRisk) -> JudgedRisk:
         url=risk.url if link else documentation.page(quote(name)),
         matching_rules=_rules(risk.matching_rules),
     )
-    return replace(found, risk=fitting, applies=_condition(found.applies, MAX_MESSAGE))
+    return replace(judged_risk, risk=fitting, applies=_condition(judged_risk.applies, MAX_MESSAGE))
 
 
 def _name(name: str) -> str:
     """Returns `name`, or its first 200 characters with a digest that keeps it apart from names that begin alike."""
-    shown = printable(name).replace("\n", "\\n") or "UnnamedRisk"
-    if len(shown) <= MAX_NAME:
-        return shown
-    return f"{shown[:200]}...{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
+    valid_name = printable(name).replace("\n", "\\n") or "UnnamedRisk"
+    if len(valid_name) <= MAX_NAME:
+        return valid_name
+    return f"{valid_name[:200]}...{hashlib.sha256(valid_name.encode()).hexdigest()[:16]}"
 
 
 def _rules(rules: Sequence[MatchingRule]) -> tuple[MatchingRule, ...]:
@@ -178,9 +182,9 @@ def _limit_risks(candidate: Candidate, limit: int) -> Candidate:
         return candidate
     # What is cut must not make an update look safer (docs/decisions/0027-what-is-written-fits.md).
     ordered = sorted(candidate.risks, key=_weight)
-    kept, others = ordered[: limit - 1], ordered[limit - 1 :]
-    rest = _standing_for(candidate, others)
-    return replace(candidate, risks=tuple(sorted([*kept, rest], key=lambda risk: risk.name)))
+    kept_risks, omitted_risks = ordered[: limit - 1], ordered[limit - 1 :]
+    substitute = _standing_for(candidate, omitted_risks)
+    return replace(candidate, risks=tuple(sorted([*kept_risks, substitute], key=lambda risk: risk.name)))
 
 
 def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
@@ -190,28 +194,28 @@ def _weight(risk: JudgedRisk) -> tuple[bool, bool, bool, int, str]:
     return risk.name in published_risks.OMISSIONS, first, not risk.holds_up, worst, risk.name
 
 
-def _standing_for(candidate: Candidate, others: Sequence[JudgedRisk]) -> JudgedRisk:
+def _standing_for(candidate: Candidate, omitted_risks: Sequence[JudgedRisk]) -> JudgedRisk:
     """Returns the one risk that counts those that do not fit, including those that the report itself left out."""
-    omissions = [risk for risk in others if risk.name in published_risks.OMISSIONS]
-    named = [risk for risk in others if risk not in omissions]
-    count = len(named) + sum(risk.stands_for for risk in omissions)
+    omissions = [risk for risk in omitted_risks if risk.name in published_risks.OMISSIONS]
+    named_risks = [risk for risk in omitted_risks if risk not in omissions]
+    count = len(named_risks) + sum(risk.stands_for for risk in omissions)
     more = "more than " if any(not risk.stands_for for risk in omissions) else ""
-    names = ", ".join(risk.name for risk in named[:_NAMES_SHOWN])
-    names += f" and {count - len(named[:_NAMES_SHOWN])} more" if count > _NAMES_SHOWN else ""
-    worst = min((risk.applies.status for risk in others), key=lambda found: _WORST[found])
+    names = ", ".join(risk.name for risk in named_risks[:_NAMES_SHOWN])
+    names += f" and {count - len(named_risks[:_NAMES_SHOWN])} more" if count > _NAMES_SHOWN else ""
+    worst = min((risk.applies.status for risk in omitted_risks), key=lambda applies_status: _WORST[applies_status])
     from_preflight = any(risk.from_preflight for risk in candidate.risks)
     text = f"{more}{count} more risks were found than an update can carry: {names}."
     omitted = published_risks.omitted_risks(candidate.release.version, text, worst, from_preflight=from_preflight)
     # If none of them holds up an update, neither does the risk that stands for them (docs/decisions/0024).
-    holds_up = any(risk.holds_up for risk in others)
+    holds_up = any(risk.holds_up for risk in omitted_risks)
     # Nor does acceptance lift it if it does not lift one of them.
-    acceptable = all(risk.acceptable for risk in others if risk.applies.status != "False")
+    acceptable = all(risk.acceptable for risk in omitted_risks if risk.applies.status != "False")
     return replace(omitted, stands_for=0 if more else count, holds_up=holds_up, acceptable=acceptable)
 
 
-def _fits_in_bytes(found: Sequence[Candidate]) -> bool:
+def _fits_in_bytes(candidates_given: Sequence[Candidate]) -> bool:
     """Returns whether candidates fit in bytes, and so in number: 3 KiB an update with a risk, 2 KiB a further risk."""
-    return sum(map(candidate_bytes, found)) <= MAX_LISTS
+    return sum(map(candidate_bytes, candidates_given)) <= MAX_LISTS
 
 
 def candidate_bytes(candidate: Candidate) -> int:
@@ -225,18 +229,20 @@ def _risk_bytes(risk: ConditionalUpdateRisk) -> int:
     return sum(map(stored_bytes, texts)) + 2 * TEXTS[-1] + _OVERHEAD
 
 
-def _without_oldest(found: Sequence[Candidate]) -> list[Candidate]:
+def _without_oldest(candidates_given: Sequence[Candidate]) -> list[Candidate]:
     """Returns the candidates without the oldest tenth of those that no preflight has checked."""
-    unchecked = [i for i, candidate in enumerate(found) if not any(risk.from_preflight for risk in candidate.risks)]
+    unchecked = [
+        i for i, candidate in enumerate(candidates_given) if not any(risk.from_preflight for risk in candidate.risks)
+    ]
     number = max(len(unchecked) // 10, 1)
-    dropped = set(unchecked[-number:] if unchecked else range(len(found) - 1, len(found)))
-    return [candidate for i, candidate in enumerate(found) if i not in dropped]
+    dropped = set(unchecked[-number:] if unchecked else range(len(candidates_given) - 1, len(candidates_given)))
+    return [candidate for i, candidate in enumerate(candidates_given) if i not in dropped]
 
 
-def _lists(found: ClusterVersionStatus, limit: int) -> ClusterVersionStatus:
-    updates = tuple(_update(update, limit) for update in found.conditional_updates)
-    risks = tuple(_risk(risk, limit) for risk in found.conditional_update_risks)
-    return replace(found, conditional_updates=updates, conditional_update_risks=risks)
+def _lists(status_given: ClusterVersionStatus, limit: int) -> ClusterVersionStatus:
+    updates = tuple(_update(update, limit) for update in status_given.conditional_updates)
+    risks = tuple(_risk(risk, limit) for risk in status_given.conditional_update_risks)
+    return replace(status_given, conditional_updates=updates, conditional_update_risks=risks)
 
 
 def _update(update: ConditionalUpdate, limit: int) -> ConditionalUpdate:

@@ -43,11 +43,11 @@ def with_updates(
     gate ClusterUpdateAcceptRisks.
     """
     # By image: several candidates may have one version.
-    judged = {candidate.release.image: recommended_condition(candidate, accepted) for candidate in candidates}
+    recommended = {candidate.release.image: recommended_condition(candidate, accepted) for candidate in candidates}
     # What nobody offers is never among the offers, whatever is accepted (docs/decisions/0075).
-    available = tuple(c.release for c in candidates if c.offered and judged[c.release.image].status == "True")
+    available = tuple(c.release for c in candidates if c.offered and recommended[c.release.image].status == "True")
     writer = _Writer(status, publish_names, now)
-    conditional = tuple(writer.conditional_update(c, judged[c.release.image]) for c in candidates if c.risks)
+    conditional = tuple(writer.conditional_update(c, recommended[c.release.image]) for c in candidates if c.risks)
     risks = tuple(writer.risk(risk) for risk in by_name(candidates)) if publish_names else ()
     return replace(
         status,
@@ -80,11 +80,11 @@ class _Writer:
             conditions=with_condition(conditions, verdict, now=self._now),
         )
 
-    def risk(self, judged: JudgedRisk) -> ConditionalUpdateRisk:
+    def risk(self, judged_risk: JudgedRisk) -> ConditionalUpdateRisk:
         if not self._publish:
-            return replace(judged.risk, conditions=())
-        conditions = self._applies.get(judged.name, ())
-        return replace(judged.risk, conditions=with_condition(conditions, judged.applies, now=self._now))
+            return replace(judged_risk.risk, conditions=())
+        conditions = self._applies.get(judged_risk.name, ())
+        return replace(judged_risk.risk, conditions=with_condition(conditions, judged_risk.applies, now=self._now))
 
 
 def with_conditions(
@@ -92,44 +92,46 @@ def with_conditions(
 ) -> Conditions:
     """Returns `current` with `new`, and without the types in `absent` that `new` does not contain."""
     new_types = {condition.type for condition in new}
-    kept = tuple(c for c in current if c.type in new_types or c.type not in absent)
+    merged = tuple(c for c in current if c.type in new_types or c.type not in absent)
     for condition in new:
-        kept = with_condition(kept, condition, now=now)
-    return kept
+        merged = with_condition(merged, condition, now=now)
+    return merged
 
 
-def patch(found: ClusterVersionStatus, wanted: ClusterVersionStatus, *, fresh: bool) -> tuple[JSON, tuple[str, ...]]:
-    """Returns the patch from `found` to `wanted`: the fields that change, each whole, and the names of those removed.
+def patch(
+    old_status: ClusterVersionStatus, new_status: ClusterVersionStatus, *, fresh: bool
+) -> tuple[JSON, tuple[str, ...]]:
+    """Returns the patch from `old_status` to `new_status`: the changed fields, each whole, and the names of removed ones.
 
     `fresh`: the object has no status yet, so that every field that the API requires is written.
     """
-    changed: JSON = codec.to_dict(found) if fresh else {}
-    if wanted.desired != found.desired or fresh:
-        changed["desired"] = codec.to_dict(wanted.desired)
-    if wanted.history != found.history:
-        changed["history"] = [_history(entry) for entry in wanted.history]
-    if wanted.observed_generation != found.observed_generation or fresh:
-        changed["observedGeneration"] = wanted.observed_generation
-    if wanted.version_hash != found.version_hash or fresh:
-        changed["versionHash"] = wanted.version_hash
-    if wanted.capabilities != found.capabilities:
-        changed["capabilities"] = codec.to_dict(wanted.capabilities)
-    if wanted.conditions != found.conditions:
-        changed["conditions"] = [codec.to_dict(condition) for condition in wanted.conditions]
-    if wanted.available_updates != found.available_updates or fresh:
-        changed["availableUpdates"] = _releases(wanted.available_updates)
-    if wanted.conditional_updates != found.conditional_updates:
-        changed["conditionalUpdates"] = [_conditional(update) for update in wanted.conditional_updates]
-    if wanted.conditional_update_risks != found.conditional_update_risks:
-        changed["conditionalUpdateRisks"] = [_risk(risk) for risk in wanted.conditional_update_risks]
+    changed: JSON = codec.to_dict(old_status) if fresh else {}
+    if new_status.desired != old_status.desired or fresh:
+        changed["desired"] = codec.to_dict(new_status.desired)
+    if new_status.history != old_status.history:
+        changed["history"] = [_history(entry) for entry in new_status.history]
+    if new_status.observed_generation != old_status.observed_generation or fresh:
+        changed["observedGeneration"] = new_status.observed_generation
+    if new_status.version_hash != old_status.version_hash or fresh:
+        changed["versionHash"] = new_status.version_hash
+    if new_status.capabilities != old_status.capabilities:
+        changed["capabilities"] = codec.to_dict(new_status.capabilities)
+    if new_status.conditions != old_status.conditions:
+        changed["conditions"] = [codec.to_dict(condition) for condition in new_status.conditions]
+    if new_status.available_updates != old_status.available_updates or fresh:
+        changed["availableUpdates"] = _releases(new_status.available_updates)
+    if new_status.conditional_updates != old_status.conditional_updates:
+        changed["conditionalUpdates"] = [_conditional(update) for update in new_status.conditional_updates]
+    if new_status.conditional_update_risks != old_status.conditional_update_risks:
+        changed["conditionalUpdateRisks"] = [_risk(risk) for risk in new_status.conditional_update_risks]
     # The API omits these lists when they are empty; a patch has to remove them.
     removed = tuple(name for name in _OMITTED_WHERE_EMPTY if changed.get(name) == [])
     return {name: value for name, value in changed.items() if name not in removed}, removed
 
 
-def changed_condition(found: Conditions, wanted: Conditions, type_: str) -> Condition | None:
+def changed_condition(old_conditions: Conditions, new_conditions: Conditions, type_: str) -> Condition | None:
     """Returns the condition of that type if its status or reason is new, else None."""
-    before, after = find(found, type_), find(wanted, type_)
+    before, after = find(old_conditions, type_), find(new_conditions, type_)
     if after is None:
         return None
     same = before is not None and (before.status, before.reason) == (after.status, after.reason)

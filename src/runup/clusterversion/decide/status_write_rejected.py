@@ -51,23 +51,25 @@ class RejectedFields:
     def and_also(self, fields: JSON, causes: Iterable[str], message: str) -> RejectedFields:
         """Adds a rejection: of the `fields` sent those that `causes` (paths) name, else all but the conditions."""
         # Without a named field all are suspects but the conditions, which are needed to report this.
-        named = {match[1] for cause in causes if (match := _FIELD.match(cause))} & fields.keys()
-        named = named or (fields.keys() - {"conditions"}) or set(fields)
-        new = {(name, _digest(fields[name])) for name in named}
+        rejected_names = {match[1] for cause in causes if (match := _FIELD.match(cause))} & fields.keys()
+        rejected_names = rejected_names or (fields.keys() - {"conditions"}) or set(fields)
+        new = {(name, _digest(fields[name])) for name in rejected_names}
         # Forgetting all of them costs one more attempt each, and bounds the memory.
-        kept = self.values if len(self.values) < _MAX_REMEMBERED else frozenset()
-        return RejectedFields(kept | new, message)
+        remembered = self.values if len(self.values) < _MAX_REMEMBERED else frozenset()
+        return RejectedFields(remembered | new, message)
 
 
 def keep_rejected_fields(
-    found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: RejectedFields, *, now: datetime
+    stored: ClusterVersionStatus, wanted_status: ClusterVersionStatus, refused: RejectedFields, *, now: datetime
 ) -> ClusterVersionStatus:
-    """Returns `wanted` with the rejected fields as in `found`, and a condition that reports the rejection."""
-    rejected_fields = _rejected_again(found, wanted, refused)
+    """Returns `wanted_status` with the rejected fields as in `stored`, and a condition that reports the rejection."""
+    rejected_fields = _rejected_again(stored, wanted_status, refused)
     if not rejected_fields:
-        return wanted
-    kept = replace(wanted, **{_ATTRIBUTES[name]: getattr(found, _ATTRIBUTES[name]) for name in rejected_fields})
-    before = find(found.conditions, TYPE)
+        return wanted_status
+    without_rejected = replace(
+        wanted_status, **{_ATTRIBUTES[name]: getattr(stored, _ATTRIBUTES[name]) for name in rejected_fields}
+    )
+    before = find(stored.conditions, TYPE)
     text = (
         f"The API server refuses what {', '.join(sorted(rejected_fields))} should say, "
         f"so it is as before: {refused.message}"
@@ -79,17 +81,19 @@ def keep_rejected_fields(
         message=cut(printable(text), _MAX_MESSAGE),
         last_transition_time=before.last_transition_time if before else now,
     )
-    reporting = replace(kept, conditions=(*without_condition(kept.conditions, TYPE), condition))
+    reporting = replace(without_rejected, conditions=(*without_condition(without_rejected.conditions, TYPE), condition))
     # The report itself was rejected: nothing more can be said in the status.
-    if "conditions" in _rejected_again(found, reporting, refused):
-        return replace(kept, conditions=found.conditions)
+    if "conditions" in _rejected_again(stored, reporting, refused):
+        return replace(without_rejected, conditions=stored.conditions)
     return reporting
 
 
-def _rejected_again(found: ClusterVersionStatus, wanted: ClusterVersionStatus, refused: RejectedFields) -> list[str]:
+def _rejected_again(
+    stored: ClusterVersionStatus, wanted_status: ClusterVersionStatus, refused: RejectedFields
+) -> list[str]:
     if not refused.values:
         return []
-    fields, _gone = statuses.patch(found, wanted, fresh=False)
+    fields, _gone = statuses.patch(stored, wanted_status, fresh=False)
     return [name for name, value in fields.items() if (name, _digest(value)) in refused.values]
 
 

@@ -34,11 +34,11 @@ class Failure:
     decided: bool = True
 
 
-def conditions(failure: Failure | None, found: Conditions) -> tuple[Condition, ...]:
+def conditions(failure: Failure | None, stored_conditions: Conditions) -> tuple[Condition, ...]:
     """Returns the conditions that report `failure`, none without a failure; Progressing keeps its status."""
     if failure is None:
         return ()
-    progressing = find(found, "Progressing")
+    progressing = find(stored_conditions, "Progressing")
     text = f"Error ensuring the cluster version is up to date: {failure.error}"
     failing = (
         Condition(type="Failing", status="True", reason=failure.reason, message=failure.error),
@@ -56,11 +56,11 @@ def plan(version: ClusterVersion, failure: Failure, now: datetime) -> Plan[objec
     """Returns the patch that reports `failure` if nothing else could be decided; empty if it is reported already."""
     current = version.status.conditions
     reporting = with_conditions(current, conditions(failure, current), (), now=now)
-    wanted = size_limits.status(replace(version.status, conditions=reporting)).conditions
+    new_conditions = size_limits.status(replace(version.status, conditions=reporting)).conditions
     # A status without a desired release lacks required fields, and the API server would reject the patch.
-    if wanted == current or not version.status.desired.version:
+    if new_conditions == current or not version.status.desired.version:
         return Plan()
-    fields = {"conditions": [codec.to_dict(condition) for condition in wanted]}
+    fields = {"conditions": [codec.to_dict(condition) for condition in new_conditions]}
     key = NamespacedName("", version.metadata.name)
     patch = PatchStatus(resource_of(ClusterVersion), key, fields, (), version.metadata.resource_version, fresh=False)
     return Plan((patch,))

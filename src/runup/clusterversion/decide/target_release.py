@@ -17,7 +17,7 @@ from runup.preflight.decide.attempt import digest_of
 def goal(
     request: Request,
     status: ClusterVersionStatus,
-    own: Release,
+    own_release: Release,
     *,
     applied: str | None = None,
 ) -> Release:
@@ -30,27 +30,27 @@ def goal(
     operator of a release that the cluster has never been at counts as such a request: somebody deployed it.
     """
     desired = status.desired
-    if not under_way(status, own):
-        if applied is not None and desired.image and not _moves_to_own(request, status, own, applied):
-            return _fill_gaps(desired, Release(architecture=own.architecture))
-        is_own = same_release(desired, own) if applied is not None else desired.version == own.version
-        return _fill_gaps(desired, own) if is_own else own
-    if _taken_back(request, status, own):
-        return own
-    return _fill_gaps(desired, Release(architecture=own.architecture))
+    if not under_way(status, own_release):
+        if applied is not None and desired.image and not _moves_to_own(request, status, own_release, applied):
+            return _fill_gaps(desired, Release(architecture=own_release.architecture))
+        is_own = same_release(desired, own_release) if applied is not None else desired.version == own_release.version
+        return _fill_gaps(desired, own_release) if is_own else own_release
+    if _taken_back(request, status, own_release):
+        return own_release
+    return _fill_gaps(desired, Release(architecture=own_release.architecture))
 
 
-def under_way(status: ClusterVersionStatus, own: Release) -> bool:
-    """Returns whether `status` says that an update from `own` was accepted and is not complete."""
+def under_way(status: ClusterVersionStatus, own_release: Release) -> bool:
+    """Returns whether `status` says that an update from `own_release` was accepted and is not complete."""
     desired, newest = status.desired, status.history[0] if status.history else None
     # Partial is the state of an accepted update until the last manifest is applied.
     if newest is None or newest.state != "Partial" or not desired.version or newest.version != desired.version:
         return False
-    if desired.version != own.version:
+    if desired.version != own_release.version:
         return True
     # Another image of the running version: an update only if the history shows that the cluster comes from this one.
-    came_from = any(same_image(entry.image, own.image) for entry in status.history[1:])
-    return came_from and same_image(newest.image, desired.image) and not same_image(desired.image, own.image)
+    came_from = any(same_image(entry.image, own_release.image) for entry in status.history[1:])
+    return came_from and same_image(newest.image, desired.image) and not same_image(desired.image, own_release.image)
 
 
 def asks_for(update: Update, release: Release) -> bool:
@@ -60,32 +60,32 @@ def asks_for(update: Update, release: Release) -> bool:
     return parse(update.version) is not None and parse(update.version) == parse(release.version)
 
 
-def same_release(one: Release, other: Release) -> bool:
+def same_release(release: Release, other: Release) -> bool:
     """Returns whether two releases are the same: of one version, and not of images that are known to differ."""
-    known = bool(one.image and other.image)
-    return one.version == other.version and (not known or same_image(one.image, other.image))
+    both_known = bool(release.image and other.image)
+    return release.version == other.version and (not both_known or same_image(release.image, other.image))
 
 
-def same_image(one: str, other: str) -> bool:
+def same_image(image: str, other: str) -> bool:
     """Returns whether two pull specs name one image, whichever registry holds it."""
-    return one == other or (bool(digest_of(one)) and digest_of(one) == digest_of(other))
+    return image == other or (bool(digest_of(image)) and digest_of(image) == digest_of(other))
 
 
-def _moves_to_own(request: Request, status: ClusterVersionStatus, own: Release, applied: str) -> bool:
-    """Returns whether an operator of `own`, with no update under way, moves the cluster to `own`."""
-    if same_image(status.desired.image, own.image):
+def _moves_to_own(request: Request, status: ClusterVersionStatus, own_release: Release, applied: str) -> bool:
+    """Returns whether an operator of `own_release`, with no update under way, moves the cluster to `own_release`."""
+    if same_image(status.desired.image, own_release.image):
         return True
     if same_image(status.desired.image, applied):
         return False
-    asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own)
-    return asks_for_own or not any(same_image(entry.image, own.image) for entry in status.history)
+    asks_for_own = isinstance(request, UpdateRequest) and asks_for(request.update, own_release)
+    return asks_for_own or not any(same_image(entry.image, own_release.image) for entry in status.history)
 
 
-def _taken_back(request: Request, status: ClusterVersionStatus, own: Release) -> bool:
-    if not isinstance(request, UpdateRequest) or not asks_for(request.update, own):
+def _taken_back(request: Request, status: ClusterVersionStatus, own_release: Release) -> bool:
+    if not isinstance(request, UpdateRequest) or not asks_for(request.update, own_release):
         return False
     # If both releases have the same version, only an image tells which one is meant.
-    return bool(request.update.image) or status.desired.version != own.version
+    return bool(request.update.image) or status.desired.version != own_release.version
 
 
 def _fill_gaps(release: Release, gaps: Release) -> Release:

@@ -35,10 +35,10 @@ UNTRUSTED = "ImageVerificationFailed"
 class VersionMismatch(Terminal):
     """The error that the requested image is release `found` and not the requested version."""
 
-    def __init__(self, update: Update, found: str) -> None:
-        text = f"image {update.image} is release {found}, not {update.version}; correct one of the two"
+    def __init__(self, update: Update, actual: str) -> None:
+        text = f"image {update.image} is release {actual}, not {update.version}; correct one of the two"
         super().__init__(text, reason="VersionMismatch")
-        self.found = found
+        self.found = actual
 
 
 class Downgrade(Terminal):
@@ -84,8 +84,10 @@ def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, Re
 
 def by_version(version: str, releases: Iterable[Release]) -> tuple[Release, ...]:
     """Returns the releases of that version, one for each image."""
-    wanted = parse(version)
-    matching = (release for release in releases if release.image and parse(release.version) == wanted is not None)
+    wanted_version = parse(version)
+    matching = (
+        release for release in releases if release.image and parse(release.version) == wanted_version is not None
+    )
     return tuple({digest_of(release.image) or release.image: release for release in matching}.values())
 
 
@@ -132,13 +134,13 @@ def _not_found(update: Update, current: Release, advised: CurrentAdvice) -> Exce
 
 def _there_are(current: Release, advised: CurrentAdvice) -> str:
     """Returns a sentence that lists the versions that can be named instead, newest first."""
-    known: dict[Version, str] = {}
+    texts_by_version: dict[Version, str] = {}
     for release in known_releases(advised):
         with contextlib.suppress(Terminal):
             _check_distance(Update(version=release.version), current, release)
             if (parsed := parse(release.version)) is not None:
-                known[parsed] = release.version
-    versions = [known[version] for version in sorted(known, reverse=True)]
+                texts_by_version[parsed] = release.version
+    versions = [texts_by_version[version] for version in sorted(texts_by_version, reverse=True)]
     if not versions:
         return "it knows none from here"
     more = f" and {len(versions) - _SHOWN} more" if len(versions) > _SHOWN else ""
@@ -189,9 +191,9 @@ def _version_of(update: Update, check: ReleaseCheck | None) -> str:
     raise Terminal(f"the version of image {update.image} is not known: {check.unreadable}", reason=UNREADABLE)
 
 
-def _check_version(update: Update, found: str) -> None:
-    if update.version and parse(update.version) != parse(found):
-        raise VersionMismatch(update, found)
+def _check_version(update: Update, actual: str) -> None:
+    if update.version and parse(update.version) != parse(actual):
+        raise VersionMismatch(update, actual)
 
 
 def _check_distance(update: Update, current: Release, target: Release) -> None:
@@ -200,21 +202,21 @@ def _check_distance(update: Update, current: Release, target: Release) -> None:
 
 def check_distance(source: str, target: str, *, another_image: bool) -> None:
     """Raises Terminal if no update leads from one version to the other; `another_image`: of the same version."""
-    here, there = parse(source), parse(target)
-    if here is None or there is None:
+    source_version, target_version = parse(source), parse(target)
+    if source_version is None or target_version is None:
         raise Terminal(
             f"{source or 'the current version'} or {target or 'the target'} is not a semantic version",
             reason="InvalidTargetVersion",
         )
     # A move to the multi-architecture image keeps the version.
-    if there == here and not another_image:
+    if target_version == source_version and not another_image:
         raise Terminal(
             f"the cluster is at {target} already; choose a newer target, or another image of it by digest",
             reason="TargetIsCurrent",
         )
-    if there < here:
+    if target_version < source_version:
         raise Downgrade(source, target)
-    if _majors(here, there) > MAX_MAJORS:
+    if _majors(source_version, target_version) > MAX_MAJORS:
         raise Terminal(
             f"{target} is more than {MAX_MAJORS} major versions away from {source}; check a nearer release first",
             reason="TargetTooFar",
@@ -225,9 +227,9 @@ def _is_another_image(update: Update, current: Release, target: Release) -> bool
     """Returns whether `target` is another image of the running version, whose preflight is allowed like any other."""
     if not target.image:
         return update.architecture == MULTI
-    here, there = digest_of(current.image), digest_of(target.image)
-    return bool(here and there) and here != there
+    current_digest, target_digest = digest_of(current.image), digest_of(target.image)
+    return bool(current_digest and target_digest) and current_digest != target_digest
 
 
-def _majors(here: Version, there: Version) -> int:
-    return there.major - here.major
+def _majors(current: Version, target: Version) -> int:
+    return target.major - current.major

@@ -23,12 +23,16 @@ def errors(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> tuple[str,
     return tuple(filter(None, texts))
 
 
-def condition(found: Sequence[str]) -> Condition | None:
+def condition(invalid_fields: Sequence[str]) -> Condition | None:
     """Returns Invalid=True, without a time, or None if nothing is invalid."""
-    if not found:
+    if not invalid_fields:
         return None
     head = "The cluster version is invalid:"
-    message = f"{head} {found[0]}" if len(found) == 1 else head + "".join(f"\n* {error}" for error in found) + "\n"
+    message = (
+        f"{head} {invalid_fields[0]}"
+        if len(invalid_fields) == 1
+        else head + "".join(f"\n* {error}" for error in invalid_fields) + "\n"
+    )
     return Condition(type=INVALID, status="True", reason="InvalidClusterVersion", message=message)
 
 
@@ -61,8 +65,8 @@ def _desired_update(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> s
     # Feature sets without the gate have a definition without this field, but another one may be installed.
     if desired.accept_risks and not accepting:
         return "spec.desiredUpdate.acceptRisks: Forbidden: acceptRisks must not be specified"
-    named = desired.version or desired.image or desired.architecture
-    if not named and not desired.accept_risks:
+    update_text = desired.version or desired.image or desired.architecture
+    if not update_text and not desired.accept_risks:
         also = "architecture, version, image, or acceptRisks" if accepting else "architecture, version, or image"
         return f"spec.desiredUpdate: Required value: must specify {also}"
     if desired.version and parse(desired.version) is None:

@@ -35,7 +35,7 @@ _MAX_GROWN = 2048
 _FORCE = "Accepting it does not lift that; only --force does."
 
 
-def upgradeable_condition(observed: Observed, found: Sequence[SourceRisk]) -> Condition | None:
+def upgradeable_condition(observed: Observed, source_risks: Sequence[SourceRisk]) -> Condition | None:
     """Returns Upgradeable as of this pass.
 
     Deletions are unknown if this operator applies nothing, admin acks without ConfigMaps.
@@ -43,25 +43,27 @@ def upgradeable_condition(observed: Observed, found: Sequence[SourceRisk]) -> Co
     not_known: tuple[str, ...] = ("ResourceDeletion",) if observed.progress is None else ()
     not_known += ("AdminAck",) if observed.admin_gates is None and observed.admin_acks is None else ()
     stored = find(observed.cluster_version.status.conditions, upgradeable.UPGRADEABLE)
-    return upgradeable.upgradeable(found, stored, not_known=not_known)
+    return upgradeable.upgradeable(source_risks, stored, not_known=not_known)
 
 
-def judged_version(view: View, found: Sequence[SourceRisk]) -> ClusterVersion:
+def judged_version(view: View, source_risks: Sequence[SourceRisk]) -> ClusterVersion:
     """Returns the ClusterVersion that preconditions judge: as stored, with Upgradeable as of this pass.
 
     Risks of the cluster block an update by this condition alone, so it must not be a pass older than they are.
     """
     version = view.observed.cluster_version
-    current = upgradeable_condition(view.observed, found)
-    others = tuple(c for c in version.status.conditions if c.type != upgradeable.UPGRADEABLE)
-    conditions = (*others, current) if current is not None else others
+    current = upgradeable_condition(view.observed, source_risks)
+    other_conditions = tuple(c for c in version.status.conditions if c.type != upgradeable.UPGRADEABLE)
+    conditions = (*other_conditions, current) if current is not None else other_conditions
     return replace(version, status=replace(version.status, conditions=conditions))
 
 
-def refusals(view: View, target: CheckedTarget, found: Sequence[SourceRisk]) -> tuple[JudgedRisk, ...]:
+def refusals(view: View, target: CheckedTarget, source_risks: Sequence[SourceRisk]) -> tuple[JudgedRisk, ...]:
     """Returns a risk for each guard that would refuse an update to `target` now."""
     # The fourth precondition, whether the update is recommended, only warns, and follows from the risks themselves.
-    objections = preconditions.objections(judged_version(view, found), target.release, available=True, recommended=None)
+    objections = preconditions.objections(
+        judged_version(view, source_risks), target.release, available=True, recommended=None
+    )
     risks = [_risk_of_objection(view, target, objection) for objection in objections if objection.blocking]
     signature = _signature(view, target)
     return (*risks, *([signature] if signature is not None else []))
@@ -99,11 +101,11 @@ def grown_acceptances(view: View, report: Report | None) -> tuple[tuple[str, Gro
     """Returns the accepted risks of `report`, a stored one, that cover more than when they were accepted."""
     risks = report.risks if report is not None else ()
     accepted = ((risk, view.acceptances.get(risk.name)) for risk in risks if risk.name in view.accepted)
-    found = (
+    growths = (
         (risk.name, acceptance.growth(record, {item.text: item.since for item in risk.resources}))
         for risk, record in accepted
     )
-    return tuple((name, growth) for name, growth in found if growth is not None)
+    return tuple((name, growth) for name, growth in growths if growth is not None)
 
 
 def grown_text(view: View, report: Report | None) -> str:
@@ -120,24 +122,24 @@ def _risk_of_objection(view: View, target: CheckedTarget, objection: preconditio
         message = f"{message} {way_to(view, target.release)}"
     elif objection.name == preflight_reasons.UPGRADEABLE:
         message = f"Updates that leave the minor version are refused while Upgradeable is False: {message}"
-    told = f"The update would be refused: {objection.text} {_FORCE}"
-    return published_risks.guard_refuses(objection.name, message, told, target.release.version)
+    refusal_text = f"The update would be refused: {objection.text} {_FORCE}"
+    return published_risks.guard_refuses(objection.name, message, refusal_text, target.release.version)
 
 
 def _signature(view: View, target: CheckedTarget) -> JudgedRisk | None:
     """Returns the risk of a target that runs although its signature was waived, unless it has verified since."""
     check = view.observed.releases.get(target.release.image)
     trust = check.trust if check is not None else Trust.PENDING
-    own = same_image(target.release.image, view.observed.facts.release.image)
-    if not target.waived or own or trust is Trust.VERIFIED:
+    is_own_image = same_image(target.release.image, view.observed.facts.release.image)
+    if not target.waived or is_own_image or trust is Trust.VERIFIED:
         return None
     start = f"The signature of {target.release.image} was waived for its preflight"
     if check is None or trust is Trust.PENDING:
         text = f"{start}, and whether an update could verify it is not known yet."
         return published_risks.guard_refuses(preflight_reasons.SIGNATURE, text, text, target.release.version, "Unknown")
     message = f"{start}, and an update without --force is refused, since it cannot be verified: {check.error}"
-    told = f"The update would be refused: {check.error}. {_FORCE}"
-    return published_risks.guard_refuses(preflight_reasons.SIGNATURE, message, told, target.release.version)
+    refusal_text = f"The update would be refused: {check.error}. {_FORCE}"
+    return published_risks.guard_refuses(preflight_reasons.SIGNATURE, message, refusal_text, target.release.version)
 
 
 def _join_versions(versions: Sequence[str]) -> str:

@@ -65,20 +65,20 @@ def _applied_image(observed: Observed) -> str | None:
 def look(observed: Observed, now: datetime) -> View:
     """Derives from `observed` the values that every later decision needs."""
     spec, status = observed.cluster_version.spec, observed.cluster_version.status
-    own = observed.facts.release
+    own_release = observed.facts.release
     # Gates belong to a version: those of the running operator's release apply.
-    open_gates = gates.open_gates(observed.feature_gate, own.version) | observed.facts.gates
-    asked = request.read(spec.desired_update, open_gates, observed.feature_gate, own.version)
+    open_gates = gates.open_gates(observed.feature_gate, own_release.version) | observed.facts.gates
+    update_request = request.read(spec.desired_update, open_gates, observed.feature_gate, own_release.version)
     history = histories.read(observed.history)
     names = request.accepted_names(spec.desired_update, open_gates)
     records = acceptance.read(observed.acceptances.data) if observed.acceptances else {}
-    current = goal(asked, status, own, applied=_applied_image(observed))
+    current = goal(update_request, status, own_release, applied=_applied_image(observed))
     return View(
         observed=observed,
         now=now,
         gates=open_gates,
         current=current,
-        request=asked,
+        request=update_request,
         accepted=acceptance.names_that_count(names, records, now),
         acceptances={name: record for name, record in records.items() if name in names},
         advised=advise(

@@ -85,12 +85,14 @@ def status(
             show_until_over(client, details)
         return
     whole = details in ("all", "nodes")
-    reading = _read_status(connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, named=output == "html")
+    reading = _read_status(
+        connection_of(ctx), dump, mock_clusterversion, mock_now, whole=whole, has_files=output == "html"
+    )
     _print(reading, details, output)
 
 
 def _read_status(
-    connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, named: bool
+    connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, has_files: bool
 ) -> StatusReading:
     """Returns the status: from files, or from the live cluster."""
     from runup.updatestatus.cli.status_reading import moment, parse_moment
@@ -108,37 +110,39 @@ def _read_status(
 
     with connection.client("upgrade-status") as client:
         reading = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
-        if named:
+        if has_files:
             from runup.cli.clusterversion_client import name_of
 
             reading = replace(reading, cluster=name_of(client))
     return reading if fixed is None else replace(reading, now_ns=fixed)
 
 
-def _print(found: StatusReading, details: str, output: str | None) -> None:
+def _print(reading: StatusReading, details: str, output: str | None) -> None:
     """Prints the status as text, JSON, YAML or a page; notes go to stderr."""
     from runup.cli.render.text import machine
 
     if output == "html":
-        text = html_page(found)
+        text = html_page(reading)
     elif output:
-        text = machine(found.obj, output)
+        text = machine(reading.obj, output)
     else:
-        text = as_text(found, details)
-    sys.stderr.write("".join(found.notes))
+        text = as_text(reading, details)
+    sys.stderr.write("".join(reading.notes))
     sys.stdout.write(text)
 
 
-def as_text(found: StatusReading, details: str) -> str:
+def as_text(reading: StatusReading, details: str) -> str:
     """Returns the report as text; writes oc's message about alerts that could not be fetched to stderr."""
     from runup.updatestatus.cli.render import status_text as rendered
     from runup.updatestatus.decide import read_status
 
-    report = found.read or read_status.report(found.obj, worker_pools_before_master=found.worker_pools_before_master)
+    report = reading.read or read_status.report(
+        reading.obj, worker_pools_before_master=reading.worker_pools_before_master
+    )
     if report.is_updating:
-        sys.stderr.write(found.alerts_problem)
+        sys.stderr.write(reading.alerts_problem)
     sys.stderr.write(_doubt_text(report))
-    return rendered.render(report, found.now_ns, rendered.details(details))
+    return rendered.render(report, reading.now_ns, rendered.details(details))
 
 
 def _doubt_text(report: Report) -> str:
@@ -153,11 +157,11 @@ def _doubt_text(report: Report) -> str:
     return ""
 
 
-def html_page(found: StatusReading) -> str:
+def html_page(reading: StatusReading) -> str:
     from runup.updatestatus.cli.render.html import page
     from runup.updatestatus.cli.status_reading import moment
     from runup.updatestatus.decide.decode import decode, with_unknown
 
-    status, unknown = decode(found.obj)
-    now = moment(found.now_ns)
-    return page(with_unknown(status, unknown, now), now, cluster=found.cluster)
+    status, unknown = decode(reading.obj)
+    now = moment(reading.now_ns)
+    return page(with_unknown(status, unknown, now), now, cluster=reading.cluster)

@@ -25,15 +25,15 @@ NO_PROGRESSING = "no current Progressing info, see `oc describe clusterversion` 
 
 
 def complete_status(
-    snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None, written: JSON | None = None
+    snapshot: Snapshot, now_ns: int, *, node_now: datetime | None = None, stored_status: JSON | None = None
 ) -> JSON:
     """Returns the complete UpdateStatus object for `snapshot`; raises CommandError where `oc` ends with an error.
 
-    `written` is an old object of the controller's: since when something is as it is, is taken from it, if it is about
-    the same update.
+    `stored_status` is an earlier object of the controller. If it is about the same update, the times at which states
+    and findings began are taken from it.
     """
     refuse_unreadable(snapshot)
-    previous = _of_same_update(snapshot, written) if written else None
+    previous = _of_same_update(snapshot, stored_status) if stored_status else None
     status = assess(snapshot, previous, moment(now_ns), node_now=node_now, max_bytes=None, watched=False)
     resource = resource_of(UpdateStatus)
     return {
@@ -45,12 +45,12 @@ def complete_status(
     }
 
 
-def _of_same_update(snapshot: Snapshot, written: JSON) -> UpdateStatusStatus | None:
+def _of_same_update(snapshot: Snapshot, stored_status: JSON) -> UpdateStatusStatus | None:
     """Returns the controller's entries; None if they are about another update, in which nodes were drained before."""
     # Imported here because it brings dataclasses, which a first look does not need.
     from runup.updatestatus.decide.informers import ours_of
 
-    previous, cluster = ours_of(written.get("status") or {}), snapshot.cluster_version
+    previous, cluster = ours_of(stored_status.get("status") or {}), snapshot.cluster_version
     if previous is None or isinstance(cluster, Unreadable):
         return None
     begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]

@@ -51,47 +51,47 @@ def read(
     may be the server's.
     """
     tolerated = _REFUSED if following else (*_REFUSED, ServerError)
-    written = written_status(client, tolerated)
-    if written is None:
+    stored_status = written_status(client, tolerated)
+    if stored_status is None:
         return _compute_status(client, clock(), tolerated)
     age = age_of(client, clock, tolerated)
     now = clock()
-    report = read_report(written)
+    report = read_report(stored_status)
     if age.state != OLD and is_outdated(client, report, now):
         age = Freshness(OLD, age.confirmed_at, _OUTDATED)
-    if age.state != OLD and not (whole and _is_incomplete(written)):
+    if age.state != OLD and not (whole and _is_incomplete(stored_status)):
         doubt = sentence(age)
         return StatusReading(
-            with_current_condition(written, age, now),
+            with_current_condition(stored_status, age, now),
             nanoseconds(now - EPOCH),
             _notes(doubt),
-            alerts_problem=_alerts_problem(written),
+            alerts_problem=_alerts_problem(stored_status),
             read=report,
             doubt=doubt,
         )
     if age.state != OLD:
-        return _compute_status(client, now, tolerated, written)
+        return _compute_status(client, now, tolerated, stored_status)
     try:
-        computed = _compute_status(client, now, tolerated, written)
+        computed = _compute_status(client, now, tolerated, stored_status)
     except Forbidden as error:
         doubt = f"{sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
-        computed = StatusReading(with_current_condition(written, age, now), nanoseconds(now - EPOCH), read=report)
+        computed = StatusReading(with_current_condition(stored_status, age, now), nanoseconds(now - EPOCH), read=report)
     else:
         doubt = f"{sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
         computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))
     return replace(computed, notes=_notes(with_ago(doubt, age, now)), doubt=doubt)
 
 
-def _notes(said: str) -> tuple[str, ...]:
-    return (f"warning: {said}\n",) if said else ()
+def _notes(problem_text: str) -> tuple[str, ...]:
+    return (f"warning: {problem_text}\n",) if problem_text else ()
 
 
 def _compute_status(
-    client: SyncClient, now: datetime, tolerated: Refusals, written: JSON | None = None
+    client: SyncClient, now: datetime, tolerated: Refusals, stored_status: JSON | None = None
 ) -> StatusReading:
     """Returns the status computed from the cluster's own objects; raises what reading ClusterVersion raises.
 
-    Times that the cluster does not record are taken from `written`, the controller's object.
+    Times that the cluster does not record are taken from `stored_status`, the controller's object.
     """
     # Importing the modules that compute a report takes half as long as starting Python, and most clusters have one.
     from runup.updatestatus.cli.compute_status import complete_status
@@ -101,7 +101,7 @@ def _compute_status(
     alerts = snapshot.alerts
     problem = alerts_note(alerts.why) if isinstance(alerts, Unreadable) else ""
     now_ns = nanoseconds(now - EPOCH)
-    return StatusReading(complete_status(snapshot, now_ns, written=written), now_ns, alerts_problem=problem)
+    return StatusReading(complete_status(snapshot, now_ns, stored_status=stored_status), now_ns, alerts_problem=problem)
 
 
 _OUTDATED = "it is older than ClusterVersion"
@@ -144,18 +144,20 @@ def is_outdated(client: SyncClient, report: Report, now: datetime) -> bool:
     return report.updating.status != progressing.status or insight.started_at != started
 
 
-def written_status(client: SyncClient, told: Refusals = _REFUSED) -> JSON | None:
+def written_status(client: SyncClient, refused: Refusals = _REFUSED) -> JSON | None:
     """Returns the controller's object, or None: no such API, no right to read it, or nothing written yet."""
     try:
         status_object = client.send(calls.get_raw(resource_of(UpdateStatus), NAME))
-    except told:
+    except refused:
         return None
     return status_object if status_object.get("status") else None
 
 
 def _condition(obj: JSON, type_: str) -> JSON:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if isinstance(each, dict) and each.get("type") == type_), {})
+    return next(
+        (condition for condition in conditions if isinstance(condition, dict) and condition.get("type") == type_), {}
+    )
 
 
 def _is_incomplete(obj: JSON) -> bool:
@@ -164,5 +166,5 @@ def _is_incomplete(obj: JSON) -> bool:
 
 def _alerts_problem(obj: JSON) -> str:
     reachable = _condition(obj, "AlertsReachable")
-    known = reachable.get("status", "True") == "True"
-    return "" if known else alerts_note(str(reachable.get("message", "")))
+    is_reachable = reachable.get("status", "True") == "True"
+    return "" if is_reachable else alerts_note(str(reachable.get("message", "")))

@@ -34,35 +34,35 @@ Refusals = tuple[type[ApiError], ...]
 MCO_NAMESPACE = "openshift-machine-config-operator"
 
 
-def observe(client: SyncClient, now: datetime, told: Refusals) -> Snapshot:
+def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
     """Returns a snapshot of the cluster as it is now; raises KubeError if ClusterVersion or operators cannot be read.
 
-    Errors of the types `told` become `Unreadable` in the snapshot, others are raised.
+    Errors of the types `refused` become `Unreadable` in the snapshot, others are raised.
     """
     cluster = clusters.read(client, no="no")
     undecodable: dict[str, str] = {}
     partly: dict[str, str] = {}
-    nodes = _try(lambda: _list_objects(client, Node, undecodable, partly), told)
-    pools = _try(lambda: _list_objects(client, MachineConfigPool, undecodable, partly), told)
+    nodes = _try(lambda: _list_objects(client, Node, undecodable, partly), refused)
+    pools = _try(lambda: _list_objects(client, MachineConfigPool, undecodable, partly), refused)
     draining = [node.metadata.name for node in nodes if is_drain_wanted(node)] if isinstance(nodes, tuple) else []
     snapshot = Snapshot(
         cluster_version=cluster,
         cluster_operators=_list_objects(client, ClusterOperator, undecodable, partly),
         machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
-        machine_configs=_try(lambda: _configurations(client, undecodable, partly), told),
+        machine_configs=_try(lambda: _configurations(client, undecodable, partly), refused),
         machine_config_operator=_read_operator_deployment(client),
         alerts=thanos.alerts(client, now) if _asks_for_alerts(cluster) else None,
-        pending_pods=_try(lambda: _list_objects(client, Pod, undecodable, partly, "status.phase=Pending"), told),
+        pending_pods=_try(lambda: _list_objects(client, Pod, undecodable, partly, "status.phase=Pending"), refused),
         draining_pods=_try(
             lambda: tuple(
                 pod
                 for name in draining
                 for pod in _list_objects(client, Pod, undecodable, partly, f"spec.nodeName={name}")
             ),
-            told,
+            refused,
         ),
-        pod_disruption_budgets=_try(lambda: _list_objects(client, PodDisruptionBudget, undecodable, partly), told)
+        pod_disruption_budgets=_try(lambda: _list_objects(client, PodDisruptionBudget, undecodable, partly), refused)
         if draining
         else (),
     )
@@ -112,9 +112,9 @@ def _read_operator_deployment(client: SyncClient) -> Deployment | Unreadable | N
         return Unreadable(error.message)
 
 
-def _try(read: Callable[[], T], told: Refusals) -> T | Unreadable:
-    """Returns the result of `read`, or Unreadable if the server refuses. A lost connection fails the whole command."""
+def _try(read_objects: Callable[[], T], refused: Refusals) -> T | Unreadable:
+    """Returns the result of `read_objects`, or Unreadable if the server refuses; raises LostConnection."""
     try:
-        return read()
-    except told as error:
+        return read_objects()
+    except refused as error:
         return Unreadable(error.message)

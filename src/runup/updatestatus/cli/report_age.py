@@ -72,10 +72,12 @@ def with_current_condition(obj: JSON, age: Freshness, now: datetime) -> JSON:
     If it is old, condition Available becomes Unknown as well: the controller does not confirm that one either.
     """
     status = obj.get("status") or {}
-    conditions = [each for each in status.get("conditions") or () if isinstance(each, dict)]
-    conditions = [each for each in conditions if each.get("type") != "Current"]
+    conditions = [condition for condition in status.get("conditions") or () if isinstance(condition, dict)]
+    conditions = [condition for condition in conditions if condition.get("type") != "Current"]
     if age.state == OLD:
-        conditions = [_not_confirmed(each) if each.get("type") == "Available" else each for each in conditions]
+        conditions = [
+            _not_confirmed(condition) if condition.get("type") == "Available" else condition for condition in conditions
+        ]
     current = _current_condition(_STATUS[age.state], _REASON[age.state], _message(age, now), age.confirmed_at or now)
     return {**obj, "status": {**status, "conditions": [*conditions, current]}}
 

@@ -186,26 +186,34 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
     return _read_dump_status(dump_content, now_ns)
 
 
-def _read_dump_status(read: Dump, now_ns: int | None) -> StatusReading:
+def _read_dump_status(loaded_dump: Dump, now_ns: int | None) -> StatusReading:
     """Returns the status computed from a dump, at the dump's own time."""
     from runup.dump.load import moment_of
 
-    notes = [f"warning: {problem}\n" for problem in read.problems]
-    objects = _Objects(read, notes)
-    cluster = next(each for each in objects.of(ClusterVersion) if each.metadata.name == "version")
-    moment = moment_of(read)
+    notes = [f"warning: {problem}\n" for problem in loaded_dump.problems]
+    objects = _Objects(loaded_dump, notes)
+    cluster = next(
+        cluster_version for cluster_version in objects.of(ClusterVersion) if cluster_version.metadata.name == "version"
+    )
+    moment = moment_of(loaded_dump)
     now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
-    written = next((obj for obj in read.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None)
-    infrastructure = next((each.status for each in objects.of(Infrastructure)), InfrastructureStatus())
+    stored_status = next(
+        (obj for obj in loaded_dump.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None
+    )
+    infrastructure = next(
+        (infrastructure.status for infrastructure in objects.of(Infrastructure)), InfrastructureStatus()
+    )
     name = cluster_name(infrastructure, cluster)
-    if written is not None:
+    if stored_status is not None:
         # Imported here because it brings a client's errors; most dumps have no such object.
         from runup.updatestatus.cli.report_age import sentence, with_current_condition
         from runup.updatestatus.decide.freshness import UNKNOWN, Freshness
 
         age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
         notes.append(f"warning: {sentence(age)}\n")
-        return StatusReading(with_current_condition(written, age, moment_of_ns(now)), now, tuple(notes), cluster=name)
+        return StatusReading(
+            with_current_condition(stored_status, age, moment_of_ns(now)), now, tuple(notes), cluster=name
+        )
     snapshot = _snapshot(cluster, objects)
     return StatusReading(complete_status(snapshot, now), now, tuple(notes), cluster=name)
 
@@ -213,8 +221,8 @@ def _read_dump_status(read: Dump, now_ns: int | None) -> StatusReading:
 class _Objects:
     """A dump's objects by type. An object that cannot be decoded as its kind is noted as a warning and left out."""
 
-    def __init__(self, read: Dump, notes: list[str]) -> None:
-        self._dump, self._notes = read, notes
+    def __init__(self, loaded_dump: Dump, notes: list[str]) -> None:
+        self._dump, self._notes = loaded_dump, notes
 
     def of(self, kind: type[K]) -> tuple[K, ...]:
         """Returns the objects of `kind` in the dump."""
@@ -279,12 +287,12 @@ def _is_updating(cluster: ClusterVersion, pools: tuple[MachineConfigPool, ...] |
 
 
 def _select_known(
-    found: tuple[K, ...] | Unreadable, wanted: Callable[[K], bool], *, matters: bool
+    objects: tuple[K, ...] | Unreadable, is_wanted: Callable[[K], bool], *, matters: bool
 ) -> tuple[K, ...] | Unreadable:
-    """Returns the objects that `wanted` selects. An Unreadable is kept only where the report depends on the kind."""
-    if isinstance(found, Unreadable):
-        return found if matters else ()
-    return tuple(each for each in found if wanted(each))
+    """Returns the objects that `is_wanted` selects. An Unreadable is kept only where the report depends on the kind."""
+    if isinstance(objects, Unreadable):
+        return objects if matters else ()
+    return tuple(obj for obj in objects if is_wanted(obj))
 
 
 def _operator_of_machines(
@@ -297,10 +305,12 @@ def _operator_of_machines(
 
     Returns None for a cluster that has neither the Deployment nor its ClusterOperator.
     """
-    named = (each for each in readable(deployments) if each.metadata.name == MACHINE_CONFIG_OPERATOR)
-    expected = matters and any(each.metadata.name == MACHINE_CONFIG for each in readable(operators))
-    return next(named, Unreadable(_ABSENT) if expected else None)
+    matching = (
+        deployment for deployment in readable(deployments) if deployment.metadata.name == MACHINE_CONFIG_OPERATOR
+    )
+    expected = matters and any(operator.metadata.name == MACHINE_CONFIG for operator in readable(operators))
+    return next(matching, Unreadable(_ABSENT) if expected else None)
 
 
-def _by_name(found: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
-    return tuple(sorted(found, key=lambda each: each.metadata.name)) if isinstance(found, tuple) else found
+def _by_name(objects: tuple[K, ...] | Unreadable) -> tuple[K, ...] | Unreadable:
+    return tuple(sorted(objects, key=lambda obj: obj.metadata.name)) if isinstance(objects, tuple) else objects

@@ -80,10 +80,10 @@ def show_until_over(client: SyncClient, details: str, clock: Clock | None = None
         raise
 
 
-def _show_polls(seen: Iterator[Poll], show: Show) -> None:
+def _show_polls(polls: Iterator[Poll], show: Show) -> None:
     """Shows each poll until an update that was seen is over."""
     updating = False
-    for look in seen:
+    for look in polls:
         report = read_status.report(look.found.obj) if look.found else None
         show(report, look)
         if report is not None:
@@ -185,7 +185,7 @@ def _shown_on_terminal(stream: TextIO, details: str) -> Iterator[Show]:
     from rich.live import Live
     from rich.text import Text
 
-    wanted = rendered.details(details)
+    wanted_details = rendered.details(details)
     console = Console(file=without_printable(stream), no_color=not screen_of(stream).colour)
     last, report_text = "", ""
 
@@ -201,8 +201,8 @@ def _shown_on_terminal(stream: TextIO, details: str) -> Iterator[Show]:
             def show_report(report: Report | None, look: Poll) -> None:
                 nonlocal last, report_text
                 if report is not None and look.found is not None:
-                    last = rendered.render(report, look.found.now_ns, wanted)
-                    report_text = _fit_to_terminal(report, look.found.now_ns, wanted, console)
+                    last = rendered.render(report, look.found.now_ns, wanted_details)
+                    report_text = _fit_to_terminal(report, look.found.now_ns, wanted_details, console)
                 live.update(Text.assemble(style_text(report_text), "\n", _footer(report, look)), refresh=True)
 
             yield show_report
@@ -226,13 +226,13 @@ def _footer(report: Report | None, look: Poll) -> tuple[str, str]:
     return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"
 
 
-def _fit_to_terminal(report: Report, now: int, wanted: rendered.Details, console: Console) -> str:
+def _fit_to_terminal(report: Report, now: int, details: rendered.Details, console: Console) -> str:
     """Returns the text with as many nodes as the terminal has lines for, because the problems are at its end."""
     from rich.text import Text
 
     text = ""
     for rows in _ROWS:
-        text = rendered.render(report, now, wanted, rows=rows)
+        text = rendered.render(report, now, details, rows=rows)
         if len(Text(text).wrap(console, console.width)) < console.height - _FOOT:
             break
     return text

@@ -54,12 +54,12 @@ class DrainingPods:
         Nodes of `at_once` that are new are due without waiting: an earlier controller saw that they are held up.
         """
         now = self._clock.monotonic()
-        wanted = set(nodes)
-        begun = {name: now - PATIENCE_S if name in at_once else now for name in sorted(wanted)}
+        wanted_nodes = set(nodes)
+        begun = {name: now - PATIENCE_S if name in at_once else now for name in sorted(wanted_nodes)}
         self._since = {name: self._since.get(name, at) for name, at in begun.items()}
-        self._read = {name: at for name, at in self._read.items() if name in wanted}
-        if not self.state.keys() <= wanted:
-            self.state = {name: pods for name, pods in self.state.items() if name in wanted}
+        self._read = {name: at for name, at in self._read.items() if name in wanted_nodes}
+        if not self.state.keys() <= wanted_nodes:
+            self.state = {name: pods for name, pods in self.state.items() if name in wanted_nodes}
 
     async def run(self) -> None:
         """Queries the nodes that are due until cancelled."""
@@ -72,8 +72,8 @@ class DrainingPods:
         """Returns the nodes to query now: of those that drained longest, those whose answer is missing or too old."""
         now = self._clock.monotonic()
         long_draining = sorted((since, name) for name, since in self._since.items() if now - since >= PATIENCE_S)
-        chosen = [name for _, name in long_draining[:NODES_AT_MOST]]
-        return [name for name in chosen if now - self._read.get(name, float("-inf")) >= REFRESH_S]
+        longest_draining = [name for _, name in long_draining[:NODES_AT_MOST]]
+        return [name for name in longest_draining if now - self._read.get(name, float("-inf")) >= REFRESH_S]
 
     def pods(self) -> tuple[Pod, ...] | Unreadable:
         """Returns all known pods on draining nodes, in order; or Unreadable if some could not be listed."""

@@ -43,7 +43,7 @@ class Metrics:
 
     def confirm(self, status: UpdateStatusStatus, at: float) -> None:
         """Records what the object says, and that it said so at `at`, in seconds since 1970."""
-        counts = Count(each.health.impact.level for each in insights_of(status) if each.health is not None)
+        counts = Count(insight.health.impact.level for insight in insights_of(status) if insight.health is not None)
         for level in LEVELS:
             self.insights.labels(level).set(counts[level])
         self.conditions.clear()

@@ -91,8 +91,8 @@ class Process:
         keeper = UpdateStatusStore(client, clock, controller.on_echo)
         drains = DrainingPods(client, clock, controller.on_change)
         alerts = Alerts(options.alerts_url, self._config.auth, clock, controller.on_change, ca_file=options.alerts_ca)
-        following = [each.run for each in (*reflectors(client, self.caches, clock), keeper.reflector)]
-        tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*following, drains.run, alerts.run)]
+        following = [reflector.run for reflector in (*reflectors(client, self.caches, clock), keeper.reflector)]
+        tasks = [asyncio.create_task(restart_on_error(run, clock)) for run in (*following, drains.run, alerts.run)]
 
         async def work() -> None:
             with self.metrics.leading.track_inprogress():

@@ -101,12 +101,12 @@ class UpdateStatusStore:
         body["metadata"]["resourceVersion"] = self._version
         call = calls.replace(RESOURCE, body, subresource="status", field_manager=FIELD_MANAGER)
         try:
-            written = await self._client.send(Call(call.request, _identity))
+            answer = await self._client.send(Call(call.request, _identity))
         except (Conflict, NotFound):
             self._known.clear()  # the watch's next event counts as another client's write
             self._version = ""
             raise
-        self._hold_written(written.metadata.resource_version, status)
+        self._hold_written(answer.metadata.resource_version, status)
 
     async def _create(self) -> None:
         """Creates the empty object. Raises Conflict if another process created it at the same moment."""

@@ -52,8 +52,10 @@ def read_alerts(body: bytes) -> tuple[Alert, ...]:
     if (number := len(answer.data.alerts)) > MAX_ALERTS:
         raise codec.DecodeError(f"the answer has {number} alerts; the limit is {MAX_ALERTS}")
     return tuple(
-        Alert(labels=each.labels, annotations=each.annotations, state=each.state, active_at=_with_zone(each.active_at))
-        for each in answer.data.alerts
+        Alert(
+            labels=alert.labels, annotations=alert.annotations, state=alert.state, active_at=_with_zone(alert.active_at)
+        )
+        for alert in answer.data.alerts
     )
 
 

@@ -49,36 +49,36 @@ def assess(
     return _fit_draft(findings, memory, max_bytes, _pools_left(findings, others_pools))
 
 
-def _pools_left(found: Draft, others_pools: frozenset[str]) -> int:
+def _pools_left(drafted: Draft, others_pools: frozenset[str]) -> int:
     """Returns how many worker pools this controller may report, so that with others' pools the API's limit holds."""
-    if len({pool.name for pool in found.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
+    if len({pool.name for pool in drafted.pools if not pool.is_control_plane} | others_pools) <= limits.MAX_POOLS:
         return limits.MAX_POOLS
     return max(0, limits.MAX_POOLS - len(others_pools))
 
 
-def _fit_draft(found: Draft, memory: PreviousStatus, max_bytes: int, pools: int) -> UpdateStatusStatus:
+def _fit_draft(drafted: Draft, memory: PreviousStatus, max_bytes: int, pools: int) -> UpdateStatusStatus:
     """Returns the status with as much content as `max_bytes` allow, by the rules of `limits`."""
-    sizes = [pool.total for pool in found.pools]
+    sizes = [pool.total for pool in drafted.pools]
     if limits.node_step(sizes, max_bytes, limits.LEAST_NODE_BYTES) == limits.LARGEST.nodes:
-        status = status_of(found, replace(limits.LARGEST, pools=pools), memory)
+        status = status_of(drafted, replace(limits.LARGEST, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             return status
-    for caps in (*_limits_to_try(found, memory, max_bytes, sizes), *limits.SMALLEST):
-        status = status_of(found, replace(caps, pools=pools), memory)
+    for caps in (*_limits_to_try(drafted, memory, max_bytes, sizes), *limits.SMALLEST):
+        status = status_of(drafted, replace(caps, pools=pools), memory)
         if len(codec.encode(status)) <= max_bytes:
             break
     return status
 
 
-def _limits_to_try(found: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]) -> Iterator[limits.Limits]:
+def _limits_to_try(drafted: Draft, memory: PreviousStatus, max_bytes: int, sizes: list[int]) -> Iterator[limits.Limits]:
     """Yields the limits to try in turn: with as many nodes as should fit `max_bytes`, then with fewer.
 
     How many should fit is estimated from the bytes that the first nodes of each pool take.
     """
-    none, some = (replace(limits.FEWER_NODES, nodes=nodes) for nodes in (0, limits.MIN_NODES))
-    bare_bytes = len(codec.encode(status_of(found, none, memory)))
+    none, some_nodes = (replace(limits.FEWER_NODES, nodes=nodes) for nodes in (0, limits.MIN_NODES))
+    bare_bytes = len(codec.encode(status_of(drafted, none, memory)))
     sampled_nodes = sum(min(size, limits.MIN_NODES) for size in sizes) or 1
-    node_bytes = max(1.0, (len(codec.encode(status_of(found, some, memory))) - bare_bytes) / sampled_nodes)
+    node_bytes = max(1.0, (len(codec.encode(status_of(drafted, some_nodes, memory))) - bare_bytes) / sampled_nodes)
     first = limits.node_step(sizes, max_bytes - bare_bytes, node_bytes)
     yield from (replace(limits.FEWER_NODES, nodes=step) for step in limits.NODE_STEPS if step <= first)
 

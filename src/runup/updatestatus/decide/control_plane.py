@@ -103,8 +103,8 @@ def operator_state(operator: ClusterOperator, version: str, image: str | None) -
     updated = any(entry.name == "operator" and entry.version == version for entry in versions)
     if operator.metadata.name == MACHINE_CONFIG and image is not None:
         # A migration to another architecture keeps the version, so only the image shows whether it is done.
-        own = next((entry.version for entry in versions if entry.name == "operator-image"), None)
-        updated = updated and own in (None, image)
+        own_version = next((entry.version for entry in versions if entry.name == "operator-image"), None)
+        updated = updated and own_version in (None, image)
     return OperatorState(
         operator.metadata.name,
         updated,

@@ -74,18 +74,18 @@ _PARTS: dict[str, type[Wire]] = {"resource": ResourceRef, "poolResource": Resour
 
 
 def _layer(layer: JSON, unknown: list[str]) -> JSON:
-    informers = [_informer(each, unknown) for each in _dicts(layer.get("informers"))]
+    informers = [_informer(informer, unknown) for informer in _dicts(layer.get("informers"))]
     decodable = {name: layer[name] for name, kind in _PARTS.items() if _is_decodable(kind, layer.get(name))}
     return {**decodable, "name": layer.get("name", ""), "informers": informers, "conditions": _conditions(layer)}
 
 
 def _conditions(holder: JSON) -> list[JSON]:
-    return [each for each in _dicts(holder.get("conditions")) if _is_decodable(Condition, each)]
+    return [condition for condition in _dicts(holder.get("conditions")) if _is_decodable(Condition, condition)]
 
 
 def _dicts(items: Any) -> list[JSON]:
     # An object that was built by this process, not decoded from JSON, has tuples.
-    return [each for each in items if isinstance(each, dict)] if isinstance(items, list | tuple) else []
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list | tuple) else []
 
 
 def _is_decodable(kind: type[Wire], value: Any) -> bool:
@@ -129,17 +129,17 @@ def _is_readable(insight: JSON) -> bool:
 
 def unknown_insights(types: Iterable[str]) -> Iterator[HealthInsight]:
     """Yields a health insight for each type in `types`, which says how many of them could not be read."""
-    counted: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for type_ in types:
-        counted[type_] = counted.get(type_, 0) + 1
-    for type_, number in sorted(counted.items()):
-        what = f"{number} insights" if number > 1 else "1 insight"
+        counts[type_] = counts.get(type_, 0) + 1
+    for type_, number in sorted(counts.items()):
+        insights_text = f"{number} insights" if number > 1 else "1 insight"
         yield HealthInsight(
             scope=HealthScope(type=SCOPE_CLUSTER),
             impact=HealthImpact(
                 level=UNKNOWN,
                 type=UNKNOWN_IMPACT,
-                summary=f"{what} of type {type_} cannot be read by this version of runup",
+                summary=f"{insights_text} of type {type_} cannot be read by this version of runup",
                 description="Another version of the update status controller wrote the report; a runup of its release "
                 "reads it whole.",
             ),

@@ -81,10 +81,10 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
         *waits.of_pending_pods(
             readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now
         ),
-        *(_could_not_read(what, why) for what, why in unreadable),
+        *(_could_not_read(inputs, why) for inputs, why in unreadable),
         *(
-            _not_whole(what, why)
-            for what, why in _incomplete_inputs(snapshot, is_updating=_is_updating(cluster, pools))
+            _not_whole(inputs, why)
+            for inputs, why in _incomplete_inputs(snapshot, is_updating=_is_updating(cluster, pools))
         ),
     ]
     alerts = snapshot.alerts
@@ -164,44 +164,44 @@ def started_at(cluster: ClusterVersion) -> datetime | None:
 
 
 def _unreadable_inputs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    for field, what in INPUTS.items():
+    for field, inputs in INPUTS.items():
         value = getattr(snapshot, field)
         if isinstance(value, Unreadable):
-            yield what, value.why
+            yield inputs, value.why
     yield from snapshot.undecoded
 
 
 def _incomplete_inputs(snapshot: Snapshot, *, is_updating: bool) -> Iterator[tuple[str, str]]:
     """Yields the snapshot fields that are known in part, if the report depends on them now, with the reason."""
     draining = any(is_drain_wanted(node) for node in readable(snapshot.nodes))
-    wanted = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
-    for field, what in INPUTS.items():
-        if field in snapshot.incomplete and wanted.get(field, True):
-            yield what, snapshot.incomplete[field]
+    is_needed = {"pending_pods": is_updating, "draining_pods": draining, "pod_disruption_budgets": draining}
+    for field, inputs in INPUTS.items():
+        if field in snapshot.incomplete and is_needed.get(field, True):
+            yield inputs, snapshot.incomplete[field]
 
 
-def _not_whole(what: str, why: str) -> Finding:
+def _not_whole(inputs: str, why: str) -> Finding:
     """Returns the finding that objects are known only in part."""
     return Finding(
         check=INCOMPLETE,
         level=UNKNOWN,
         impact=UNKNOWN_IMPACT,
-        summary=f"{what[0].upper()}{what[1:]} are known in part, so what the others would tell is not known",
+        summary=f"{inputs[0].upper()}{inputs[1:]} are known in part, so what the others would tell is not known",
         description=why,
         reference=DOCS + "inputincomplete",
-        identity=what,
+        identity=inputs,
     )
 
 
-def _could_not_read(what: str, why: str) -> Finding:
+def _could_not_read(inputs: str, why: str) -> Finding:
     """Returns the finding that objects, or one object, could not be read."""
-    who = "they" if what in INPUTS.values() else "it"
+    who = "they" if inputs in INPUTS.values() else "it"
     return Finding(
         check=UNREADABLE,
         level=UNKNOWN,
         impact=UNKNOWN_IMPACT,
-        summary=f"{what[0].upper()}{what[1:]} could not be read, so what {who} would tell is not known",
+        summary=f"{inputs[0].upper()}{inputs[1:]} could not be read, so what {who} would tell is not known",
         description=why or "No reason was given.",
         reference=DOCS + "inputunreadable",
-        identity=what,
+        identity=inputs,
     )

@@ -48,15 +48,15 @@ def of_drains(
     budgets: Sequence[PodDisruptionBudget],
     memory: PreviousStatus,
     now: datetime,
-    read: frozenset[str] | None = None,
+    read_nodes: frozenset[str] | None = None,
 ) -> Iterator[Finding]:
     """Yields a finding for each node whose drain a budget blocks, and for each pod that does not end.
 
     They count from the beginning of the drain, which neither a restart of the controller nor a pod that goes changes:
-    the time since a budget is exhausted is not the age of the drain. What was found of a node that is not in `read`
-    (None: all are) is kept until its pods are listed again: not known yet is not over.
+    the time since a budget is exhausted is not the age of the drain. The findings of a node that is not in
+    `read_nodes` (None: all are) are kept until its pods are listed again: not known yet is not over.
     """
-    seen, known = memory.findings(DRAIN_BLOCKED), memory.findings_of(_OF_DRAINS)
+    blocked_since, earlier_findings = memory.findings(DRAIN_BLOCKED), memory.findings_of(_OF_DRAINS)
     by_namespace = _by_namespace(budgets)
     by_node: dict[str, list[Pod]] = {}
     for pod in pods:
@@ -66,8 +66,8 @@ def of_drains(
         for node in pool.nodes:
             if node.phase != "Draining":
                 continue
-            if read is not None and node.name not in read:
-                yield from (_keep_finding(old, node.name, pool, now) for old in known.get(node.name, ()))
+            if read_nodes is not None and node.name not in read_nodes:
+                yield from (_keep_finding(old, node.name, pool, now) for old in earlier_findings.get(node.name, ()))
                 continue
             if node.name not in by_node:
                 continue
@@ -78,19 +78,21 @@ def of_drains(
             ]
             if blocked:
                 yield _drain_finding(
-                    node.name, pool, blocked, _drain_began_at(node, pool, seen.get(node.name), memory), now
+                    node.name, pool, blocked, _drain_began_at(node, pool, blocked_since.get(node.name), memory), now
                 )
             yield from _never_ending(by_node[node.name], pool, now)
 
 
-def _drain_began_at(node: NodeState, pool: PoolState, seen: datetime | None, memory: PreviousStatus) -> datetime | None:
+def _drain_began_at(
+    node: NodeState, pool: PoolState, finding_time: datetime | None, memory: PreviousStatus
+) -> datetime | None:
     """Returns when the drain began: the earliest that the cluster, the object's node or its finding says.
 
     Without any of them it is now if the cluster was watched before, and not known at a first look.
     """
     updating = memory.node_updating_since(layer_of(pool), uids.of_object("node", node.name))
-    known = [moment for moment in (node.drain_begun, seen, updating) if moment is not None]
-    return min(known, default=memory.stamp if memory.was_watched else None)
+    moments = [moment for moment in (node.drain_begun, finding_time, updating) if moment is not None]
+    return min(moments, default=memory.stamp if memory.was_watched else None)
 
 
 def _keep_finding(old: HealthInsight, node: str, pool: PoolState, now: datetime) -> Finding:
@@ -119,11 +121,13 @@ def held_up_nodes(previous: UpdateStatusStatus | None) -> frozenset[str]:
 
 def _refusing_budgets(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
     """Returns the budgets that refuse the eviction of `pod` (pkg/registry/core/pod/storage/eviction.go)."""
-    covering = [each for each in budgets if each.spec.selector and each.spec.selector.matches(pod.metadata.labels)]
+    covering = [
+        budget for budget in budgets if budget.spec.selector and budget.spec.selector.matches(pod.metadata.labels)
+    ]
     if pod.status.phase == "Pending" or pod.metadata.deletion_timestamp:
         return []
     # The API server refuses an eviction that more than one budget covers.
-    return covering if len(covering) > 1 else [each for each in covering if not _lets_go(pod, each)]
+    return covering if len(covering) > 1 else [budget for budget in covering if not _lets_go(pod, budget)]
 
 
 def _lets_go(pod: Pod, budget: PodDisruptionBudget) -> bool:
@@ -189,27 +193,28 @@ def _must_be_evicted(pod: Pod) -> bool:
 def _drain_finding(
     node: str,
     pool: PoolState,
-    held: Sequence[tuple[Pod, PodDisruptionBudget]],
+    held_pods: Sequence[tuple[Pod, PodDisruptionBudget]],
     since: datetime | None,
     now: datetime,
 ) -> Finding:
     """Returns the finding that budgets hold up the drain of a Node; `since` is when the drain began."""
     long = since is not None and now - since > DRAIN_PATIENCE
-    budgets = {qualified(budget.metadata.namespace, budget.metadata.name): budget for _, budget in held}
-    pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held}
+    budgets = {qualified(budget.metadata.namespace, budget.metadata.name): budget for _, budget in held_pods}
+    pods = {qualified(pod.metadata.namespace, pod.metadata.name): pod for pod, _ in held_pods}
     described = "; ".join(
         f"pod {qualified(pod.metadata.namespace, pod.metadata.name)} is covered by PodDisruptionBudget "
         f"{budget.metadata.name} ({_rule_text(budget)}, {budget.status.current_healthy} of "
         f"{budget.status.expected_pods} pods healthy, {budget.status.desired_healthy} demanded"
         f"{_exhausted_clause(budget)})"
-        for pod, budget in held[:_MAX_PODS_NAMED]
+        for pod, budget in held_pods[:_MAX_PODS_NAMED]
     )
     return Finding(
         check=DRAIN_BLOCKED,
         level=ERROR if long else WARNING,
         impact=UPDATE_STALLED if long else UPDATE_SPEED,
         summary=f"Node {node} cannot be drained: {_blocking_clause(list(budgets.values()), list(budgets), list(pods))}",
-        description=f"The machine-config daemon waits until these pods may be evicted: {described}{_more_text(held)}. "
+        description="The machine-config daemon waits until these pods may be evicted: "
+        f"{described}{_more_text(held_pods)}. "
         "Run more replicas or bring those that are not healthy back, relax the budget for the time of the update, or "
         "delete the pods that may be interrupted.",
         reference=DOCS + "drainblocked",
@@ -258,5 +263,5 @@ def _rule_text(budget: PodDisruptionBudget) -> str:
     return f"minAvailable {budget.spec.min_available}"
 
 
-def _more_text(held: Sequence[object]) -> str:
-    return f", and {len(held) - _MAX_PODS_NAMED} more" if len(held) > _MAX_PODS_NAMED else ""
+def _more_text(items: Sequence[object]) -> str:
+    return f", and {len(items) - _MAX_PODS_NAMED} more" if len(items) > _MAX_PODS_NAMED else ""

@@ -82,15 +82,15 @@ def freshness(lease: LeaseRecord, now: datetime) -> Freshness:
     # The server's clock and the controller's may differ; what lies between two times of one clock does not.
     renewed_at = _written_at(lease) or renewed
     confirmed_at = renewed_at - max(renewed - confirmed, timedelta(0))
-    held = bool(lease.spec.holder_identity)
+    is_held = bool(lease.spec.holder_identity)
     promised = timedelta(seconds=lease.spec.lease_duration_seconds)
-    patience = max(promised, LEAST_PATIENCE) if held else RELEASED_PATIENCE
+    patience = max(promised, LEAST_PATIENCE) if is_held else RELEASED_PATIENCE
     if renewed_at - now > patience:
         why = f"Lease {NAMESPACE}/{LEASE} was renewed at {_time_text(renewed_at)}, which is still to come"
         return Freshness(UNKNOWN, None, why)
     if now - confirmed_at <= patience:
         return Freshness(CURRENT, confirmed_at)
-    if not held:
+    if not is_held:
         why = f"its Lease {NAMESPACE}/{LEASE} was given back at {_time_text(renewed_at)}, and nobody holds it"
     elif renewed - confirmed <= CONFIRMED_WITHIN:
         why = f"its Lease {NAMESPACE}/{LEASE} was last renewed at {_time_text(renewed_at)}"

@@ -187,9 +187,9 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
     for alert in alerts:
         name = alert.labels.get("alertname", "")
         during = alert.active_at is not None and (started is None or started < alert.active_at)
-        known = name in _KNOWN_ALERTS
+        is_known = name in _KNOWN_ALERTS
         level = _ALERT_LEVELS.get(alert.labels.get("severity", ""), INFO)
-        if not name or not (known or during) or alert.state == "pending" or level == INFO:
+        if not name or not (is_known or during) or alert.state == "pending" or level == INFO:
             continue
         labels = "\0".join(f"{key}={value}" for key, value in sorted(alert.labels.items()))
         label_counts[labels] = label_counts.get(labels, 0) + 1
@@ -198,7 +198,7 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
             level=level,
             impact=UNKNOWN_IMPACT,
             summary=f"Alert is firing: {alert.annotations.get('summary') or name}",
-            description=_firing_text(known=known, during=during) + _alert_text(alert),
+            description=_firing_text(is_known=is_known, during=during) + _alert_text(alert),
             reference=alert.annotations.get("runbook_url") or NO_RUNBOOK,
             since=alert.active_at,
             scope=SCOPE_CLUSTER,
@@ -212,11 +212,11 @@ def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Fin
         )
 
 
-def _firing_text(*, known: bool, during: bool) -> str:
-    if not known:
+def _firing_text(*, is_known: bool, during: bool) -> str:
+    if not is_known:
         return "Alert started firing during the update."
-    how = "started firing during the update" if during else "has been firing since before the update started"
-    return f"Alert known to affect updates {how}."
+    timing = "started firing during the update" if during else "has been firing since before the update started"
+    return f"Alert known to affect updates {timing}."
 
 
 def _alert_text(alert: Alert) -> str:

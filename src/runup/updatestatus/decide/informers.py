@@ -48,44 +48,47 @@ def others_of(status: JSON | None) -> OtherInformers:
     status = status or {}
     pools = {}
     for pool in _objects(status.get("workerPools")):
-        if (theirs := _informers_of_others(pool)) and isinstance(pool.get("name"), str):
-            pools[pool["name"]] = _keep_others(pool, theirs)
+        if (other_informers := _informers_of_others(pool)) and isinstance(pool.get("name"), str):
+            pools[pool["name"]] = _keep_others(pool, other_informers)
     return OtherInformers(_informers_of_others(status.get("controlPlane")), pools)
 
 
 def ours_of(status: JSON) -> UpdateStatusStatus | None:
     """Returns the status without others' entries; None if it cannot be decoded, so that it is computed anew."""
     control_plane, pools = status.get("controlPlane"), _objects(status.get("workerPools"))
-    own = {**status, "workerPools": [_with_own_informer(pool) for pool in pools if _is_ours(pool)]}
+    own_status = {**status, "workerPools": [_with_own_informer(pool) for pool in pools if _is_ours(pool)]}
     if isinstance(control_plane, dict):
-        own["controlPlane"] = _with_own_informer(control_plane)
+        own_status["controlPlane"] = _with_own_informer(control_plane)
     try:
-        return codec.convert(UpdateStatusStatus, own)
+        return codec.convert(UpdateStatusStatus, own_status)
     except codec.DecodeError:
         return None
 
 
-def room_beside(others: OtherInformers) -> Room:
+def room_beside(other_informers: OtherInformers) -> Room:
     """Returns the room for our status within the limits, never less than a report needs."""
-    if not others:
+    if not other_informers:
         return Room()
-    taken = len(codec.encode([others.control_plane, *others.pools.values()]))
-    return Room(max(limits.LEAST_BYTES, limits.MAX_BYTES - taken), frozenset(others.pools))
+    taken_bytes = len(codec.encode([other_informers.control_plane, *other_informers.pools.values()]))
+    return Room(max(limits.LEAST_BYTES, limits.MAX_BYTES - taken_bytes), frozenset(other_informers.pools))
 
 
-def merge_informers(ours: UpdateStatusStatus, others: OtherInformers) -> JSON:
-    """Returns the JSON of `ours` with others' entries after ours, unchanged."""
-    status: JSON = codec.to_dict(ours)
-    if not others:
+def merge_informers(own_status: UpdateStatusStatus, other_informers: OtherInformers) -> JSON:
+    """Returns the JSON of `own_status` with others' entries after ours, unchanged."""
+    status: JSON = codec.to_dict(own_status)
+    if not other_informers:
         return status
-    if others.control_plane:
-        status["controlPlane"] = _with_informers(status.get("controlPlane") or {}, others.control_plane)
+    if other_informers.control_plane:
+        status["controlPlane"] = _with_informers(status.get("controlPlane") or {}, other_informers.control_plane)
     our_pools = [
-        _with_informers(pool, _informers_of_others(others.pools.get(pool["name"])))
+        _with_informers(pool, _informers_of_others(other_informers.pools.get(pool["name"])))
         for pool in status.get("workerPools") or ()
     ]
     our_names = {pool["name"] for pool in our_pools}
-    status["workerPools"] = [*our_pools, *(pool for name, pool in others.pools.items() if name not in our_names)]
+    status["workerPools"] = [
+        *our_pools,
+        *(pool for name, pool in other_informers.pools.items() if name not in our_names),
+    ]
     return status
 
 
@@ -108,29 +111,29 @@ def _is_ours(layer: JSON) -> bool:
 
 
 def _with_own_informer(layer: JSON) -> JSON:
-    return {**layer, "informers": [each for each in _informers(layer) if each.get("name") == INFORMER]}
+    return {**layer, "informers": [informer for informer in _informers(layer) if informer.get("name") == INFORMER]}
 
 
-def _keep_others(pool: JSON, theirs: Iterable[JSON]) -> JSON:
+def _keep_others(pool: JSON, other_informers: Iterable[JSON]) -> JSON:
     """Returns a pool with others' entries only. Its own fields are ours, unless the whole pool is theirs."""
     if not _is_ours(pool):
         return pool
-    return {**{key: pool[key] for key in ("name", "resource") if key in pool}, "informers": list(theirs)}
+    return {**{key: pool[key] for key in ("name", "resource") if key in pool}, "informers": list(other_informers)}
 
 
-def _with_informers(layer: JSON, theirs: tuple[JSON, ...]) -> JSON:
+def _with_informers(layer: JSON, other_informers: tuple[JSON, ...]) -> JSON:
     """Returns the layer with others' informers after ours; without ours if they have taken every place."""
-    own = _informers(layer)
-    if len(theirs) < MAX_INFORMERS:
-        return {**layer, "informers": [*own, *theirs]}
+    own_informers = _informers(layer)
+    if len(other_informers) < MAX_INFORMERS:
+        return {**layer, "informers": [*own_informers, *other_informers]}
     # Others have taken every place, so our insights are counted as omitted.
-    omitted_insights = list(_insights(own))
+    omitted_insights = list(_insights(own_informers))
     omitted = layer.get("omitted") or {}
     counts = {
         "nodes": omitted.get("nodes", 0) + sum(insight.get("type") == "Node" for insight in omitted_insights),
         "health": omitted.get("health", 0) + sum(insight.get("type") == "Health" for insight in omitted_insights),
     }
-    return {**layer, "informers": list(theirs), "omitted": counts}
+    return {**layer, "informers": list(other_informers), "omitted": counts}
 
 
 def _insights(informers: Iterable[JSON]) -> Iterator[JSON]:

@@ -43,10 +43,10 @@ class PreviousStatus:
         """Returns every previous insight."""
         return self._insights.values()
 
-    def conditions(self, old: Iterable[Condition], *said: ConditionValues) -> tuple[Condition, ...]:
+    def conditions(self, old: Iterable[Condition], *condition_values: ConditionValues) -> tuple[Condition, ...]:
         """Returns the new conditions; lastTransitionTime changes only if the status does."""
         old = tuple(old)
-        return tuple(self._dated_condition(find(old, each[0]), *each) for each in said)
+        return tuple(self._dated_condition(find(old, values[0]), *values) for values in condition_values)
 
     def _dated_condition(
         self, old: Condition | None, type_: str, status: ConditionStatus, reason: str, message: str
@@ -87,12 +87,12 @@ class PreviousStatus:
 
     def findings_of(self, checks: Collection[str]) -> dict[str, list[HealthInsight]]:
         """Returns the previous findings of `checks` by the name of the object that they name first."""
-        found: dict[str, list[HealthInsight]] = {}
+        insights_by_subject: dict[str, list[HealthInsight]] = {}
         for insight in self.all():
             health = insight.health
             if health and health.check in checks and health.scope.resources:
-                found.setdefault(health.scope.resources[0].name, []).append(health)
-        return found
+                insights_by_subject.setdefault(health.scope.resources[0].name, []).append(health)
+        return insights_by_subject
 
     def cluster_version(self, uid: str) -> ClusterVersionInsight | None:
         """Returns the previous insight of the control plane."""

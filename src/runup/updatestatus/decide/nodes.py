@@ -192,8 +192,10 @@ def is_architecture_change(cluster: ClusterVersion) -> bool:
 
 def versions_of(configs: Sequence[MachineConfig]) -> dict[str, str]:
     """Returns, by MachineConfig, the release that it was rendered for; configs without a release are left out."""
-    named = ((config.metadata.name, config.metadata.annotations.get(RELEASE_VERSION, "")) for config in configs)
-    return {name: version for name, version in named if version}
+    release_versions = (
+        (config.metadata.name, config.metadata.annotations.get(RELEASE_VERSION, "")) for config in configs
+    )
+    return {name: version for name, version in release_versions if version}
 
 
 def assess_pools(
@@ -233,8 +235,8 @@ def _chooser(pools: Sequence[MachineConfigPool]) -> Callable[[Mapping[str, str]]
     def choose(labels: Mapping[str, str]) -> str | None:
         values = tuple(map(labels.get, keys))
         if values not in cache:
-            own = dict(labels)
-            cache[values] = next((name for name, selector in selectors if selector.matches(own)), None)
+            own_labels = dict(labels)
+            cache[values] = next((name for name, selector in selectors if selector.matches(own_labels)), None)
         return cache[values]
 
     return choose
@@ -331,8 +333,8 @@ def _availability(node: Node, pool: MachineConfigPool) -> tuple[tuple[Unavailabl
     """Returns the node's troubles, and whether they make it unavailable."""
     troubles = []
     for condition in node.status.conditions:
-        wanted, name = _WANTED.get(condition.type, (condition.status, ""))
-        if condition.status != wanted:
+        wanted_status, name = _WANTED.get(condition.type, (condition.status, ""))
+        if condition.status != wanted_status:
             troubles.append(UnavailableReason(name, condition.message, condition.last_transition_time))
     if node.spec.unschedulable:
         troubles.append(UnavailableReason(UNSCHEDULABLE))

@@ -54,9 +54,9 @@ def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
     )
 
 
-def pool_completion(done: int, total: int) -> int:
+def pool_completion(updated_count: int, total: int) -> int:
     """Returns the percentage of updated nodes, rounded half to even; 100 only if every node is updated."""
-    return 100 if done == total else min(99, round(100 * done / total))
+    return 100 if updated_count == total else min(99, round(100 * updated_count / total))
 
 
 def pool_updating(pool: PoolState) -> ConditionValues:

@@ -65,7 +65,7 @@ def report_of_status(
     """
     layer = status.control_plane
     control_plane = _insights(layer.informers if layer else ())
-    cluster_version = next((each.cluster_version for each in control_plane if each.cluster_version), None)
+    cluster_version = next((insight.cluster_version for insight in control_plane if insight.cluster_version), None)
     pools = []
     health = [insight.health for insight in control_plane if insight.health]
     of_workers: list[list[HealthInsight]] = []
@@ -77,7 +77,7 @@ def report_of_status(
     return Report(
         updating=find(layer.conditions, UPDATING) if layer else None,
         cluster_version=cluster_version,
-        operators=tuple(_operator(each.cluster_operator) for each in control_plane if each.cluster_operator),
+        operators=tuple(_operator(insight.cluster_operator) for insight in control_plane if insight.cluster_operator),
         control_plane_pool=_pool(CONTROL_PLANE_POOL, master, layer.omitted.nodes if layer else 0) if master else None,
         worker_pools=tuple(pools),
         omitted_worker_pools=status.omitted_worker_pools,
@@ -90,7 +90,7 @@ def _insights(informers: Iterable[Informer]) -> list[Insight]:
     """Returns the insights of all informers, ours first; of several insights of one object only the first."""
     merged: list[Insight] = []
     known_subjects: set[tuple[str, str]] = set()
-    for informer in sorted(informers, key=lambda each: each.name != INFORMER):
+    for informer in sorted(informers, key=lambda informer_entry: informer_entry.name != INFORMER):
         with_subjects = [(insight, _subject(insight)) for insight in informer.insights]
         merged += [insight for insight, subject in with_subjects if subject not in known_subjects]
         known_subjects |= {subject for _, subject in with_subjects if subject is not None}
@@ -99,8 +99,8 @@ def _insights(informers: Iterable[Informer]) -> list[Insight]:
 
 def _subject(insight: Insight) -> tuple[str, str] | None:
     """Returns the object that an insight describes; None for a health insight, which is always kept."""
-    named = insight.cluster_operator or insight.machine_config_pool or insight.node
-    return (insight.type, named.name) if named else None
+    resource = insight.cluster_operator or insight.machine_config_pool or insight.node
+    return (insight.type, resource.name) if resource else None
 
 
 def _operator(insight: ClusterOperatorInsight) -> OperatorRow:
@@ -236,12 +236,12 @@ def _health(
     has the insights of each worker pool.
     """
     of_control_plane = list(of_control_plane)
-    of_master = [each for each in of_control_plane if _is_of_pool(each)]
+    of_master = [insight for insight in of_control_plane if _is_of_pool(insight)]
     of_pools = [*of_workers[:worker_pools_before_master], of_master, *of_workers[worker_pools_before_master:]]
     rows = [
-        *(_health_row(each) for pool in of_pools for each in pool),
-        *(_health_row(each) for each in of_control_plane if not _is_of_pool(each)),
-        *(_health_row(each) for each in unknown_insights(unknown)),
+        *(_health_row(insight) for pool in of_pools for insight in pool),
+        *(_health_row(insight) for insight in of_control_plane if not _is_of_pool(insight)),
+        *(_health_row(insight) for insight in unknown_insights(unknown)),
     ]
     rows.sort(key=lambda row: row.since or _LONG_AGO, reverse=True)
     rows.sort(key=lambda row: LEVELS.index(row.level) if row.level in LEVELS else len(LEVELS), reverse=True)

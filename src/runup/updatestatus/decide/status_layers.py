@@ -28,19 +28,21 @@ from runup.updatestatus.decide.nodes import PoolState
 MORE = "InsightsOmitted"
 
 
-def status_of(found: Draft, caps: limits.Limits, memory: PreviousStatus) -> UpdateStatusStatus:
+def status_of(drafted: Draft, caps: limits.Limits, memory: PreviousStatus) -> UpdateStatusStatus:
     """Returns the status with as much content as `caps` allow."""
-    workers = [pool for pool in found.pools if not pool.is_control_plane]
+    workers = [pool for pool in drafted.pools if not pool.is_control_plane]
     kept_pools = _kept_pools(workers, caps.pools)
-    control_plane = _control_plane_layer(found, caps, memory, len(workers) - len(kept_pools))
-    pools = tuple(_worker_pool(pool, found, caps, memory) for pool in kept_pools)
+    control_plane = _control_plane_layer(drafted, caps, memory, len(workers) - len(kept_pools))
+    pools = tuple(_worker_pool(pool, drafted, caps, memory) for pool in kept_pools)
     omitted = [control_plane.omitted, *(pool.omitted for pool in pools)]
-    missing = Omitted(nodes=sum(each.nodes for each in omitted), health=sum(each.health for each in omitted))
+    missing = Omitted(
+        nodes=sum(omission.nodes for omission in omitted), health=sum(omission.health for omission in omitted)
+    )
     return UpdateStatusStatus(
         control_plane=control_plane,
         worker_pools=pools,
         omitted_worker_pools=len(workers) - len(kept_pools),
-        conditions=_own_conditions(found, missing, len(workers) - len(kept_pools), memory),
+        conditions=_own_conditions(drafted, missing, len(workers) - len(kept_pools), memory),
     )
 
 
@@ -49,25 +51,27 @@ def _kept_pools(pools: Sequence[PoolState], limit: int) -> list[PoolState]:
     if len(pools) <= limit:
         return list(pools)
     ranked = sorted(range(len(pools)), key=lambda i: (pools[i].is_complete, not pools[i].total))
-    chosen = set(ranked[:limit])
-    return [pool for i, pool in enumerate(pools) if i in chosen]
+    chosen_pools = set(ranked[:limit])
+    return [pool for i, pool in enumerate(pools) if i in chosen_pools]
 
 
-def _control_plane_layer(found: Draft, caps: limits.Limits, memory: PreviousStatus, omitted_pools: int) -> ControlPlane:
+def _control_plane_layer(
+    drafted: Draft, caps: limits.Limits, memory: PreviousStatus, omitted_pools: int
+) -> ControlPlane:
     """Returns the control plane's layer, with as many insights as `caps` allow."""
-    cluster, state = found.cluster, found.control_plane
-    pool = next((pool for pool in found.pools if pool.is_control_plane), None)
+    cluster, state = drafted.cluster, drafted.control_plane
+    pool = next((pool for pool in drafted.pools if pool.is_control_plane), None)
     head: list[Insight] = []
     if cluster is not None:
-        head.append(version_insight.cluster_version(cluster, state, found.waiting, memory, caps.text))
-    head += [insights.cluster_operator(each, memory, caps.text) for each in (state.operators if state else ())]
-    findings = [finding for finding in found.findings if finding.pool == CONTROL_PLANE]
+        head.append(version_insight.cluster_version(cluster, state, drafted.waiting, memory, caps.text))
+    head += [insights.cluster_operator(operator, memory, caps.text) for operator in (state.operators if state else ())]
+    findings = [finding for finding in drafted.findings if finding.pool == CONTROL_PLANE]
     if omitted_pools:
         findings.append(_pools_omitted(omitted_pools))
     layer_insights, omitted = _layer(
-        head, pool, found, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
+        head, pool, drafted, findings, caps, memory, min(limits.MAX_CONTROL_PLANE, caps.nodes), limits.MAX_CONTROL_PLANE
     )
-    updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown_update(found)
+    updating = version_insight.control_plane_updating(cluster) if cluster is not None else _unknown_update(drafted)
     return ControlPlane(
         resource=cluster_version_ref(cluster.metadata.name) if cluster is not None else None,
         pool_resource=pool_ref(CONTROL_PLANE_POOL) if pool is not None else None,
@@ -77,15 +81,15 @@ def _control_plane_layer(found: Draft, caps: limits.Limits, memory: PreviousStat
     )
 
 
-def _unknown_update(found: Draft) -> ConditionValues:
-    why = next((why for what, why in found.unreadable if what == INPUTS["cluster_version"]), "")
+def _unknown_update(drafted: Draft) -> ConditionValues:
+    why = next((why for input_name, why in drafted.unreadable if input_name == INPUTS["cluster_version"]), "")
     return (UPDATING, "Unknown", "CannotDetermineUpdating", f"ClusterVersion could not be read: {why}")
 
 
-def _worker_pool(pool: PoolState, found: Draft, caps: limits.Limits, memory: PreviousStatus) -> WorkerPool:
+def _worker_pool(pool: PoolState, drafted: Draft, caps: limits.Limits, memory: PreviousStatus) -> WorkerPool:
     """Returns a worker pool's layer, with as many insights as `caps` allow."""
-    findings = [finding for finding in found.findings if finding.pool == pool.name]
-    pool_layer_insights, omitted = _layer([], pool, found, findings, caps, memory, caps.nodes, limits.MAX_POOL)
+    findings = [finding for finding in drafted.findings if finding.pool == pool.name]
+    pool_layer_insights, omitted = _layer([], pool, drafted, findings, caps, memory, caps.nodes, limits.MAX_POOL)
     return WorkerPool(
         name=pool.name,
         resource=pool_ref(pool.name),
@@ -98,7 +102,7 @@ def _worker_pool(pool: PoolState, found: Draft, caps: limits.Limits, memory: Pre
 def _layer(
     head: list[Insight],
     pool: PoolState | None,
-    found: Draft,
+    drafted: Draft,
     findings: Sequence[Finding],
     caps: limits.Limits,
     memory: PreviousStatus,
@@ -112,7 +116,7 @@ def _layer(
     omitted_nodes = 0
     if pool is not None:
         layer_insights.append(pool_insights.machine_config_pool(pool, memory))
-        rows = found.rows[pool.name]
+        rows = drafted.rows[pool.name]
         room = (
             max(0, max_insights - len(layer_insights) - len(kept_findings) - bool(omitted_findings))
             if bounded
@@ -132,10 +136,10 @@ def _kept_findings(findings: Sequence[Finding], limit: int) -> tuple[list[Findin
     if len(findings) <= limit:
         return list(findings), []
     ranked = sorted(range(len(findings)), key=lambda i: -LEVELS.index(findings[i].level))
-    chosen = set(ranked[:limit])
+    chosen_findings = set(ranked[:limit])
     return (
-        [finding for i, finding in enumerate(findings) if i in chosen],
-        [finding for i, finding in enumerate(findings) if i not in chosen],
+        [finding for i, finding in enumerate(findings) if i in chosen_findings],
+        [finding for i, finding in enumerate(findings) if i not in chosen_findings],
     )
 
 
@@ -144,12 +148,12 @@ def _findings_omitted(more: Sequence[Finding], pool: PoolState | None) -> Findin
     counts = {level: sum(finding.level == level for finding in more) for level in reversed(LEVELS)}
     listed = ", ".join(f"{count} {level}" for level, count in counts.items() if count)
     worker = pool is not None and not pool.is_control_plane
-    where = f" of pool '{pool.name}'" if pool is not None and worker else ""
+    of_pool = f" of pool '{pool.name}'" if pool is not None and worker else ""
     return Finding(
         check=MORE,
         level=max((finding.level for finding in more), key=LEVELS.index),
         impact=UNKNOWN_IMPACT,
-        summary=f"{len(more)} more insights{where} are left out ({listed})",
+        summary=f"{len(more)} more insights{of_pool} are left out ({listed})",
         description="The report is limited in size; the first of those left out: "
         + "; ".join(finding.summary for finding in more[:5]),
         reference=DOCS + "insightsomitted",
@@ -172,25 +176,25 @@ def _pools_omitted(count: int) -> Finding:
     )
 
 
-def _own_conditions(found: Draft, missing: Omitted, pools: int, memory: PreviousStatus) -> tuple[Condition, ...]:
+def _own_conditions(drafted: Draft, missing: Omitted, pools: int, memory: PreviousStatus) -> tuple[Condition, ...]:
     """Returns the conditions of the report itself; conditions that other clients set are kept."""
-    own: list[ConditionValues] = [_available(found), _alerts(found), _completeness_values(missing, pools)]
+    own_values: list[ConditionValues] = [_available(drafted), _alerts(drafted), _completeness_values(missing, pools)]
     old = memory.conditions_of()
-    others = without_condition(old, *(each[0] for each in own))
-    return (*memory.conditions(old, *own), *others)
+    other_conditions = without_condition(old, *(values[0] for values in own_values))
+    return (*memory.conditions(old, *own_values), *other_conditions)
 
 
-def _available(found: Draft) -> ConditionValues:
-    if not found.unreadable:
+def _available(drafted: Draft) -> ConditionValues:
+    if not drafted.unreadable:
         return ("Available", "True", "AsExpected", "")
-    message = "; ".join(f"{what} could not be read: {why}" for what, why in found.unreadable)
+    message = "; ".join(f"{input_name} could not be read: {why}" for input_name, why in drafted.unreadable)
     return ("Available", "False", "CannotWatch", cut(message, 4096))
 
 
-def _alerts(found: Draft) -> ConditionValues:
-    if found.alerts_unreadable is not None:
-        return ("AlertsReachable", "False", "CannotReadAlerts", cut(found.alerts_unreadable, 4096))
-    if not found.alerts_asked:
+def _alerts(drafted: Draft) -> ConditionValues:
+    if drafted.alerts_unreadable is not None:
+        return ("AlertsReachable", "False", "CannotReadAlerts", cut(drafted.alerts_unreadable, 4096))
+    if not drafted.alerts_asked:
         return ("AlertsReachable", "Unknown", "NotAsked", "Alerts were not asked for")
     return ("AlertsReachable", "True", "AsExpected", "")
 

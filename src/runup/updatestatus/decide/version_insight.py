@@ -69,7 +69,7 @@ def cluster_version(
                 completed_at=completed,
                 estimated_completed_at=_estimated_end(state, completed, old, memory.stamp),
                 last_observed_progress=state.last_progress if state else None,
-                waiting_for=tuple(_cut_texts(each, text) for each in waiting[:_MOST_WAITS]),
+                waiting_for=tuple(_cut_texts(operator, text) for operator in waiting[:_MOST_WAITS]),
                 conditions=memory.conditions(old.conditions if old else (), cluster_version_updating(cluster)),
             ),
         ),

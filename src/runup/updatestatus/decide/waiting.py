@@ -47,11 +47,11 @@ _MAX_PODS_NAMED = 12
 
 
 def awaited_operators(
-    names: Sequence[str], operators: Sequence[OperatorState], seen: Mapping[str, datetime], now: datetime
+    names: Sequence[str], operators: Sequence[OperatorState], first_seen: Mapping[str, datetime], now: datetime
 ) -> tuple[AwaitedOperator, ...]:
     """Returns the operators of `names` that are not updated, with their own messages.
 
-    `seen` has the time since when each is known to be waited for.
+    `first_seen` has the time since when each is known to be waited for.
     """
     states = {operator.name: operator for operator in operators}
     waiting_operators = []
@@ -64,7 +64,7 @@ def awaited_operators(
         waiting_operators.append(
             AwaitedOperator(
                 name=name,
-                since=begun or seen.get(name, now),
+                since=begun or first_seen.get(name, now),
                 reason=progressing.reason if progressing else "",
                 message=progressing.message if progressing else "",
             )
@@ -115,18 +115,20 @@ def _pending_finding(namespace: str, owner: str, reason: str, pods: Sequence[Pod
     """Returns the finding about pods of one owner that do not start for one reason."""
     fatal = reason in _FATAL_WAITS
     since = min(pod.metadata.creation_timestamp for pod in pods if pod.metadata.creation_timestamp)
-    one = pods[0]
+    first_pod = pods[0]
     messages = list(dict.fromkeys(text for pod in pods if (text := _why_waiting(pod)[1])))
-    where = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
+    node_names = sorted({pod.spec.node_name for pod in pods if pod.spec.node_name})
     who = (
-        f"Pod {qualified(namespace, one.metadata.name)} has" if len(pods) == 1 else f"{len(pods)} pods of {owner} have"
+        f"Pod {qualified(namespace, first_pod.metadata.name)} has"
+        if len(pods) == 1
+        else f"{len(pods)} pods of {owner} have"
     )
     return Finding(
         check=POD_NOT_CREATED,
         level=ERROR if fatal else WARNING,
         impact=UPDATE_STALLED if fatal else UPDATE_SPEED,
         summary=f"{who} not started ({reason or 'Pending'})",
-        description=(f"On {', '.join(where[:5])}. " if where else "On no node yet. ")
+        description=(f"On {', '.join(node_names[:5])}. " if node_names else "On no node yet. ")
         + (" | ".join(messages[:3]) or "The kubelet does not say why."),
         reference=DOCS + "podstuckcreating",
         since=since,

@@ -113,7 +113,7 @@ def test_what_was_seen_to_happen(when: float | None, first_look: float, seen: bo
 def test_for_how_long(seconds: int, seen: bool, said: str) -> None:
     """What was so at the first look has lasted longer than anybody can say."""
     since = Since(NOW, STARTED, STARTED)
-    assert since.going_on("draining", NOW - timedelta(seconds=seconds), seen=seen) == said
+    assert since.going_on("draining", NOW - timedelta(seconds=seconds), observed_start=seen) == said
 
 
 @pytest.mark.parametrize(

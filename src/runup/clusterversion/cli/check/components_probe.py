@@ -41,29 +41,29 @@ def _deployments(client: SyncClient, component: Component) -> Sequence[Deploymen
     return client.send(calls.list_page(Deployment, field_selector=f"metadata.name={component.deployment}")).items
 
 
-def _read_installed(client: SyncClient, component: Component, found: Deployment) -> Installed:
+def _read_installed(client: SyncClient, component: Component, deployment: Deployment) -> Installed:
     """Returns a Deployment of the component as found, with the version that its inventory names."""
-    namespace = found.metadata.namespace
-    ours = found.metadata.labels.get(PART_OF) == set_id(component.name, namespace)
-    version, version_error = _version(client, component, namespace) if ours else ("", "")
-    lacking, rights_error = _lacking(client, component, found) if ours else ((), "")
-    status = found.status
+    namespace = deployment.metadata.namespace
+    has_own_label = deployment.metadata.labels.get(PART_OF) == set_id(component.name, namespace)
+    version, version_error = _version(client, component, namespace) if has_own_label else ("", "")
+    lacking, rights_error = _lacking(client, component, deployment) if has_own_label else ((), "")
+    status = deployment.status
     available = find(status.conditions, "Available")
     failure = find(status.conditions, "ReplicaFailure")
-    told = failure if failure is not None and failure.status == "True" else available
+    condition = failure if failure is not None and failure.status == "True" else available
     return Installed(
         component=component.name,
         namespace=namespace,
-        deployment=found.metadata.name,
-        image=next((container.image for container in found.spec.template.spec.containers), ""),
-        by_install=ours,
+        deployment=deployment.metadata.name,
+        image=next((container.image for container in deployment.spec.template.spec.containers), ""),
+        by_install=has_own_label,
         version=version,
         version_error=version_error,
-        wanted=found.spec.replicas,
+        wanted=deployment.spec.replicas,
         ready=status.available_replicas,
-        rolled_out=status.observed_generation >= found.metadata.generation
-        and status.updated_replicas >= found.spec.replicas,
-        why=told.message if told is not None and (told is failure or told.status != "True") else "",
+        rolled_out=status.observed_generation >= deployment.metadata.generation
+        and status.updated_replicas >= deployment.spec.replicas,
+        why=condition.message if condition is not None and (condition is failure or condition.status != "True") else "",
         lacking=lacking,
         rights_error=rights_error,
     )
@@ -78,16 +78,16 @@ def _version(client: SyncClient, component: Component, namespace: str) -> tuple[
     return inventory.data.get("version", ""), ""
 
 
-def _lacking(client: SyncClient, component: Component, found: Deployment) -> tuple[tuple[str, ...], str]:
+def _lacking(client: SyncClient, component: Component, deployment: Deployment) -> tuple[tuple[str, ...], str]:
     """Returns the rights that the component's account lacks, and why that could not be told."""
-    account = found.spec.template.spec.service_account_name or "default"
-    user = f"system:serviceaccount:{found.metadata.namespace}:{account}"
+    account = deployment.spec.template.spec.service_account_name or "default"
+    user = f"system:serviceaccount:{deployment.metadata.namespace}:{account}"
     lacking = []
     try:
         for verb, resource, subresource in RIGHTS[component.name]:
             if not client.send(reviews.may_they(user, verb, resource, subresource=subresource)).allowed:
-                what = f"{resource.plural}{f'.{resource.group}' if resource.group else ''}"
-                lacking.append(f"{verb} {what}{f'/{subresource}' if subresource else ''}")
+                resource_name = f"{resource.plural}{f'.{resource.group}' if resource.group else ''}"
+                lacking.append(f"{verb} {resource_name}{f'/{subresource}' if subresource else ''}")
     except KubeError as error:
         return (), str(error)
     return tuple(lacking), ""

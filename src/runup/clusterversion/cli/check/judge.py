@@ -134,11 +134,11 @@ def _registry_rows(facts: Facts) -> Iterator[Row]:
 def _rights_rows(rights: Iterable[tuple[Right, bool | None]]) -> Iterator[Row]:
     """Yields a row for each right that the caller lacks, or one row if none is lacking."""
     for right, allowed in rights:
-        what = f"{right.verb} {right.resource}"
+        action = f"{right.verb} {right.resource}"
         if allowed is None:
-            yield Row("rights", UNKNOWN, f"{what}: the server does not say", f"needed for {right.why}")
+            yield Row("rights", UNKNOWN, f"{action}: the server does not say", f"needed for {right.why}")
         elif not allowed:
             result = PROBLEM if right.needed else UNKNOWN
-            yield Row("rights", result, f"you may not {what}", f"needed for {right.why}; ask for a role that has it")
+            yield Row("rights", result, f"you may not {action}", f"needed for {right.why}; ask for a role that has it")
     if rights and all(allowed for _, allowed in rights):
         yield Row("rights", OK, "you may do everything that the commands need")

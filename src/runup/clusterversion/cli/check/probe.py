@@ -132,8 +132,8 @@ class _Asker:
             self._errors["mode"] = message_of(error)
             return None
         # A server that ignores strict validation drops the field without an error.
-        kept = answer.spec.desired_update
-        return "" if kept is not None and kept.mode else "it drops the field"
+        desired_update = answer.spec.desired_update
+        return "" if desired_update is not None and desired_update.mode else "it drops the field"
 
     def _stores(self, cluster: ClusterVersion) -> tuple[str, ...]:
         """Returns the URLs of the signature stores: those of ClusterVersion, else those of the ConfigMaps."""

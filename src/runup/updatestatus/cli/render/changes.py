@@ -51,7 +51,7 @@ def _operators(old: Report, new: Report) -> Iterator[str]:
         if was is None:
             continue
         if operator.updated and not was.updated:
-            updated = sum(each.updated for each in new.operators)
+            updated = sum(operator.updated for operator in new.operators)
             yield f"Cluster Operator {operator.name} is updated ({updated} of {len(new.operators)})"
         elif operator.updating and not was.updating:
             message = operator.progressing.message.partition("\n")[0] if operator.progressing else ""

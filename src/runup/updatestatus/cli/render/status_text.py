@@ -57,27 +57,27 @@ def clock_time(now: int) -> str:
     return f"{_EPOCH + _delta(now):%H:%M:%SZ}"
 
 
-def render(report: Report, now: int, wanted: Details = _PLAIN, *, rows: int = ROWS) -> str:
+def render(report: Report, now: int, shown_details: Details = _PLAIN, *, rows: int = ROWS) -> str:
     """Returns the whole text at `now` (nanoseconds since the epoch).
 
     `rows` is the number of rows of a pool that are printed by default; nodes that need attention are always printed.
     """
     if not report.is_updating:
-        return NOT_UPDATING + _rows_while_idle(report, now, wanted)
+        return NOT_UPDATING + _rows_while_idle(report, now, shown_details)
     return "".join(
         [
-            _control_plane(report, now, wanted),
-            _control_plane_table(report, wanted, rows),
-            _workers(report, wanted, rows),
-            _health(report.health, _updating_for(report, now), now, wanted),
+            _control_plane(report, now, shown_details),
+            _control_plane_table(report, shown_details, rows),
+            _workers(report, shown_details, rows),
+            _health(report.health, _updating_for(report, now), now, shown_details),
         ]
     )
 
 
-def _rows_while_idle(report: Report, now: int, wanted: Details) -> str:
+def _rows_while_idle(report: Report, now: int, shown_details: Details) -> str:
     """Returns the health rows that are printed while nothing is updating: a refused update, and what is not known."""
     rows = [row for row in report.health if row.check == "ReleaseNotLoaded" or row.level == UNKNOWN]
-    return _health(rows, 0, now, wanted) if rows else ""
+    return _health(rows, 0, now, shown_details) if rows else ""
 
 
 def _updating_for(report: Report, now: int) -> int:
@@ -115,7 +115,7 @@ def _times(report: Report, now: int) -> _Times:
     return _Times(elapsed, to_precision(seconds) * SECOND, end)
 
 
-def _control_plane(report: Report, now: int, wanted: Details) -> str:
+def _control_plane(report: Report, now: int, shown_details: Details) -> str:
     """Returns the section of the control plane, as `oc` prints it."""
     times = _times(report, now)
     head = "= Control Plane =\n"
@@ -133,7 +133,7 @@ def _control_plane(report: Report, now: int, wanted: Details) -> str:
         ("Operator Health:", _operator_health(report)),
     ]
     text = head + "".join(f"{label:<17}{value}\n" for label, value in lines)
-    return text + (_operators(report, now) if wanted.operators and updating else "")
+    return text + (_operators(report, now) if shown_details.operators and updating else "")
 
 
 def _delta(ns: int) -> timedelta:
@@ -210,7 +210,7 @@ def _reason_text(reason: str) -> str:
 # ---- nodes and pools
 
 
-def _control_plane_table(report: Report, wanted: Details, rows: int) -> str:
+def _control_plane_table(report: Report, shown_details: Details, rows: int) -> str:
     """Returns the table of control plane nodes, or one line once all are updated."""
     pool = report.control_plane_pool
     if pool is None or not pool.counts.total:
@@ -218,10 +218,10 @@ def _control_plane_table(report: Report, wanted: Details, rows: int) -> str:
     if pool.is_complete:
         version = pool.rows[0].version if pool.rows else report.target
         return f"\nAll control plane nodes successfully updated to {version}\n"
-    return _titled_table("Control Plane Nodes", pool, wanted, rows)
+    return _titled_table("Control Plane Nodes", pool, shown_details, rows)
 
 
-def _workers(report: Report, wanted: Details, limit: int) -> str:
+def _workers(report: Report, shown_details: Details, limit: int) -> str:
     """Returns the section of worker pools and their Nodes, as `oc` prints it; empty without workers."""
     if not any(pool.counts.total for pool in report.worker_pools):
         return ""
@@ -230,14 +230,16 @@ def _workers(report: Report, wanted: Details, limit: int) -> str:
     if report.omitted_worker_pools:
         text += f"...\nOmitted {report.omitted_worker_pools} more worker pools: the report holds no more.\n"
     tables = (pool for pool in report.worker_pools if pool.counts.total)
-    return text + "".join(_titled_table(f"Worker Pool Nodes: {pool.name}", pool, wanted, limit) for pool in tables)
+    return text + "".join(
+        _titled_table(f"Worker Pool Nodes: {pool.name}", pool, shown_details, limit) for pool in tables
+    )
 
 
-def _titled_table(title: str, pool: PoolReport, wanted: Details, limit: int) -> str:
+def _titled_table(title: str, pool: PoolReport, shown_details: Details, limit: int) -> str:
     if limit == NO_TABLES and not any(row.needs_attention for row in pool.rows):
         # Pools of workers have a row in the table of pools already.
         return f"\n{title}: {pool.done} of {pool.counts.total} updated\n" if title.startswith("Control") else ""
-    return f"\n{title}{_nodes(pool, wanted, limit)}"
+    return f"\n{title}{_nodes(pool, shown_details, limit)}"
 
 
 def _pool(pool: PoolReport) -> list[str]:
@@ -252,10 +254,10 @@ def _pool(pool: PoolReport) -> list[str]:
     return [pool.name, pool.assessment, completion, status]
 
 
-def _nodes(pool: PoolReport, wanted: Details, limit: int) -> str:
-    shown = [row for i, row in enumerate(pool.rows) if wanted.nodes or i < limit or row.needs_attention]
-    rows = [["NAME", "ASSESSMENT", "PHASE", "VERSION", "EST", "MESSAGE"], *(_node(row) for row in shown)]
-    return "\n" + _table(rows) + _omitted_text(pool, shown, wanted)
+def _nodes(pool: PoolReport, shown_details: Details, limit: int) -> str:
+    shown_rows = [row for i, row in enumerate(pool.rows) if shown_details.nodes or i < limit or row.needs_attention]
+    rows = [["NAME", "ASSESSMENT", "PHASE", "VERSION", "EST", "MESSAGE"], *(_node(row) for row in shown_rows)]
+    return "\n" + _table(rows) + _omitted_text(pool, shown_rows, shown_details)
 
 
 def _node(row: NodeRow) -> list[str]:
@@ -270,9 +272,9 @@ def _estimate(estimate: int | None) -> str:
     return f"+{short_duration(estimate)}" if estimate else "-"
 
 
-def _omitted_text(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -> str:
+def _omitted_text(pool: PoolReport, shown_rows: Sequence[NodeRow], shown_details: Details) -> str:
     """Returns how many Nodes of the pool are not shown, as `oc` words it; empty if none."""
-    omitted = pool.counts.without(count(shown))
+    omitted = pool.counts.without(count(shown_rows))
     if not omitted.total:
         return ""
     text = (
@@ -280,7 +282,7 @@ def _omitted_text(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -
         f"{omitted.progressing} Progressing, {omitted.total - omitted.updated} Outdated, {omitted.draining} Draining, "
         f"{omitted.excluded} Excluded, and {omitted.degraded} Degraded nodes.\n"
     )
-    if wanted.nodes:
+    if shown_details.nodes:
         return text + "The report holds no more of them.\n"
     return text + "Pass along --details=nodes to see all information.\n"
 
@@ -288,13 +290,13 @@ def _omitted_text(pool: PoolReport, shown: Sequence[NodeRow], wanted: Details) -
 # ---- health
 
 
-def _health(rows: Sequence[HealthRow], updating_for: int, now: int, wanted: Details) -> str:
+def _health(rows: Sequence[HealthRow], updating_for: int, now: int, shown_details: Details) -> str:
     """Returns the section of health: as a table, or with --details=health in blocks."""
     head = "\n= Update Health =\n"
     if not rows:
         well = [short_duration(truncate_duration(updating_for, SECOND)), INFO, NO_IMPACT, "Update is proceeding well"]
         return head + _table([["SINCE", "LEVEL", "IMPACT", "MESSAGE"], well])
-    if wanted.health:
+    if shown_details.health:
         return head + "\n".join(_block(row, now) for row in rows)
     table = [["SINCE", "LEVEL", "IMPACT", "MESSAGE"]]
     table += [[_since_text(row, now), row.level, row.impact, row.summary] for row in rows]

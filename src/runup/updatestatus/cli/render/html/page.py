@@ -100,73 +100,75 @@ def _age(status: UpdateStatusStatus) -> Markup | None:
     return el("p", current.message, class_="faint") if current and current.status == "True" else None
 
 
-def _page_title(found: ClusterVersionInsight, *, busy: bool) -> str:
-    target = found.versions.target.version if found.versions else "an unknown version"
+def _page_title(insight: ClusterVersionInsight, *, busy: bool) -> str:
+    target = insight.versions.target.version if insight.versions else "an unknown version"
     if not busy:
         return f"The cluster is at {target}"
-    control_plane = status_of(found.conditions, "Updating")
+    control_plane = status_of(insight.conditions, "Updating")
     return f"Updating to {target}" if control_plane != "False" else f"Worker nodes are updating to {target}"
 
 
-def _verdict(found: ClusterVersionInsight, *, busy: bool) -> tuple[str, str]:
+def _verdict(insight: ClusterVersionInsight, *, busy: bool) -> tuple[str, str]:
     if not busy:
-        known = status_of(found.conditions, "Updating") == "False"
-        return ("Not updating", GOOD) if known else ("Not known", WARN)
-    return found.assessment, tone_of_assessment(found.assessment)
+        not_updating = status_of(insight.conditions, "Updating") == "False"
+        return ("Not updating", GOOD) if not_updating else ("Not known", WARN)
+    return insight.assessment, tone_of_assessment(insight.assessment)
 
 
-def _subtitle(found: ClusterVersionInsight) -> str:
+def _subtitle(insight: ClusterVersionInsight) -> str:
     """Returns what the update is: from which version, an installation, or a migration to another architecture."""
-    if found.versions is None:
+    if insight.versions is None:
         return "ClusterVersion has no history."
-    remarks = {entry.key: entry.value for entry in (*found.versions.previous.metadata, *found.versions.target.metadata)}
+    remarks = {
+        entry.key: entry.value for entry in (*insight.versions.previous.metadata, *insight.versions.target.metadata)
+    }
     if "Installation" in remarks:
         return "A new installation."
     if "Architecture" in remarks:
         return f"A migration to another architecture: {remarks['Architecture'] or 'Multi'}."
     partial = " (which was never completed)" if "Partial" in remarks else ""
-    return f"From {found.versions.previous.version}{partial}."
+    return f"From {insight.versions.previous.version}{partial}."
 
 
-def _control_plane_bar(found: ClusterVersionInsight, control_plane: ControlPlane) -> Markup:
+def _control_plane_bar(insight: ClusterVersionInsight, control_plane: ControlPlane) -> Markup:
     """Returns the bar of the control plane: operators updated, updating, waiting and not known."""
     reasons = [
         _updating_reason(i.cluster_operator.conditions) for i in insights_of(control_plane) if i.cluster_operator
     ]
-    done, busy = reasons.count("Updated"), reasons.count("Progressing")
+    updated_count, busy = reasons.count("Updated"), reasons.count("Progressing")
     waiting, total = reasons.count("Pending"), len(reasons)
-    parts: list[tuple[str, int]] = [(GOOD, done), (BUSY, busy), (IDLE, waiting)]
-    unknown = total - done - busy - waiting
-    tally = [(f"{done} updated", GOOD), (f"{busy} updating", BUSY), (f"{waiting} waiting", IDLE)]
+    parts: list[tuple[str, int]] = [(GOOD, updated_count), (BUSY, busy), (IDLE, waiting)]
+    unknown = total - updated_count - busy - waiting
+    tally = [(f"{updated_count} updated", GOOD), (f"{busy} updating", BUSY), (f"{waiting} waiting", IDLE)]
     tally += [(f"{unknown} not known", WARN)] if unknown else []
     return join(
-        bar(parts, max(total, 1), f"{found.completion} % of the control plane's operators"),
+        bar(parts, max(total, 1), f"{insight.completion} % of the control plane's operators"),
         el("div", *(el("span", label, class_=tone) for label, tone in tally), class_="tally"),
     )
 
 
-def _facts(found: ClusterVersionInsight, control_plane: ControlPlane, now: datetime) -> Markup:
+def _facts(insight: ClusterVersionInsight, control_plane: ControlPlane, now: datetime) -> Markup:
     """Returns the facts of the head: completion, start, duration, expected end and operators' health."""
     health = [find(i.cluster_operator.conditions, "Healthy") for i in insights_of(control_plane) if i.cluster_operator]
-    good = sum(each is not None and each.status == "True" for each in health)
-    pairs: list[tuple[str, Child]] = [("Control plane", f"{found.completion} %")]
-    if found.started_at:
-        pairs.append(("Started", minute_text(found.started_at)))
-        pairs.append(("Duration", age((found.completed_at or now) - found.started_at)))
-    if found.completed_at:
-        pairs.append(("Completed", minute_text(found.completed_at)))
-    elif found.estimated_completed_at:
-        pairs.append(("Expected to be done", _relative_time(found.estimated_completed_at, now)))
+    good = sum(condition is not None and condition.status == "True" for condition in health)
+    pairs: list[tuple[str, Child]] = [("Control plane", f"{insight.completion} %")]
+    if insight.started_at:
+        pairs.append(("Started", minute_text(insight.started_at)))
+        pairs.append(("Duration", age((insight.completed_at or now) - insight.started_at)))
+    if insight.completed_at:
+        pairs.append(("Completed", minute_text(insight.completed_at)))
+    elif insight.estimated_completed_at:
+        pairs.append(("Expected to be done", _relative_time(insight.estimated_completed_at, now)))
     pairs.append(("Healthy operators", f"{good} of {len(health)}"))
-    if found.waiting_for:
-        pairs.append(("Waits for", ", ".join(each.name for each in found.waiting_for)))
+    if insight.waiting_for:
+        pairs.append(("Waits for", ", ".join(operator.name for operator in insight.waiting_for)))
     return facts(pairs)
 
 
-def _relative_time(when: datetime, now: datetime) -> str:
-    if when < now:
-        return f"{age(now - when)} ago, by its estimate"
-    return f"in {age(when - now)}"
+def _relative_time(moment: datetime, now: datetime) -> str:
+    if moment < now:
+        return f"{age(now - moment)} ago, by its estimate"
+    return f"in {age(moment - now)}"
 
 
 def _doubts_section(status: UpdateStatusStatus) -> Markup | None:
@@ -174,7 +176,10 @@ def _doubts_section(status: UpdateStatusStatus) -> Markup | None:
     doubtful = _doubtful_conditions(status)
     if not doubtful:
         return None
-    items = (el("li", el("strong", f"{each.type}: {_doubt_label(each)}"), *_message_part(each)) for each in doubtful)
+    items = (
+        el("li", el("strong", f"{condition.type}: {_doubt_label(condition)}"), *_message_part(condition))
+        for condition in doubtful
+    )
     card = el("div", el("ul", *items, class_="refs"), class_="card issue warn")
     return el("section", el("h2", "Not everything is known"), card)
 
@@ -185,8 +190,8 @@ def _doubtful_conditions(status: UpdateStatusStatus) -> list[Condition]:
     Leaves out that alerts were not queried (reason NotAsked) and that nodes were omitted (type Complete): omitted nodes
     were read and are counted.
     """
-    not_true = (each for each in status.conditions if each.status != "True")
-    return [each for each in not_true if each.reason != "NotAsked" and each.type != "Complete"]
+    not_true = (condition for condition in status.conditions if condition.status != "True")
+    return [condition for condition in not_true if condition.reason != "NotAsked" and condition.type != "Complete"]
 
 
 def _doubt_label(condition: Condition) -> str:
@@ -200,8 +205,8 @@ def _message_part(condition: Condition) -> Sequence[Child]:
 def health_of(status: UpdateStatusStatus) -> list[HealthInsight]:
     """Returns all health insights: unknown levels first, then the worst first, and the newest first of equal levels."""
     health_insights = [insight.health for insight in all_insights(status) if insight.health]
-    health_insights.sort(key=lambda each: -(each.started_at or each.first_observed_at or _NEVER).timestamp())
-    health_insights.sort(key=lambda each: -LEVELS.get(each.impact.level, len(LEVELS)))
+    health_insights.sort(key=lambda insight: -(insight.started_at or insight.first_observed_at or _NEVER).timestamp())
+    health_insights.sort(key=lambda insight: -LEVELS.get(insight.impact.level, len(LEVELS)))
     return health_insights
 
 
@@ -209,7 +214,7 @@ def _attention_section(status: UpdateStatusStatus, now: datetime) -> Markup:
     """Returns the section of what needs attention; "nothing" is said only if everything could be read."""
     health_insights = health_of(status)
     omitted = sum(part.omitted.health for part in parts_of(status))
-    cards = [_issue(each, now) for each in health_insights]
+    cards = [_issue(insight, now) for insight in health_insights]
     if omitted:
         cards.append(el("p", f"{omitted} more were left out to keep the object small.", class_="faint"))
     if not cards:
@@ -223,25 +228,27 @@ def _attention_section(status: UpdateStatusStatus, now: datetime) -> Markup:
     )
 
 
-def _issue(found: HealthInsight, now: datetime) -> Markup:
+def _issue(insight: HealthInsight, now: datetime) -> Markup:
     """Returns the card of a health insight."""
-    tone = tone_of_level(found.impact.level)
-    since = found.started_at or found.first_observed_at
-    label = "since" if found.started_at else "first seen"
-    about = f"{found.impact.type} · {label} {minute_text(since)} ({age(now - since)})" if since else found.impact.type
+    tone = tone_of_level(insight.impact.level)
+    since = insight.started_at or insight.first_observed_at
+    label = "since" if insight.started_at else "first seen"
+    about = (
+        f"{insight.impact.type} · {label} {minute_text(since)} ({age(now - since)})" if since else insight.impact.type
+    )
     references: list[Child] = []
-    if found.scope.resources:
+    if insight.scope.resources:
         names = join(
-            *(join(", " if place else "", _resource_name(ref)) for place, ref in enumerate(found.scope.resources))
+            *(join(", " if place else "", _resource_name(ref)) for place, ref in enumerate(insight.scope.resources))
         )
         references.append(el("li", "Concerns ", names))
-    if found.remediation.reference:
-        references.append(el("li", "Read on: ", link(found.remediation.reference, found.remediation.reference)))
+    if insight.remediation.reference:
+        references.append(el("li", "Read on: ", link(insight.remediation.reference, insight.remediation.reference)))
     return el(
         "article",
-        el("div", el("h3", found.impact.summary), badge(found.impact.level, tone), class_="head"),
+        el("div", el("h3", insight.impact.summary), badge(insight.impact.level, tone), class_="head"),
         el("div", about, class_="faint"),
-        el("div", found.impact.description, class_="body") if found.impact.description else None,
+        el("div", insight.impact.description, class_="body") if insight.impact.description else None,
         el("ul", *references, class_="refs") if references else None,
         class_=f"card issue {tone}",
     )
@@ -254,8 +261,8 @@ def _resource_name(ref: ResourceRef) -> Markup:
 
 
 def _timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
-    drawn = timeline(status, now)
-    return drawn and el("section", el("h2", "Timeline (UTC)"), el("div", drawn, class_="card long"))
+    drawn_timeline = timeline(status, now)
+    return drawn_timeline and el("section", el("h2", "Timeline (UTC)"), el("div", drawn_timeline, class_="card long"))
 
 
 def _control_plane_nodes(control_plane: ControlPlane) -> Markup | None:

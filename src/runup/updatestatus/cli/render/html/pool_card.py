@@ -87,11 +87,11 @@ def _summary_head(pool: MachineConfigPoolInsight, title: str) -> Markup:
     if total == 0:
         return el("div", el("h3", title), badge("Empty", IDLE), class_="head")
     parts = _parts(counts, total)
-    shown = (el("span", f"{count} {label}", class_=tone) for label, tone, count in parts if count)
+    labels = (el("span", f"{count} {label}", class_=tone) for label, tone, count in parts if count)
     return join(
         el("div", el("h3", title), badge(pool.assessment, tone_of_assessment(pool.assessment)), class_="head"),
         bar(((tone, count) for _, tone, count in parts), total, f"{pool.completion} % of {total} nodes"),
-        el("div", *shown, el("span", f"{pool.completion} % of {total} nodes", class_="sum"), class_="tally"),
+        el("div", *labels, el("span", f"{pool.completion} % of {total} nodes", class_="sum"), class_="tally"),
     )
 
 
@@ -100,33 +100,33 @@ def _parts(counts: dict[str, int], total: int) -> list[tuple[str, str, int]]:
 
     Each node is counted once: the object's counts overlap, as a node can be degraded and draining.
     """
-    done = total - counts.get("Outdated", 0)
+    updated_count = total - counts.get("Outdated", 0)
     draining = counts.get("Draining", 0)
     degraded, paused = counts.get("Degraded", 0), counts.get("Excluded", 0)
     busy = max(0, counts.get("Progressing", 0) - draining)
-    waiting = max(0, total - done - draining - busy - degraded - paused)
+    waiting = max(0, total - updated_count - draining - busy - degraded - paused)
     return [
-        ("updated", GOOD, done),
+        ("updated", GOOD, updated_count),
         ("updating", BUSY, busy),
         ("draining", BUSY, draining),
-        ("degraded", BAD, min(degraded, total - done)),
+        ("degraded", BAD, min(degraded, total - updated_count)),
         ("paused", WARN, paused),
         ("waiting", IDLE, waiting),
     ]
 
 
-def _tables(rows: list[Row], omitted: int, whose: str) -> Markup:
+def _tables(rows: list[Row], omitted: int, owner: str) -> Markup:
     """Returns the tables of Nodes: the first rows open, the others folded, and how many are not listed."""
     open_, folded = rows[:ROWS_SHOWN], rows[ROWS_SHOWN:]
     more = (
-        el("details", el("summary", f"{len(folded)} more nodes"), _table(folded, f"The other nodes of {whose}"))
+        el("details", el("summary", f"{len(folded)} more nodes"), _table(folded, f"The other nodes of {owner}"))
         if folded
         else None
     )
     omitted_note = el(
         "p", f"{omitted} more nodes are counted above and not listed, to keep the object small.", class_="faint"
     )
-    return join(_table(open_, f"Nodes of {whose}") if open_ else None, more, omitted_note if omitted else None)
+    return join(_table(open_, f"Nodes of {owner}") if open_ else None, more, omitted_note if omitted else None)
 
 
 def _table(rows: list[Row], caption: str) -> Markup:

@@ -34,10 +34,10 @@ class Span:
     start: datetime
     end: datetime
 
-    def place(self, when: datetime) -> float:
-        """Returns the position of `when` in percent of the span, limited to 0 to 100."""
+    def place(self, moment: datetime) -> float:
+        """Returns the position of `moment` in percent of the span, limited to 0 to 100."""
         length_s = (self.end - self.start).total_seconds()
-        return min(100.0, max(0.0, 100 * (when - self.start).total_seconds() / length_s))
+        return min(100.0, max(0.0, 100 * (moment - self.start).total_seconds() / length_s))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,18 @@ class Since:
     started: datetime
     first_look: datetime
 
-    def seen(self, when: datetime | None) -> bool:
-        """Reports whether the change at `when` was observed during this update."""
-        return when is not None and when >= self.started and (when > self.first_look or self.first_look < self.started)
+    def seen(self, moment: datetime | None) -> bool:
+        """Reports whether the change at `moment` was observed during this update."""
+        return (
+            moment is not None
+            and moment >= self.started
+            and (moment > self.first_look or self.first_look < self.started)
+        )
 
-    def going_on(self, word: str, when: datetime, *, seen: bool) -> str:
+    def going_on(self, word: str, moment: datetime, *, observed_start: bool) -> str:
         """Returns `word` followed by how long the state has lasted."""
-        lasted = self.now - when
-        if seen:
+        lasted = self.now - moment
+        if observed_start:
             return f"{word}, {age(lasted)}"
         return f"{word}, {age(lasted)} or more" if lasted >= timedelta(minutes=1) else word
 
@@ -96,8 +100,11 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
 def _first_look(status: UpdateStatusStatus) -> datetime | None:
     """Returns the oldest transition that the controller recorded: its first observation, unless it watched earlier."""
     insights = (i.node or i.cluster_operator for i in all_insights(status))
-    updating = (find(each.conditions, "Updating") for each in insights if each)
-    return min((each.last_transition_time for each in updating if each and each.last_transition_time), default=None)
+    updating = (find(insight.conditions, "Updating") for insight in insights if insight)
+    return min(
+        (condition.last_transition_time for condition in updating if condition and condition.last_transition_time),
+        default=None,
+    )
 
 
 def _end_of_drawing(groups: Sequence[tuple[str, list[Lane]]], completed: datetime | None, now: datetime) -> datetime:
@@ -115,7 +122,7 @@ def _lane_groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str
     """Yields the title and the lanes of each group: operators, control plane, each worker pool."""
     control_plane = status.control_plane or ControlPlane()
     operators = [i.cluster_operator for i in insights_of(control_plane) if i.cluster_operator]
-    yield "Operators", _sorted(_operator(each, since) for each in operators)
+    yield "Operators", _sorted(_operator(operator, since) for operator in operators)
     yield "Control plane nodes", _sorted(_nodes(control_plane, since))
     for pool in status.worker_pools:
         yield f"Worker pool {pool.name}", _sorted(_nodes(pool, since))
@@ -127,23 +134,23 @@ def _sorted(lanes: Iterable[Lane]) -> list[Lane]:
     return sorted(lanes, key=lambda lane: (lane.until is not None, lane.since or latest, lane.name))
 
 
-def _operator(found: ClusterOperatorInsight, since: Since) -> Lane:
+def _operator(insight: ClusterOperatorInsight, since: Since) -> Lane:
     """Returns an operator's lane. The operator records its own times, so the first observation does not matter."""
-    updating, healthy = find(found.conditions, "Updating"), find(found.conditions, "Healthy")
+    updating, healthy = find(insight.conditions, "Updating"), find(insight.conditions, "Healthy")
     reason = updating.reason if updating else "CannotDetermine"
-    moved = found.progressing.last_transition_time if found.progressing else None
+    moved = insight.progressing.last_transition_time if insight.progressing else None
     trouble = f", {healthy.reason.lower()}" if healthy is not None and healthy.status == "False" else ""
     if reason == "Updated":
         tone, before = BAD if trouble else GOOD, moved is None or moved < since.started
         updated_at = since.started if moved is None or before else moved
-        return Lane(found.name, "updated", tone, updated_at, before=before, trouble=trouble)
+        return Lane(insight.name, "updated", tone, updated_at, before=before, trouble=trouble)
     if reason == "Progressing":
         begun = moved or since.first_look
-        state = since.going_on("updating", begun, seen=moved is not None)
-        return Lane(found.name, state, BAD if trouble else BUSY, begun, since.now, trouble=trouble)
+        state = since.going_on("updating", begun, observed_start=moved is not None)
+        return Lane(insight.name, state, BAD if trouble else BUSY, begun, since.now, trouble=trouble)
     if healthy is not None and trouble:
-        return Lane(found.name, healthy.reason.lower(), BAD, healthy.last_transition_time, since.now)
-    return Lane(found.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE)
+        return Lane(insight.name, healthy.reason.lower(), BAD, healthy.last_transition_time, since.now)
+    return Lane(insight.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE)
 
 
 def _nodes(part: ControlPlane | WorkerPool, since: Since) -> Iterable[Lane]:
@@ -152,28 +159,32 @@ def _nodes(part: ControlPlane | WorkerPool, since: Since) -> Iterable[Lane]:
             yield _node(insight.node, since)
 
 
-def _node(found: NodeInsight, since: Since) -> Lane:
+def _node(insight: NodeInsight, since: Since) -> Lane:
     """Returns the Node's lane: its state, its tone, and since when it has it."""
-    row, updating = row_of(found), find(found.conditions, "Updating")
+    row, updating = row_of(insight), find(insight.conditions, "Updating")
     moved = updating.last_transition_time if updating else None
     if row.assessment in {"Degraded", "Unavailable"}:
-        begun = _troubled_since(found) or moved or since.first_look
-        state = since.going_on(row.assessment.lower(), begun, seen=since.seen(begun))
-        return Lane(found.name, state, BAD, begun, since.now)
+        begun = _troubled_since(insight) or moved or since.first_look
+        state = since.going_on(row.assessment.lower(), begun, observed_start=since.seen(begun))
+        return Lane(insight.name, state, BAD, begun, since.now)
     if row.assessment == "Progressing":
         begun = moved or since.first_look
         return Lane(
-            found.name, since.going_on(row.phase.lower(), begun, seen=since.seen(moved)), BUSY, begun, since.now
+            insight.name,
+            since.going_on(row.phase.lower(), begun, observed_start=since.seen(moved)),
+            BUSY,
+            begun,
+            since.now,
         )
     if row.assessment == "Completed":
         updated_at = max(moved or since.first_look, since.started)
-        return Lane(found.name, "updated", GOOD, updated_at, before=not since.seen(moved))
-    return Lane(found.name, {"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), IDLE)
+        return Lane(insight.name, "updated", GOOD, updated_at, before=not since.seen(moved))
+    return Lane(insight.name, {"Outdated": "waiting", "Excluded": "paused"}.get(row.assessment, "not known"), IDLE)
 
 
-def _troubled_since(found: NodeInsight) -> datetime | None:
+def _troubled_since(insight: NodeInsight) -> datetime | None:
     for type_, bad in (("Degraded", "True"), ("Available", "False")):
-        condition: Condition | None = find(found.conditions, type_)
+        condition: Condition | None = find(insight.conditions, type_)
         if condition is not None and condition.status == bad:
             return condition.last_transition_time
     return None
@@ -183,11 +194,11 @@ def _draw_group(span: Span, title: str, lanes: list[Lane]) -> Markup:
     """Returns a group of lanes below its title; those without a time are listed."""
     lanes = _with_short_names(lanes)
     drawable = [lane for lane in lanes if lane.since is not None]
-    others = [lane for lane in lanes if lane.since is None]
+    undated_lanes = [lane for lane in lanes if lane.since is None]
     lines = [_lane(span, lane) for lane in drawable[:LANES]]
     if len(drawable) > LANES:
         lines.append(el("div", f"{len(drawable) - LANES} more", class_="more"))
-    lines += [_list_names(state, others) for state in dict.fromkeys(lane.state for lane in others)]
+    lines += [_list_names(state, undated_lanes) for state in dict.fromkeys(lane.state for lane in undated_lanes)]
     return join(el("div", title, class_="group"), *lines)
 
 
@@ -237,17 +248,17 @@ def _axis(span: Span) -> Markup:
         if min(following - span.start, span.end - following) > length / (2 * _MARKS):
             times.append(following)
         following += step
-    marks = [el("span", _clock(when, span), style=f"left:{span.place(when):.2f}%") for when in times]
+    marks = [el("span", _clock(tick, span), style=f"left:{span.place(tick):.2f}%") for tick in times]
     marks.append(el("span", _clock(span.end, span), class_="last", style="left:100%"))
     blank = el("div", class_="corner")
     return join(blank, el("div", *marks, class_="axis", aria_hidden="true"), blank)
 
 
-def _ceiling(when: datetime, step: timedelta) -> datetime:
+def _ceiling(moment: datetime, step: timedelta) -> datetime:
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
-    return epoch + -(-(when - epoch) // step) * step
+    return epoch + -(-(moment - epoch) // step) * step
 
 
-def _clock(when: datetime, span: Span) -> str:
+def _clock(moment: datetime, span: Span) -> str:
     long = span.end - span.start > timedelta(hours=20)
-    return f"{in_utc(when):{'%d %b %H:%M' if long else '%H:%M'}}"
+    return f"{in_utc(moment):{'%d %b %H:%M' if long else '%H:%M'}}"
