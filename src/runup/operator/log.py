@@ -51,14 +51,14 @@ class _Libraries(logging.Handler):
 
 def with_traceback(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Adds the current exception as text: calls without variables, and each error of the chain, shortened."""
-    given = event.pop("exc_info", None)
+    exc_info = event.pop("exc_info", None)
     error = (
-        given
-        if isinstance(given, BaseException)
-        else given[1]
-        if isinstance(given, tuple)
+        exc_info
+        if isinstance(exc_info, BaseException)
+        else exc_info[1]
+        if isinstance(exc_info, tuple)
         else sys.exc_info()[1]
-        if given
+        if exc_info
         else None
     )
     if error is not None:

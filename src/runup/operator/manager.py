@@ -98,11 +98,11 @@ def load_own(options: Options) -> tuple[Release, OwnRelease]:
         architecture=metadata.architecture,
         channels=metadata.channels,
     )
-    own = OwnRelease(payload, options.profile, options.exclude)
-    verifier = own.verifier(None)
+    own_release = OwnRelease(payload, options.profile, options.exclude)
+    verifier = own_release.verifier(None)
     for warning in verifier.warnings if verifier is not None else ():
         log.warning("the verification ConfigMap of this release cannot be used", what=warning)
-    return release, own
+    return release, own_release
 
 
 def _log_unremovable(folder: Path, why: str) -> None:
@@ -135,7 +135,7 @@ class Manager:
 
     async def run(self) -> None:
         """Serves until stopped. Raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
-        release, own = await asyncio.to_thread(load_own, self._options)
+        release, own_release = await asyncio.to_thread(load_own, self._options)
         options = self._options
         facts = Facts(
             release,
@@ -143,12 +143,12 @@ class Manager:
             architecture=options.architecture,
             update_service=options.update_service,
             gates=options.open_gates,
-            documentation_base=own.payload.metadata.documentation_base,
+            documentation_base=own_release.payload.metadata.documentation_base,
             profile=options.profile,
             exclude=options.exclude,
             always_enabled=options.always_enabled,
         )
-        self.metrics.cluster.created = own.payload.image_references.created
+        self.metrics.cluster.created = own_release.payload.image_references.created
         log.info("starting", version=release.version, image=release.image, namespace=facts.place.namespace)
         agent = f"ClusterVersionOperator/{__version__}"
         async with (
@@ -157,9 +157,9 @@ class Manager:
                 self.endpoint, options, client, self._clock, lacking=self.caches.idle, caches=self.caches.all()
             ),
         ):
-            await self._serve_cluster(client, facts, own)
+            await self._serve_cluster(client, facts, own_release)
 
-    async def _serve_cluster(self, client: Client, facts: Facts, own: OwnRelease) -> None:
+    async def _serve_cluster(self, client: Client, facts: Facts, own_release: OwnRelease) -> None:
         """Wires up all controllers and sources, and runs them until the process is told to stop."""
         queue: WorkQueue[str] = WorkQueue(self._clock)
         # Sources call this when their state changes: the next pass observes it.
@@ -176,18 +176,18 @@ class Manager:
         images = ReleaseImages(
             client, architecture=self._options.architecture, plain_http=self._options.plain_http_registries
         )
-        verifier: Callable[[], Verifier | None] = lambda: own.verifier(self.caches.feature_gate())  # noqa: E731
+        verifier: Callable[[], Verifier | None] = lambda: own_release.verifier(self.caches.feature_gate())  # noqa: E731
         checks = ReleaseChecks(client, verifier, self._clock, wake, images=images, custom_stores=self.custom_stores)
         reports = self._options.report_folder or Path(facts.place.report_dir)
         reader = ReportReader(reports, self._clock, wake, on_unremovable=_log_unremovable)
         following = reflectors(client, self.caches, facts.place.namespace, self._clock)
         fetched = self._payloads or self._fetching(client, facts, images)
-        loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own_payload=own.payload)
+        loads = ReleaseLoads(fetched, self._clock, wake, image=facts.release.image, own_payload=own_release.payload)
         worker = self.applier(client, facts, wake, following) if self._options.applies else None
         controller = ClusterVersionController(
             caches=self.caches,
             facts=facts,
-            own_release=own,
+            own_release=own_release,
             executor=Executor(client, self._clock),
             service=service,
             prometheus=prometheus,

@@ -145,12 +145,12 @@ def preflight(format_: str, reads: bool, **flags: Any) -> int:
     return asyncio.run(_run_checks(flags))
 
 
-def _check_folder(given: Path) -> None:
+def _check_folder(folder: Path) -> None:
     """Raises CommandError for a typed folder that is not a release's: a typo would silently leave its checks out."""
     source = click.get_current_context().get_parameter_source("release_dir")
     typed = source is click.core.ParameterSource.COMMANDLINE
-    if typed and not any((given / name).is_dir() for name in ("preflight-checks", "release-manifests")):
-        raise CommandError(f"--release-dir {given} holds neither a folder preflight-checks nor release-manifests")
+    if typed and not any((folder / name).is_dir() for name in ("preflight-checks", "release-manifests")):
+        raise CommandError(f"--release-dir {folder} holds neither a folder preflight-checks nor release-manifests")
 
 
 def _content_of_reads() -> bytes:
@@ -286,13 +286,13 @@ def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
     """Returns where the report goes: to the history, a ConfigMap, stdout or a file."""
     from runup.preflight.control.report_sinks import ConfigMapSink, FileSink, StreamSink
 
-    where = os.environ.get("PREFLIGHT_REPORT_SINK")
-    if where == "history":
+    sink_url = os.environ.get("PREFLIGHT_REPORT_SINK")
+    if sink_url == "history":
         from kubekit.kube.clock import SystemClock
         from runup.preflight.control.kept_reports import HistorySink
 
         return HistorySink(config, SystemClock())
-    if where == "configmap":
+    if sink_url == "configmap":
         # For clusters that forbid hostPath volumes (docs/operator.md).
         return ConfigMapSink(config, request.namespace, request.preflight_id)
     return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))

@@ -42,8 +42,8 @@ class Change(msgspec.Struct, frozen=True):
         """Returns the list afterwards: kept names in their order, new names sorted at the end."""
         if self.clear:
             return ()
-        kept = () if self.replace else tuple(name for name in existing if name not in self.remove)
-        return (*kept, *(name for name in sorted(set(self.add)) if name not in kept))
+        kept_names = () if self.replace else tuple(name for name in existing if name not in self.remove)
+        return (*kept_names, *(name for name in sorted(set(self.add)) if name not in kept_names))
 
     def left(self, existing: Sequence[str]) -> tuple[str, ...]:
         """Returns the names that are no longer accepted: removed from the list, or requested to be removed."""
@@ -69,21 +69,21 @@ def plan(args: Sequence[str], *, replace: bool, clear: bool) -> Change:
             raise ValueError(f"illegal risk {quote_go(item)}")
     add = tuple(item for item in items if not item.endswith("-"))
     remove = tuple(item[:-1] for item in items if item.endswith("-"))
-    if both := sorted(set(add) & set(remove)):
-        raise ValueError(f"requested risks with both Risk and Risk-: {','.join(both)}")
+    if conflicting := sorted(set(add) & set(remove)):
+        raise ValueError(f"requested risks with both Risk and Risk-: {','.join(conflicting)}")
     if replace and remove:
         raise ValueError("The suffix '-' on risks is not allowed if --replace is specified")
     return Change(add, remove, replace)
 
 
-def check_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> None:
+def check_names(change: Change, existing: Sequence[str], known_names: Sequence[str]) -> None:
     """Raises CommandError for a new name that no risk can have: it would stay accepted for ever without effect."""
     for name in change.add:
-        if name in known or name in existing or (_NAME.fullmatch(name) and len(name) <= _MAX_NAME):
+        if name in known_names or name in existing or (_NAME.fullmatch(name) and len(name) <= _MAX_NAME):
             continue
         from difflib import get_close_matches
 
-        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        near = get_close_matches(name, known_names, n=1, cutoff=0.6)
         hint = (
             f"did you mean {quote_go(near[0])}?" if near else "see them with `runup upgrade --include-not-recommended`"
         )
@@ -91,12 +91,12 @@ def check_names(change: Change, existing: Sequence[str], known: Sequence[str]) -
         raise CommandError(f"{text}; {hint} Nothing was changed" if near else f"{text}; {hint}. Nothing was changed")
 
 
-def unknown_names(change: Change, existing: Sequence[str], known: Sequence[str]) -> Iterator[str]:
+def unknown_names(change: Change, existing: Sequence[str], known_names: Sequence[str]) -> Iterator[str]:
     """Yields a warning for each new name that no update of this cluster carries now."""
-    for name in sorted(set(change.add) - set(known) - set(existing)):
+    for name in sorted(set(change.add) - set(known_names) - set(existing)):
         from difflib import get_close_matches
 
-        near = get_close_matches(name, known, n=1, cutoff=0.6)
+        near = get_close_matches(name, known_names, n=1, cutoff=0.6)
         hint = f"; did you mean {quote_go(near[0])}?" if near else ""
         yield f"warning: no update of this cluster has a risk {quote_go(name)} now{hint}\n"
 
@@ -176,14 +176,14 @@ def _suffixed(argument: str) -> str:
     return ",".join(f"{item[1:]}-" if item.startswith("-") else item for item in items)
 
 
-def _carry_out(change: Change, ctx: click.Context, told: AcceptanceReason, output: str | None) -> None:
+def _carry_out(change: Change, ctx: click.Context, reason: AcceptanceReason, output: str | None) -> None:
     from runup.cli.result_output import ResultPrinter
 
     with connection_of(ctx).client() as client:
-        carry_out(change, client, told, ResultPrinter("accept", output))
+        carry_out(change, client, reason, ResultPrinter("accept", output))
 
 
-def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller: ResultPrinter) -> None:
+def carry_out(change: Change, client: SyncClient, reason: AcceptanceReason, teller: ResultPrinter) -> None:
     """Records the reason, accepts the risks and prints the result. Keeps concurrent changes of others.
 
     Raises CommandError if a request fails.
@@ -194,20 +194,20 @@ def carry_out(change: Change, client: SyncClient, told: AcceptanceReason, teller
     from runup.preflight.decide.findings import known_risk_names, objects_of
 
     cluster = clusters.read(client, no="no", server="")
-    known = known_risk_names(cluster)
-    check_names(change, _accepted_names(cluster), known)
-    teller.extend(("err", line) for line in unknown_names(change, _accepted_names(cluster), known))
+    known_names = known_risk_names(cluster)
+    check_names(change, _accepted_names(cluster), known_names)
+    teller.extend(("err", line) for line in unknown_names(change, _accepted_names(cluster), known_names))
     # A record is written before its name and removed after it: a name without its record would never expire.
     history = clusters.read_history(client, clusters.namespace()) if change.add else None
     objects = {name: objects_of(cluster, history, name) for name in change.add} if history else {}
     teller.extend(("err", line) for line in without_effect(change, cluster))
-    recorded = acceptance_records.keep_records(client, change.add, told.reason, told.until, objects)
+    recorded = acceptance_records.keep_records(client, change.add, reason.reason, reason.until, objects)
     try:
         # Strict: a server without the field would drop it and answer as if the risks were accepted.
         before, answer = clusters.change(
             client,
             cluster,
-            lambda seen: _patch(change, seen),
+            lambda cluster_version: _patch(change, cluster_version),
             send=lambda body: clusters.patch(client, body, strict=True),
         )
     except KubeError as error:

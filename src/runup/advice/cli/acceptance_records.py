@@ -58,7 +58,7 @@ def _parse_end(text: str, now: datetime) -> datetime:
 
 
 def plan(
-    found: Mapping[str, str],
+    stored_records: Mapping[str, str],
     add: Iterable[str],
     new: Acceptance,
     now: datetime,
@@ -70,7 +70,7 @@ def plan(
     replace one that has ended: otherwise accepting it again would change nothing. A record that has not ended keeps its
     reason and end if no others are given.
     """
-    records, objects = acceptance.read(found), objects or {}
+    records, objects = acceptance.read(stored_records), objects or {}
     has_details = bool(new.reason or new.until)
     change: Data = {}
     for name in add:
@@ -85,24 +85,24 @@ def plan(
     return change
 
 
-def removal_data(found: Mapping[str, str], left: Iterable[str]) -> Data:
+def removal_data(records: Mapping[str, str], remaining_names: Iterable[str]) -> Data:
     """Returns the removal of the records of those names that are no longer accepted, and of no others.
 
     A record without its name may belong to somebody who is accepting the risk just now, and writes the name next.
     """
     # One by one: an unreadable record is named by its key, and removed under that name.
-    names = {key: next(iter(acceptance.read({key: text}))) for key, text in found.items()}
-    return {key: None for key, name in names.items() if name in set(left)}
+    names = {key: next(iter(acceptance.read({key: text}))) for key, text in records.items()}
+    return {key: None for key, name in names.items() if name in set(remaining_names)}
 
 
-def forget_records(client: SyncClient, left: Iterable[str]) -> bool:
+def forget_records(client: SyncClient, remaining_names: Iterable[str]) -> bool:
     """Removes the records of names that are no longer accepted; returns whether there were any.
 
     If that fails, it only warns, because a record without its name accepts nothing.
     """
-    left = set(left)
-    document = clusters.read_record(client, acceptance.NAME) if left else None
-    change = removal_data(texts(document, "data"), left) if document is not None else {}
+    remaining_names = set(remaining_names)
+    document = clusters.read_record(client, acceptance.NAME) if remaining_names else None
+    change = removal_data(texts(document, "data"), remaining_names) if document is not None else {}
     try:
         if change:
             _write_records(client, change)

@@ -45,7 +45,7 @@ def plan(facts: Facts, new: str, *, explicit: bool) -> Plan:
 
 def _validate_channel(facts: Facts, new: str, *, explicit: bool) -> tuple[Output, ...]:
     """Returns the warnings about setting the channel to `new`, as `oc` words them; raises CommandError to refuse."""
-    current, known = facts.channel, ", ".join(facts.channels)
+    current, channels = facts.channel, ", ".join(facts.channels)
     way_out = "you must pass --allow-explicit-channel to continue\n"
     if not facts.channels:
         if not new:
@@ -61,7 +61,7 @@ def _validate_channel(facts: Facts, new: str, *, explicit: bool) -> tuple[Output
         raise CommandError(f"{text} channels, {way_out}")
     if not new or new in facts.channels:
         return ()
-    text = f'requested channel "{new}" is not one of the available channels ({known})'
+    text = f'requested channel "{new}" is not one of the available channels ({channels})'
     if not explicit:
         raise CommandError(f"the {text}, {way_out}")
     used = f'You have used --allow-explicit-channel to proceed anyway. Setting the update channel to "{new}".'

@@ -38,18 +38,20 @@ def alerts(client: SyncClient, now: datetime) -> tuple[Alert, ...] | Unreadable:
     # Imported here because most commands do not come this far.
     from runup.updatestatus.decide.alerts import PATH, read_alerts
 
-    hosts = [str(each["host"]) for each in (route.get("status") or {}).get("ingress") or () if each.get("host")]
+    hosts = [
+        str(ingress["host"]) for ingress in (route.get("status") or {}).get("ingress") or () if ingress.get("host")
+    ]
     causes = []
     for host in hosts:
         try:
             return read_alerts(_get_alerts(client, host, credential.authorization, now))
         except (OSError, ValueError) as error:  # what is not JSON, or a host that is none, is a ValueError
             causes.append(f"{host}->{error}")
-    where = "the openshift-monitoring/thanos-querier Route"
+    route_text = "the openshift-monitoring/thanos-querier Route"
     if len(causes) == 1:
-        why = f"unable to get {PATH} from URI in {where}: {causes[0]}"
+        why = f"unable to get {PATH} from URI in {route_text}: {causes[0]}"
     else:
-        why = f"unable to get {PATH} from any of {len(causes)} URIs in {where}: [{', '.join(causes)}]"
+        why = f"unable to get {PATH} from any of {len(causes)} URIs in {route_text}: [{', '.join(causes)}]"
     return Unreadable(f"failed to get alerts from Thanos: {why}")
 
 

@@ -63,9 +63,9 @@ class Prometheus:
         """Keeps the answers to `queries` and the alerts fresh, and forgets others. To be called again on every pass."""
         self._wanted, self._cluster_id = tuple(queries), cluster_id
         # Without this, the state would grow with every rule that changes.
-        kept = {query: answer for query, answer in self.state.answers.items() if query in self._wanted}
-        if len(kept) != len(self.state.answers):
-            self.state = replace(self.state, answers=kept)
+        kept_answers = {query: answer for query, answer in self.state.answers.items() if query in self._wanted}
+        if len(kept_answers) != len(self.state.answers):
+            self.state = replace(self.state, answers=kept_answers)
         if self._server.url and (self._task is None or self._task.done()) and self._due_queries():
             self._task = asyncio.create_task(self._send_due_queries(), name="prometheus")
 
@@ -96,8 +96,8 @@ class Prometheus:
         waiting = {asyncio.create_task(self._run_query(query, slots)) for query in self._due_queries()}
         try:
             while waiting:
-                done, waiting = await asyncio.wait(waiting, timeout=TELL_S if waiting else None)
-                if done:
+                completed, waiting = await asyncio.wait(waiting, timeout=TELL_S if waiting else None)
+                if completed:
                     self._on_change()
         finally:
             for task in waiting:
@@ -116,8 +116,8 @@ class Prometheus:
         """Returns the answer to one PromQL query; a failure is an answer that says why."""
         try:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
-            asked = promql.of_cluster(query, self._cluster_id) if self._hosted else query
-            path = f"{promql.PATH}?{urlencode({'query': asked})}"
+            expression = promql.of_cluster(query, self._cluster_id) if self._hosted else query
+            path = f"{promql.PATH}?{urlencode({'query': expression})}"
             body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD, limit=promql.MAX_BYTES)
             return Answer(self._clock.now(), promql.read(body))
         except BadAnswer as error:
@@ -127,12 +127,12 @@ class Prometheus:
 
     async def _alerts(self) -> None:
         """Reads the alerts; when that fails, the known ones stay and the state says why."""
-        known = self.state.alerting
+        alert_state = self.state.alerting
         try:
             body = await self._server.get(ALERTS, within_s=TIMEOUT_S, statuses=TOLD)
             # In a thread: the event loop has a lease to renew.
-            known = AlertState(self._clock.now(), await in_thread(lambda: read_alerts(body), "read alerts"))
+            alert_state = AlertState(self._clock.now(), await in_thread(lambda: read_alerts(body), "read alerts"))
         except (*FAILURES, codec.DecodeError) as error:
-            known = replace(known, error=self._server.why(ALERTS, error))
+            alert_state = replace(alert_state, error=self._server.why(ALERTS, error))
         self._alerts_at = self._clock.now()
-        self.state = replace(self.state, alerting=known)
+        self.state = replace(self.state, alerting=alert_state)

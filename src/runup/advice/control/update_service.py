@@ -42,8 +42,8 @@ class UpdateService:
         if self._task is not None:
             self._task.cancel()
         # The answer to another query (channel, architecture, ID) does not count for this one.
-        kept = self.state if self.state.query == query else ServiceState(query)
-        self.state = replace(kept, query=query, asking=True)
+        kept_state = self.state if self.state.query == query else ServiceState(query)
+        self.state = replace(kept_state, query=query, asking=True)
         self._task = asyncio.create_task(self._query_service(query), name="update-service")
 
     async def close(self) -> None:
@@ -57,10 +57,10 @@ class UpdateService:
         failure = await self._fetch(query)
         now = self._clock.now()
         if failure is None:
-            known = replace(self.state, failure=None, failures=0, succeeded_at=now)
+            new_state = replace(self.state, failure=None, failures=0, succeeded_at=now)
         else:
-            known = replace(self.state, failure=failure, failures=self.state.failures + 1)
-        self.state = replace(known, asking=False, attempted_at=now)
+            new_state = replace(self.state, failure=failure, failures=self.state.failures + 1)
+        self.state = replace(new_state, asking=False, attempted_at=now)
         self._on_change()
 
     async def _fetch(self, query: Query) -> Failure | None:

@@ -66,12 +66,17 @@ class Growth(NamedTuple):
     @property
     def text(self) -> str:
         """The growth in one clause."""
-        shown = list(self.added[:_SHOWN])
-        others = len(self.added) - len(shown) + self.more
-        listed = ", ".join([*shown, *([f"{others} more" if shown else f"{others} objects"] if others else [])])
-        when = f" since {stamp(self.since)}" if self.since else ""
+        shown_objects = list(self.added[:_SHOWN])
+        omitted_count = len(self.added) - len(shown_objects) + self.more
+        listed = ", ".join(
+            [
+                *shown_objects,
+                *([f"{omitted_count} more" if shown_objects else f"{omitted_count} objects"] if omitted_count else []),
+            ]
+        )
+        since_text = f" since {stamp(self.since)}" if self.since else ""
         then = f" at {stamp(self.at)}" if self.at else ""
-        return f"accepted for {self.accepted_for}{then}, and has grown{when}: {listed}"
+        return f"accepted for {self.accepted_for}{then}, and has grown{since_text}: {listed}"
 
 
 def growth(record: Acceptance | None, objects: Mapping[str, datetime | None]) -> Growth | None:
@@ -123,17 +128,17 @@ def next_end(names: Iterable[str], records: Mapping[str, Acceptance], now: datet
     return min((end for end in ends if end is not None), default=None)
 
 
-def unused_names(names: Iterable[str], known: Iterable[str]) -> dict[str, str]:
+def unused_names(names: Iterable[str], known_names: Iterable[str]) -> dict[str, str]:
     """Returns those of `names` that no update carries now, each with the most similar name that one does (or empty)."""
-    carried = sorted(set(known))
+    carried = sorted(set(known_names))
     return {name: nearest(name, carried) for name in names if name not in carried}
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Returns the name among `known` that was probably meant, or an empty string."""
+def nearest(name: str, known_names: Iterable[str]) -> str:
+    """Returns the name among `known_names` that was probably meant, or an empty string."""
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=_NEAR)), "")
+    return next(iter(get_close_matches(name, list(known_names), n=1, cutoff=_NEAR)), "")
 
 
 def stamp(moment: datetime | None) -> str:
@@ -151,8 +156,8 @@ def _record(key: str, text: str) -> Acceptance:
         at, until = _time_member(value, "at"), _time_member(value, "until")
         objects = _objects(value)
         total = value.get("count") if isinstance(value.get("count"), int) else 0
-        read = Acceptance(name, _text_member(value, "reason"), _text_member(value, "by"), at, until)
-        return read._replace(objects=objects, total=max(total or 0, len(objects)))
+        acceptance = Acceptance(name, _text_member(value, "reason"), _text_member(value, "by"), at, until)
+        return acceptance._replace(objects=objects, total=max(total or 0, len(objects)))
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         return Acceptance(key, problem=f"key {key} of ConfigMap {NAME} cannot be read: {error}")
 
@@ -166,8 +171,8 @@ def _text_member(value: Mapping[str, Any], key: str) -> str:
 
 def _objects(value: Mapping[str, Any]) -> tuple[str, ...]:
     # They only inform, so that one that cannot be read does not end the acceptance.
-    found = value.get("objects", [])
-    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list) else ()
+    names = value.get("objects", [])
+    return tuple(name for name in names if isinstance(name, str)) if isinstance(names, list) else ()
 
 
 def _time_member(value: Mapping[str, Any], key: str) -> datetime | None:

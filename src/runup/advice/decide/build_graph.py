@@ -71,16 +71,20 @@ def read_releases(document: Any) -> tuple[KnownRelease, ...]:
 def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture: str) -> BuiltGraph:
     """Returns the graph of `architecture`; if `releases` is None, it assumes which releases update which."""
     channels = _channels(data, architecture)
-    known = {release.version: release for release in releases or ()}
-    versions = [v for v in (channels if releases is None else known) if parse(v) is not None]
+    known_releases = {release.version: release for release in releases or ()}
+    versions = [v for v in (channels if releases is None else known_releases) if parse(v) is not None]
     ordered = sorted(versions, key=Version)
-    before = _assumed_edges(ordered, channels) if releases is None else {v: tuple(known[v].previous) for v in ordered}
+    before = (
+        _assumed_edges(ordered, channels)
+        if releases is None
+        else {v: tuple(known_releases[v].previous) for v in ordered}
+    )
     hops = _hops(ordered, before, data, architecture)
     risks, removed = _judge_hops(hops, data, architecture)
     number = {version: index for index, version in enumerate(ordered)}
     edges = [[number[a], number[b]] for a, b in hops if (a, b) not in risks and (a, b) not in removed]
     remaining_risks = {hop: hop_risks for hop, hop_risks in risks.items() if hop not in removed}
-    nodes = [_node(known.get(v, KnownRelease(v)), channels.get(v, ()), architecture) for v in ordered]
+    nodes = [_node(known_releases.get(v, KnownRelease(v)), channels.get(v, ()), architecture) for v in ordered]
     document = {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": _group_by_risks(remaining_risks)}
     missing = sorted(set(channels) - set(number), key=Version)
     notes = (
@@ -91,9 +95,9 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
 
 def of_channel(document: JSON, channel: str) -> JSON:
     """Returns the part of a graph whose releases are in `channel`; empty for an unknown channel, as the service's."""
-    kept = [i for i, node in enumerate(document["nodes"]) if channel in channels_of(node)]
-    renumbered = {old: new for new, old in enumerate(kept)}
-    versions = {document["nodes"][i]["version"] for i in kept}
+    kept_indexes = [i for i, node in enumerate(document["nodes"]) if channel in channels_of(node)]
+    renumbered = {old: new for new, old in enumerate(kept_indexes)}
+    versions = {document["nodes"][i]["version"] for i in kept_indexes}
     conditional = []
     for group in document["conditionalEdges"]:
         edges = [edge for edge in group["edges"] if edge["from"] in versions and edge["to"] in versions]
@@ -101,7 +105,7 @@ def of_channel(document: JSON, channel: str) -> JSON:
             conditional.append({**group, "edges": edges})
     return {
         "version": document["version"],
-        "nodes": [document["nodes"][i] for i in kept],
+        "nodes": [document["nodes"][i] for i in kept_indexes],
         "edges": [[renumbered[a], renumbered[b]] for a, b in document["edges"] if a in renumbered and b in renumbered],
         "conditionalEdges": conditional,
     }
@@ -127,10 +131,10 @@ def _assumed_edges(ordered: Sequence[str], channels: Mapping[str, tuple[str, ...
     by_minor: dict[tuple[int, int], list[str]] = defaultdict(list)
     before: dict[str, tuple[str, ...]] = {}
     for text in ordered:
-        version, own = Version(text), set(channels[text])
+        version, own_channels = Version(text), set(channels[text])
         minor = (version.major, version.minor)
         earlier = [*by_minor[version.major, version.minor - 1], *by_minor[minor]]
-        before[text] = tuple(old for old in earlier if own.intersection(channels[old]))
+        before[text] = tuple(old for old in earlier if own_channels.intersection(channels[old]))
         by_minor[minor].append(text)
     return before
 

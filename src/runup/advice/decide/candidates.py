@@ -59,13 +59,13 @@ class Candidate(msgspec.Struct, frozen=True):
     offered: bool = True
 
 
-def from_advice(advice: Advice, known: PrometheusState, now: datetime) -> tuple[Candidate, ...]:
+def from_advice(advice: Advice, prometheus: PrometheusState, now: datetime) -> tuple[Candidate, ...]:
     """Returns the service's offers, newest first, with their rules evaluated."""
     plain = [Candidate(release) for release in advice.updates]
     conditional = [
         Candidate(
             update.release,
-            tuple(JudgedRisk(risk, matching_rules.evaluate_rules(risk, known, now)) for risk in update.risks),
+            tuple(JudgedRisk(risk, matching_rules.evaluate_rules(risk, prometheus, now)) for risk in update.risks),
         )
         for update in advice.conditional
     ]
@@ -102,8 +102,8 @@ def join(first: JudgedRisk, second: JudgedRisk) -> JudgedRisk:
         risk,
         worse.applies,
         from_preflight=first.from_preflight and second.from_preflight,
-        holds_up=any(one.holds_up for one in (first, second) if one.applies.status != "False"),
-        acceptable=all(one.acceptable for one in (first, second) if one.applies.status != "False"),
+        holds_up=any(risk.holds_up for risk in (first, second) if risk.applies.status != "False"),
+        acceptable=all(risk.acceptable for risk in (first, second) if risk.applies.status != "False"),
     )
 
 

@@ -60,11 +60,11 @@ def advise(
     configured_url: str,
     architecture: str,
     now: datetime,
-    known: PrometheusState = NOTHING,
+    prometheus: PrometheusState = NOTHING,
 ) -> CurrentAdvice:
     """Returns the current advice. `configured_url` is the operator's flag, empty for none.
 
-    `architecture` is the operator's own. `known` are the answers of Prometheus.
+    `architecture` is the operator's own. `prometheus` are the answers of Prometheus.
     """
     try:
         query = service.query_for(
@@ -75,15 +75,15 @@ def advise(
     due = query if service.is_due(state, query, now=now) else None
     graph = service.usable_graph(state, query, now=now)
     if graph is not None:
-        return _from_graph(graph, spec, status, state.failure, _Pass(current, due, known, now))
+        return _from_graph(graph, spec, status, state.failure, _Pass(current, due, prometheus, now))
     failure = state.failure if state.query == query else None
     if failure is None:
         return CurrentAdvice(
-            candidates=_stored_candidates(status, _Pass(current, due, known, now)), due=due, settled=False
+            candidates=_stored_candidates(status, _Pass(current, due, prometheus, now)), due=due, settled=False
         )
     keeps_earlier = failure.reason in _KEEPS
     return CurrentAdvice(
-        candidates=_stored_candidates(status, _Pass(current, due, known, now)) if keeps_earlier else (),
+        candidates=_stored_candidates(status, _Pass(current, due, prometheus, now)) if keeps_earlier else (),
         condition=service.retrieved_updates(failure),
         due=due,
     )
@@ -99,11 +99,11 @@ def _from_graph(
     """Returns the advice that `graph` gives for the current release; on failure what was offered earlier stays."""
     current, due = on.current, on.due
     requested_architecture = spec.desired_update.architecture if spec.desired_update else ""
-    here = Version(current.version)
+    current_version = Version(current.version)
     try:
         offered = graphs.advice(
             graph,
-            current=here,
+            current=current_version,
             channel=spec.channel,
             migrating=requested_architecture == MULTI and current.architecture != MULTI,
         )
@@ -113,7 +113,7 @@ def _from_graph(
         return CurrentAdvice(earlier, nodes=graph.releases, condition=service.retrieved_updates(failure), due=due)
     return CurrentAdvice(
         from_advice(offered, on.known, on.now),
-        graphs.reachable(graph, here),
+        graphs.reachable(graph, current_version),
         graph.releases,
         service.retrieved_updates(failure),
         due,
@@ -145,6 +145,11 @@ def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
 
 
 def _is_newer(release: Release, current: Release) -> bool:
-    there, here = parse(release.version), parse(current.version)
+    release_version, current_version = parse(release.version), parse(current.version)
     # The same version with another image is an update as well, for example to the Multi architecture.
-    return there is None or here is None or there > here or (there == here and release.image != current.image)
+    return (
+        release_version is None
+        or current_version is None
+        or release_version > current_version
+        or (release_version == current_version and release.image != current.image)
+    )

@@ -171,10 +171,10 @@ def advice(graph: Graph, *, current: Version, channel: str, migrating: bool = Fa
 
 def _compute_advice(graph: Graph, current: Version, channel: str, migrating: bool) -> Advice:
     """Returns the updates that `graph` offers from `current`, with and without risks, newest first."""
-    here = _index_of_current(graph, current, channel)
+    current_index = _index_of_current(graph, current, channel)
     if migrating:
-        return Advice(updates=(graph.releases[here],))
-    plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == here)
+        return Advice(updates=(graph.releases[current_index],))
+    plain = dict.fromkeys(to for origin, to in graph.document.edges if origin == current_index)
     graph_limits.updates(graph_limits.quote_name(current.text), len(plain), _group_sizes(graph, current))
     conditional = _conditional_updates(graph, current)
     # A release that is offered with and without risks counts as one with risks.

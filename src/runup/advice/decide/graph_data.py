@@ -89,8 +89,8 @@ def read(schema: str, channels: Mapping[str, Any], blocked: Mapping[str, Any], r
 
 def version_for(name: str, architecture: str) -> str:
     """Returns the version that a release's name means for `architecture`, empty if it is for another one."""
-    version, _, meant = name.partition("+")
-    return version if meant in ("", architecture) else ""
+    version, _, build_text = name.partition("+")
+    return version if build_text in ("", architecture) else ""
 
 
 def _channel(file: str, document: Any) -> tuple[str, tuple[str, ...]]:

@@ -84,6 +84,6 @@ def _text_length(risk: ConditionalUpdateRisk) -> int:
     return sum(map(len, (risk.name, risk.message, risk.url, *queries)))
 
 
-def _at_most(number: int, limit: int, what: str) -> None:
+def _at_most(number: int, limit: int, subject: str) -> None:
     if number > limit:
-        raise bad_graph(f"the update service's answer has {number} {what}; the limit is {limit}")
+        raise bad_graph(f"the update service's answer has {number} {subject}; the limit is {limit}")

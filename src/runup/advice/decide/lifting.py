@@ -24,8 +24,8 @@ GUARDS = {
 
 def guard_conditions(conditions: Sequence[Condition]) -> tuple[Condition, ...]:
     """Returns the conditions for which `--to` refuses, without `--allow-upgrade-with-warnings`."""
-    found = (find(conditions, type_) for type_ in GUARDS)
-    return tuple(condition for condition in found if condition is not None and condition.status == "True")
+    guards = (find(conditions, type_) for type_ in GUARDS)
+    return tuple(condition for condition in guards if condition is not None and condition.status == "True")
 
 
 def is_acceptable(cluster: ClusterVersion, target: str, name: str, verdict: Condition | None) -> bool:

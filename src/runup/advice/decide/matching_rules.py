@@ -15,11 +15,11 @@ from runup.api.config_v1 import ConditionalUpdateRisk, MatchingRule
 APPLIES = "Applies"
 
 
-def evaluate_rules(risk: ConditionalUpdateRisk, known: PrometheusState, now: datetime) -> Condition:
+def evaluate_rules(risk: ConditionalUpdateRisk, prometheus: PrometheusState, now: datetime) -> Condition:
     """Returns the `Applies` condition of `risk`, without a time."""
     problems: list[str] = []
     for rule in risk.matching_rules:
-        answer = _evaluate(rule, known, now)
+        answer = _evaluate(rule, prometheus, now)
         if isinstance(answer, str):
             problems.append(answer)
             continue
@@ -42,10 +42,10 @@ def could_not_evaluate(risk: ConditionalUpdateRisk, why: str) -> Condition:
     return Condition(type=APPLIES, status="Unknown", reason="EvaluationFailed", message=message)
 
 
-def _evaluate(rule: MatchingRule, known: PrometheusState, now: datetime) -> bool | str:
+def _evaluate(rule: MatchingRule, prometheus: PrometheusState, now: datetime) -> bool | str:
     """Returns True or False if the rule could be evaluated, else the reason why not."""
     if rule.type == "Always":
         return True
     if rule.type == "PromQL" and rule.promql is not None:
-        return promql.evaluate(rule.promql.promql, known, now)
+        return promql.evaluate(rule.promql.promql, prometheus, now)
     return f"unknown matching rule type {rule.type!r}"

@@ -30,5 +30,5 @@ REASONS = frozenset({VALIDATION, RUNNING, FAILED, PARTIAL, OUTDATED, STALE, REPA
 
 def is_preflights(risk: ConditionalUpdateRisk) -> bool:
     """Returns whether a risk in a stored status came from a preflight, which its verdict's reason or its name shows."""
-    named = risk.name in NEVER_ACCEPTED or risk.name in (IN_PROGRESS, INCOMPLETE)
-    return named or any(condition.reason in REASONS for condition in risk.conditions)
+    is_named = risk.name in NEVER_ACCEPTED or risk.name in (IN_PROGRESS, INCOMPLETE)
+    return is_named or any(condition.reason in REASONS for condition in risk.conditions)

@@ -79,11 +79,11 @@ def queries(risks: Iterable[ConditionalUpdateRisk]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(rule.promql.promql for rule in rules if rule.type == "PromQL" and rule.promql))
 
 
-def evaluate(query: str, known: PrometheusState, now: datetime) -> bool | str:
+def evaluate(query: str, prometheus: PrometheusState, now: datetime) -> bool | str:
     """Returns whether the query's answer says that its risk applies, or the reason why that is not known."""
-    if not known.configured:
+    if not prometheus.configured:
         return NOT_CONFIGURED
-    answer = known.answers.get(query)
+    answer = prometheus.answers.get(query)
     if answer is None:
         return NOT_YET
     if answer.applies is None:

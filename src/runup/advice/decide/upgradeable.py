@@ -18,7 +18,7 @@ _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 
 
 def upgradeable(
-    risks: Sequence[SourceRisk], found: Condition | None, *, not_known: tuple[str, ...] = ()
+    risks: Sequence[SourceRisk], stored_condition: Condition | None, *, not_known: tuple[str, ...] = ()
 ) -> Condition | None:
     """Returns the condition, without a time, or None if it is to be absent.
 
@@ -29,8 +29,12 @@ def upgradeable(
     minor_risks = [risk for risk in risks if not risk.everywhere]
     applying = [risk for risk in minor_risks if not risk.unknown]
     unknown = [risk for risk in minor_risks if risk.unknown]
-    if found is not None and found.status == "False" and found.reason.startswith(not_known):
-        return found
+    if (
+        stored_condition is not None
+        and stored_condition.status == "False"
+        and stored_condition.reason.startswith(not_known)
+    ):
+        return stored_condition
     if applying:
         return Condition(
             type=UPGRADEABLE, status="False", reason=_upgradeable_reason(applying), message=_message(applying)

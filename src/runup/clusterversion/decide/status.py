@@ -101,7 +101,7 @@ def with_conditions(
 def patch(
     old_status: ClusterVersionStatus, new_status: ClusterVersionStatus, *, fresh: bool
 ) -> tuple[JSON, tuple[str, ...]]:
-    """Returns the patch from `old_status` to `new_status`: the changed fields, each whole, and the names of removed ones.
+    """Returns the patch from `old_status` to `new_status`: each changed field whole, and the names of removed ones.
 
     `fresh`: the object has no status yet, so that every field that the API requires is written.
     """

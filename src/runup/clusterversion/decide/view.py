@@ -89,7 +89,7 @@ def look(observed: Observed, now: datetime) -> View:
             configured_url=observed.facts.update_service,
             architecture=observed.facts.architecture,
             now=now,
-            known=observed.prometheus,
+            prometheus=observed.prometheus,
         ),
         history=history,
     )

@@ -61,9 +61,11 @@ class CheckResult:
 
 def run(connection: Connection, flags: Flags, access: Access) -> int:
     """Checks the Modules, prints the result, and returns the exit code. Raises CommandError."""
-    wanted = _wanted_kernel(flags, access)
+    wanted_kernel = _wanted_kernel(flags, access)
     result = asyncio.run(
-        _check_dump(flags, wanted, access) if flags.dump else _check_cluster(connection, flags, wanted, access)
+        _check_dump(flags, wanted_kernel, access)
+        if flags.dump
+        else _check_cluster(connection, flags, wanted_kernel, access)
     )
     text = (
         machine(rendered.as_data(result.found, result.notes), flags.output)
@@ -77,7 +79,7 @@ def run(connection: Connection, flags: Flags, access: Access) -> int:
 def exit_code(result: CheckResult) -> int:
     """Returns 2 if a Module will not load, else 3 if that is not known of a Module or if there are notes, else 0."""
     # The same codes as those of `--wait`: docs/decisions/0017-what-the-wait-and-its-exit-code-mean.md.
-    statuses = {each.status for each in result.found}
+    statuses = {readiness.status for readiness in result.found}
     if Status.FALSE in statuses:
         return APPLY
     return UNKNOWN if Status.UNKNOWN in statuses or result.notes else EXIT_CLEAR
@@ -93,7 +95,7 @@ def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
     return Wanted(flags.kernel, flags.to_image.removeprefix(REGISTRY), flags.toolkit_image.removeprefix(REGISTRY))
 
 
-async def _check_cluster(connection: Connection, flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
+async def _check_cluster(connection: Connection, flags: Flags, wanted_kernel: Wanted, access: Access) -> CheckResult:
     """Checks the Modules of the live cluster; notes say what could not be read.
 
     Raises CommandError if the cluster has no Module of a name that was given.
@@ -112,11 +114,11 @@ async def _check_cluster(connection: Connection, flags: Flags, wanted: Wanted, a
         except Forbidden as error:
             nodes = Listing([], "", incomplete=(f"which there are is not known: {error.message}",))
         notes = [*_listing_notes("Module", modules), *_listing_notes("Node", nodes)]
-        registries = ClusterRegistries(client, _listing(access, wanted))
-        return await _assess_chosen(modules.items, nodes.items, flags, wanted, registries, notes)
+        registries = ClusterRegistries(client, _listing(access, wanted_kernel))
+        return await _assess_chosen(modules.items, nodes.items, flags, wanted_kernel, registries, notes)
 
 
-async def _check_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResult:
+async def _check_dump(flags: Flags, wanted_kernel: Wanted, access: Access) -> CheckResult:
     """Checks the Modules of a dump; notes say what the dump lacks.
 
     Raises CommandError if the folder is not a dump, or if the dump has no Module of a name that was given.
@@ -127,21 +129,23 @@ async def _check_dump(flags: Flags, wanted: Wanted, access: Access) -> CheckResu
     resources = [resource_of(kind) for kind in (Module, Node)]
     try:
         # Without its ClusterVersion a folder is not recognised as a dump.
-        dump = read(Path(flags.dump), only=("clusterversions", *(each.plural for each in resources)))
+        dump = read(Path(flags.dump), only=("clusterversions", *(resource.plural for resource in resources)))
     except BadDump as error:
         raise CommandError(error.message) from error
-    notes = [why for each in resources if (why := _why_incomplete(dump, each))]
+    notes = [why for resource in resources if (why := _why_incomplete(dump, resource))]
     notes += dump.problems
     modules, nodes = _decode_objects(Module, dump.objects, notes), _decode_objects(Node, dump.objects, notes)
-    return await _assess_chosen(modules, nodes, flags, wanted, GivenRegistries(_listing(access, wanted)), notes)
+    return await _assess_chosen(
+        modules, nodes, flags, wanted_kernel, GivenRegistries(_listing(access, wanted_kernel)), notes
+    )
 
 
-def _listing(access: Access, wanted: Wanted) -> Access:
+def _listing(access: Access, wanted_kernel: Wanted) -> Access:
     """Returns the access to registries for the images that Modules name.
 
     The registries of the release and the toolkit image were typed by the user, so their access is not for Modules.
     """
-    return listing(access, *filter(None, (wanted.release, wanted.toolkit)))
+    return listing(access, *filter(None, (wanted_kernel.release, wanted_kernel.toolkit)))
 
 
 def _why_incomplete(dump: Dump, resource: Resource) -> str:
@@ -156,32 +160,34 @@ def _why_incomplete(dump: Dump, resource: Resource) -> str:
 
 def _listing_notes(kind: str, listed: Listing[K]) -> list[str]:
     """Returns a note for each object that could not be decoded, and for each reason why the list is incomplete."""
-    return [f"{kind} {each}" for each in listed.undecoded] + [f"{kind}s: {why}" for why in listed.incomplete]
+    return [f"{kind} {undecoded}" for undecoded in listed.undecoded] + [f"{kind}s: {why}" for why in listed.incomplete]
 
 
 async def _assess_chosen(
     modules: Sequence[Module],
     nodes: Sequence[Node],
     flags: Flags,
-    wanted: Wanted,
+    wanted_kernel: Wanted,
     registries: Registries,
     notes: list[str],
 ) -> CheckResult:
     """Returns the readiness of the Modules that the flags choose."""
-    chosen = _choose_modules(modules, flags.modules)
-    return CheckResult(await assess_modules(chosen, nodes, wanted, registries, at_once=flags.at_once), notes)
+    chosen_modules = _choose_modules(modules, flags.modules)
+    return CheckResult(
+        await assess_modules(chosen_modules, nodes, wanted_kernel, registries, at_once=flags.at_once), notes
+    )
 
 
-def _choose_modules(modules: Sequence[Module], named: Sequence[str]) -> list[Module]:
+def _choose_modules(modules: Sequence[Module], module_names: Sequence[str]) -> list[Module]:
     """Returns the named Modules, or all if none is named; raises CommandError for an unknown name."""
-    if not named:
+    if not module_names:
         return list(modules)
     loading = loading_modules(modules)
-    for name in named:
-        if not any(name in (each.metadata.name, str(key_of(each))) for each in loading):
-            known = ", ".join(str(key_of(each)) for each in loading) or "none"
-            raise CommandError(f"there is no Module {name} that loads a kernel module; there are: {known}")
-    return [each for each in loading if {each.metadata.name, str(key_of(each))} & set(named)]
+    for name in module_names:
+        if not any(name in (module.metadata.name, str(key_of(module))) for module in loading):
+            known_names = ", ".join(str(key_of(module)) for module in loading) or "none"
+            raise CommandError(f"there is no Module {name} that loads a kernel module; there are: {known_names}")
+    return [module for module in loading if {module.metadata.name, str(key_of(module))} & set(module_names)]
 
 
 def _decode_objects(kind: type[K], objects: Sequence[codec.JSON], notes: list[str]) -> list[K]:

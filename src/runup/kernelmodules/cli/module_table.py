@@ -14,20 +14,20 @@ NO_MODULES = "No Modules load a kernel module here.\n"
 _STYLES = {"True": "green", "False": "red", "Unknown": "yellow"}
 
 
-def table(found: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool = False) -> str:
+def table(readinesses: Sequence[Readiness], screen: Screen = PIPE, *, wide: bool = False) -> str:
     """Returns a table with a row for each Module and kernel, the reason in full; `wide` adds the image."""
-    if not found:
+    if not readinesses:
         return NO_MODULES
     columns = [Column("MODULE", folds=True), Column("KERNEL", folds=True), Column("STAGE")]
     columns += [Column("VERIFIED", styles=_STYLES), *([Column("IMAGE", folds=True)] if wide else [])]
-    rows = [Row(_cells(each, wide)) for each in found]
-    return draw_table(Table((*columns, Column("REASON", flows=True)), rows), screen) + summary(found)
+    rows = [Row(_cells(readiness, wide)) for readiness in readinesses]
+    return draw_table(Table((*columns, Column("REASON", flows=True)), rows), screen) + summary(readinesses)
 
 
-def summary(found: Sequence[Readiness]) -> str:
+def summary(readinesses: Sequence[Readiness]) -> str:
     """Returns a summary in one line: how many are verified, will not load, are not known."""
-    counts = {status: sum(each.status is status for each in found) for status in Status}
-    parts = [f"{counts[Status.TRUE]} of {len(found)} verified"]
+    counts = {status: sum(readiness.status is status for readiness in readinesses) for status in Status}
+    parts = [f"{counts[Status.TRUE]} of {len(readinesses)} verified"]
     if counts[Status.FALSE]:
         parts.append(f"{counts[Status.FALSE]} will not load")
     if counts[Status.UNKNOWN]:
@@ -35,27 +35,34 @@ def summary(found: Sequence[Readiness]) -> str:
     return f"\n{', '.join(parts)}.\n"
 
 
-def as_data(found: Sequence[Readiness], notes: Sequence[str]) -> JSON:
+def as_data(readinesses: Sequence[Readiness], notes: Sequence[str]) -> JSON:
     """Returns the result as JSON data, with the field names of a PreflightValidation's status."""
     return {
         "modules": [
             {
-                "namespace": each.namespace,
-                "name": each.name,
-                "kernelVersion": each.kernel,
-                "architecture": each.architecture,
-                "image": each.image,
-                "verificationStage": each.stage,
-                "verificationStatus": each.status.value,
-                "statusReason": each.reason,
+                "namespace": readiness.namespace,
+                "name": readiness.name,
+                "kernelVersion": readiness.kernel,
+                "architecture": readiness.architecture,
+                "image": readiness.image,
+                "verificationStage": readiness.stage,
+                "verificationStatus": readiness.status.value,
+                "statusReason": readiness.reason,
             }
-            for each in found
+            for readiness in readinesses
         ],
         "notes": list(notes),
     }
 
 
-def _cells(each: Readiness, wide: bool) -> tuple[str, ...]:
-    name = f"{each.namespace}/{each.name}" if each.namespace else each.name
-    kernel = each.kernel or f"unknown ({each.architecture})"
-    return (name, kernel, each.stage, each.status.value, *((each.image,) if wide else ()), each.reason)
+def _cells(readiness: Readiness, wide: bool) -> tuple[str, ...]:
+    name = f"{readiness.namespace}/{readiness.name}" if readiness.namespace else readiness.name
+    kernel = readiness.kernel or f"unknown ({readiness.architecture})"
+    return (
+        name,
+        kernel,
+        readiness.stage,
+        readiness.status.value,
+        *((readiness.image,) if wide else ()),
+        readiness.reason,
+    )

@@ -44,11 +44,11 @@ class AnswerCache:
     """
 
     def __init__(
-        self, answer: Callable[[Question], Awaitable[AnswerValue]], clock: Clock, told: Callable[[], None]
+        self, answer: Callable[[Question], Awaitable[AnswerValue]], clock: Clock, on_answer: Callable[[], None]
     ) -> None:
         self._answer = answer
         self._clock = clock
-        self._told = told
+        self._told = on_answer
         self._places = asyncio.Semaphore(MAX_CONCURRENT_QUESTIONS)
         self._known: dict[Question, Answer] = {}
         self._tasks: dict[Question, asyncio.Task[None]] = {}
@@ -81,9 +81,9 @@ class AnswerCache:
                 self._known.pop(question, None)
                 self._mark_outdated(question)
 
-    def expire(self, kind: str, where: NamespacedName) -> bool:
+    def expire(self, kind: str, object_key: NamespacedName) -> bool:
         """Makes the answers old that depend on this object; returns whether there are any. They count until then."""
-        affected = [each for each in (*self._known, *self._tasks) if _depends_on(each, kind, where)]
+        affected = [question for question in (*self._known, *self._tasks) if _depends_on(question, kind, object_key)]
         for question in affected:
             if question in self._known:
                 self._known[question] = replace(self._known[question], at=self._outdated_time)
@@ -127,20 +127,23 @@ class AnswerCache:
 
     def _drop_old(self) -> None:
         oldest = self._clock.now() - ANSWER_TTL
-        for question in [each for each, answer in self._known.items() if answer.at < oldest]:
+        for question in [question for question, answer in self._known.items() if answer.at < oldest]:
             del self._known[question]
 
 
-def _depends_on(question: Question, kind: str, where: NamespacedName) -> bool:
+def _depends_on(question: Question, kind: str, object_key: NamespacedName) -> bool:
     """Returns whether the answer to `question` was made of the object (`kind`) of that name."""
     if kind == BUILDER_ACCOUNT:
-        return isinstance(question, ImageQuestion) and (question.namespace, question.secret) == (where.namespace, "")
+        return isinstance(question, ImageQuestion) and (question.namespace, question.secret) == (
+            object_key.namespace,
+            "",
+        )
     if isinstance(question, ImageQuestion):
-        return kind == "Secret" and (question.namespace, question.secret) == (where.namespace, where.name)
-    if not isinstance(question, BuildInputsQuestion) or question.namespace != where.namespace:
+        return kind == "Secret" and (question.namespace, question.secret) == (object_key.namespace, object_key.name)
+    if not isinstance(question, BuildInputsQuestion) or question.namespace != object_key.namespace:
         return False
     names = [name for name, _ in question.secrets] if kind == "Secret" else [question.config_map]
-    return where.name in names
+    return object_key.name in names
 
 
 def _answer_about_bug(question: Question, problem: str) -> AnswerValue:

@@ -23,11 +23,13 @@ AGAIN_S, AFTER_ERROR_S = 600.0, 5.0
 class Runners:
     """The way to build images. `current` is None until discovery has answered and the existing runs are listed."""
 
-    def __init__(self, client: Client, caches: Caches, clock: Clock, told: Callable[[], None], *, builds: bool) -> None:
+    def __init__(
+        self, client: Client, caches: Caches, clock: Clock, on_change: Callable[[], None], *, builds: bool
+    ) -> None:
         self._client = client
         self._caches = caches
         self._clock = clock
-        self._told = told
+        self._told = on_change
         self._allowed = builds
         self._found: Runner | None = None if builds else Runner.JOBS
 
@@ -62,4 +64,4 @@ class Runners:
         except (KubeError, DecodeError):
             return None
         # OpenShift's Build capability is optional, so the group version may be served without Builds.
-        return Runner.BUILDS if any(each.plural == BUILDS.plural for each in served) else Runner.JOBS
+        return Runner.BUILDS if any(resource.plural == BUILDS.plural for resource in served) else Runner.JOBS

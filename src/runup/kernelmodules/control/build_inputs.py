@@ -36,26 +36,26 @@ async def read(client: Client, question: BuildInputsQuestion) -> BuildInputs:
 
 async def _dockerfile(client: Client, question: BuildInputsQuestion) -> str:
     """Returns the Dockerfile in the question's ConfigMap. Raises _Lacking if there is none."""
-    where = f"{question.namespace}/{question.config_map}"
+    config_map_key = f"{question.namespace}/{question.config_map}"
     try:
         config_map = await client.send(calls.get(ConfigMap, question.config_map, question.namespace))
     # A ValueError is a name that would change the request's path.
     except (KubeError, DecodeError, ValueError) as error:
-        raise _Lacking(f"failed to get dockerfile ConfigMap {where}: {error}") from error
+        raise _Lacking(f"failed to get dockerfile ConfigMap {config_map_key}: {error}") from error
     if not config_map.data.get(DOCKERFILE):
-        raise _Lacking(f"invalid Dockerfile ConfigMap {where} format, {DOCKERFILE} key is missing")
+        raise _Lacking(f"invalid Dockerfile ConfigMap {config_map_key} format, {DOCKERFILE} key is missing")
     return config_map.data[DOCKERFILE]
 
 
 async def _version(client: Client, namespace: str, name: str, key: str) -> str:
     """Returns a Secret's name with a hash of its content. Raises _Lacking if it is not there or lacks `key`."""
-    where = f"{namespace}/{name}"
+    object_key = f"{namespace}/{name}"
     try:
         secret = await client.send(calls.get_raw(SECRETS, name, namespace))
     except (KubeError, DecodeError, ValueError) as error:
-        raise _Lacking(f"failed to get Secret {where}: {error}") from error
+        raise _Lacking(f"failed to get Secret {object_key}: {error}") from error
     data = secret.get("data") or {}
     if key and key not in data:
-        raise _Lacking(f"Secret {where} has no key {key}")
+        raise _Lacking(f"Secret {object_key} has no key {key}")
     # Sorted, so that only the content counts and not the order of the keys.
     return f"{name}:{hashlib.sha256(codec.encode(sorted(data.items()))).hexdigest()[:16]}"

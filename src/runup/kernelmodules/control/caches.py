@@ -40,9 +40,9 @@ def trim_job(job: WholeJob) -> WholeJob:
 
 def trim_pod(pod: WholePod) -> WholePod:
     """Returns a pod with its container statuses, its metadata, and of its annotations only the validation's name."""
-    kept = ("initContainerStatuses", "containerStatuses")
+    status_fields = ("initContainerStatuses", "containerStatuses")
     metadata = replace(pod.metadata, annotations=_own_annotations(pod.metadata.annotations))
-    return WholePod(metadata=metadata, status={key: pod.status[key] for key in kept if key in pod.status})
+    return WholePod(metadata=metadata, status={key: pod.status[key] for key in status_fields if key in pod.status})
 
 
 def _own_annotations(annotations: dict[str, str]) -> dict[str, str]:
@@ -70,15 +70,17 @@ class Caches:
 
     def waiting(self) -> str:
         """Returns the first kind that was neither listed nor failed to be listed yet; "" if there is none."""
-        return next((each.kind.__name__ for each in self.all() if not each.synced and each.error is None), "")
+        return next((cache.kind.__name__ for cache in self.all() if not cache.synced and cache.error is None), "")
 
     def names(self) -> list[str]:
         """Returns the names of all validations, sorted."""
-        return sorted({each.metadata.name for cache in (self.ocps, self.validations) for each in cache.all()})
+        return sorted(
+            {validation.metadata.name for cache in (self.ocps, self.validations) for validation in cache.all()}
+        )
 
     def on_change(
         self,
-        one: Callable[[str], None],
+        on_name: Callable[[str], None],
         everyone: Callable[[], None],
         requested: Callable[[], None],
         edited: Callable[[str], None],
@@ -90,20 +92,20 @@ class Caches:
         """
 
         def request(_change: Change, old: Object | None, new: Object | None) -> None:
-            if new is None or any(each.controller for each in new.metadata.owner_references):
+            if new is None or any(owner.controller for owner in new.metadata.owner_references):
                 return  # a controller created or edited it, as part of an earlier request
             if old is None or _asks_for(old) != _asks_for(new):
                 requested()
 
         def validation(_change: Change, old: Object | None, new: Object | None) -> None:
-            for each in filter(None, (old, new)):
-                one(each.metadata.name)
-                for owner in each.metadata.owner_references:
-                    one(owner.name)
+            for version in filter(None, (old, new)):
+                on_name(version.metadata.name)
+                for owner in version.metadata.owner_references:
+                    on_name(owner.name)
 
         def run(_change: Change, old: Object | None, new: Object | None) -> None:
-            for each in filter(None, (old, new)):
-                one(each.metadata.annotations.get(runs.VALIDATION_ANNOTATION, ""))
+            for run_object in filter(None, (old, new)):
+                on_name(run_object.metadata.annotations.get(runs.VALIDATION_ANNOTATION, ""))
 
         def on_node_change(_change: Change, old: Object | None, new: Object | None) -> None:
             # A heartbeat of a trimmed node changes only its resourceVersion.
@@ -130,14 +132,14 @@ class Caches:
 
 def reflectors(client: Client, caches: Caches, clock: Clock) -> tuple[Reflector[Any], ...]:
     """Returns the reflectors that fill the caches of the kinds that every cluster serves."""
-    ours = runs.TYPE_LABEL
+    label_selector = runs.TYPE_LABEL
     return (
         Reflector(client, PreflightValidationOCP, caches.ocps, clock=clock),
         Reflector(client, PreflightValidation, caches.validations, clock=clock),
         Reflector(client, Module, caches.modules, clock=clock),
         Reflector(client, Node, caches.nodes, clock=clock),
-        Reflector(client, WholeJob, caches.jobs, label_selector=ours, clock=clock),
-        Reflector(client, WholePod, caches.pods, label_selector=ours, clock=clock),
+        Reflector(client, WholeJob, caches.jobs, label_selector=label_selector, clock=clock),
+        Reflector(client, WholePod, caches.pods, label_selector=label_selector, clock=clock),
     )
 
 

@@ -131,8 +131,8 @@ class KernelModulesController:
             name=name,
             ocp=caches.ocps.get(key),
             validation=caches.validations.get(key),
-            validations={each.metadata.name: each for each in caches.validations.all()},
-            parents={each.metadata.name: each for each in caches.ocps.all()},
+            validations={validation.metadata.name: validation for validation in caches.validations.all()},
+            parents={validation.metadata.name: validation for validation in caches.ocps.all()},
             modules=tuple(modules.all()) if modules.synced else None,
             unreadable=modules.undecoded,
             modules_problem=modules.error or "",
@@ -149,8 +149,8 @@ class KernelModulesController:
         """Returns the build and sign runs of Jobs and Builds, sorted by key."""
         pods = self._caches.pods.all()
         runs = [
-            *(build_jobs.run_of(each, pods) for each in self._caches.jobs.all()),
-            *(builds.run_of(each) for each in self._caches.builds.all()),
+            *(build_jobs.run_of(job, pods) for job in self._caches.jobs.all()),
+            *(builds.run_of(build) for build in self._caches.builds.all()),
         ]
         return tuple(sorted((run for run in runs if run is not None), key=lambda run: run.key))
 
@@ -203,26 +203,26 @@ class KernelModulesController:
         for action in plan.actions:
             if isinstance(action, Apply):
                 metadata = action.object["metadata"]
-                where = NamespacedName(metadata.get("namespace", ""), metadata["name"])
-                log.info("applying", preflight=observed.name, kind=action.resource.kind, object=str(where))
+                object_key = NamespacedName(metadata.get("namespace", ""), metadata["name"])
+                log.info("applying", preflight=observed.name, kind=action.resource.kind, object=str(object_key))
             elif isinstance(action, PatchStatus):
                 self._tell_status(observed, action)
 
     def _tell_status(self, observed: Observed, action: PatchStatus) -> None:
         """Logs what changed in the status of each Module."""
         before = observed.validation if action.resource.kind == "PreflightValidation" else observed.ocp
-        known = {(each.namespace, each.name): each for each in before.status.modules} if before else {}
-        for each in action.fields.get("modules", ()):
-            old = known.get((each["namespace"], each["name"]))
-            stage = each.get("runningStage") or each["verificationStage"]
-            new = (each["verificationStatus"], stage, each.get("statusReason", ""))
+        old_entries = {(entry.namespace, entry.name): entry for entry in before.status.modules} if before else {}
+        for entry in action.fields.get("modules", ()):
+            old = old_entries.get((entry["namespace"], entry["name"]))
+            stage = entry.get("runningStage") or entry["verificationStage"]
+            new = (entry["verificationStatus"], stage, entry.get("statusReason", ""))
             known_stage = (old.running_stage or old.verification_stage) if old else ""
             if old is None or new != (old.verification_status, known_stage, old.status_reason):
                 log.info(
                     "module",
                     kind=action.resource.kind,
                     preflight=observed.name,
-                    module=f"{each['namespace']}/{each['name']}",
+                    module=f"{entry['namespace']}/{entry['name']}",
                     status=new[0],
                     stage=new[1],
                     reason=new[2],

@@ -103,21 +103,21 @@ def with_options(access: Access, reference: Reference, question: ImageQuestion) 
 async def ask_registry(
     reference: Reference,
     access: Access,
-    what: Callable[[RegistryClient], T],
+    request: Callable[[RegistryClient], T],
     *,
     within_s: float,
     plain_too: bool = False,
 ) -> T:
-    """Returns the result of `what`, called with a registry client in a thread; raises OciError and TimeoutError.
+    """Returns the result of `request`, called with a registry client in a thread; raises OciError and TimeoutError.
 
     The thread is stopped when the call ends or is cancelled. With `plain_too`, TLS is tried before plain HTTP, so that
     credentials are not sent in the clear without need.
     """
     stop = threading.Event()
 
-    async def ask_with(chosen: Access) -> T:
-        client = RegistryClient(replace(chosen, wait=stop.wait))
-        return await in_thread(lambda: what(client), f"read {reference}")
+    async def ask_with(allowed_access: Access) -> T:
+        client = RegistryClient(replace(allowed_access, wait=stop.wait))
+        return await in_thread(lambda: request(client), f"read {reference}")
 
     try:
         async with asyncio.timeout(within_s):
@@ -153,22 +153,22 @@ def _expected_paths(question: ImageQuestion, sought: FileQuery) -> list[str]:
 def _missing_text(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
     """Returns which modules the image lacks, where they were looked for, and what there is instead."""
     looked = some_of([f"/{sought.folder}/{name}.ko" for name in missing])
-    there = some_of([f"/{path}" for path in searched.elsewhere])
+    elsewhere = some_of([f"/{path}" for path in searched.elsewhere])
     unfit = some_of([f"/{path} {why}" for path, why in searched.faults.items()])
     return (
         f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
         + (f"{unfit}; " if unfit else "")
         + f"looked for {looked}, compressed or not, and in folders below"
-        + (f"; it has {there}" if there else "")
+        + (f"; it has {elsewhere}" if elsewhere else "")
     )
 
 
 def _refused_verdict(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> ImageVerdict:
-    what = (
+    refusal = (
         f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible_text(question)
     )
-    noted = f" ({'; '.join(notes)})" if notes else ""
-    return ImageVerdict(judged_by(error, notes), f"{what}: {error.message}{noted}")
+    notes_text = f" ({'; '.join(notes)})" if notes else ""
+    return ImageVerdict(judged_by(error, notes), f"{refusal}: {error.message}{notes_text}")
 
 
 def judged_by(error: OciError, notes: Sequence[str]) -> Outcome:

@@ -66,16 +66,16 @@ class InputWatches:
     def _namespaces(self) -> Iterable[str]:
         if not self._caches.names():
             return ()
-        return {each.metadata.namespace for each in entries.live_modules(self._caches.modules.all())}
+        return {module.metadata.namespace for module in entries.live_modules(self._caches.modules.all())}
 
     async def _watch_namespaces(self, namespaces: Iterable[str]) -> None:
         """Watches the inputs in these namespaces, and stops to watch those in others."""
-        wanted = {(resource.kind, namespace): resource for resource in KINDS for namespace in namespaces}
-        gone = [self._watched.pop(key) for key in [*self._watched] if key not in wanted]
-        for namespace in self._pull_secrets.keys() - {namespace for _, namespace in wanted}:
+        wanted_watches = {(resource.kind, namespace): resource for resource in KINDS for namespace in namespaces}
+        unwanted = [self._watched.pop(key) for key in [*self._watched] if key not in wanted_watches]
+        for namespace in self._pull_secrets.keys() - {namespace for _, namespace in wanted_watches}:
             del self._pull_secrets[namespace]
-        await cancel(gone)
-        for (kind, namespace), resource in wanted.items():
+        await cancel(unwanted)
+        for (kind, namespace), resource in wanted_watches.items():
             if (kind, namespace) not in self._watched:
                 reflector = self._reflector(resource, namespace)
                 task = asyncio.create_task(restart_on_error(reflector.run, self._clock))
@@ -85,8 +85,8 @@ class InputWatches:
         """Returns the watch of one kind in one namespace, which reports each change of an object."""
         kind = ServiceAccount if resource == ACCOUNTS else Object
         cache: Cache[Any] = Cache(kind, keep=_keep_name_only)
-        heard = self._account_changed if resource == ACCOUNTS else self._object_changed(resource)
-        cache.add_listener(heard)
+        on_change = self._account_changed if resource == ACCOUNTS else self._object_changed(resource)
+        cache.add_listener(on_change)
         return Reflector(
             self._client, kind, cache, namespace=namespace, clock=self._clock, resource=resource, watch_s=WATCH_S
         )
@@ -111,7 +111,7 @@ class InputWatches:
         if account is None or account.metadata.name != BUILDER:
             return
         key = key_of(account)
-        names = frozenset(each.name for each in new.image_pull_secrets) if new is not None else frozenset()
+        names = frozenset(secret.name for secret in new.image_pull_secrets) if new is not None else frozenset()
         # Labels and tokens of an account change, too; only another list of pull secrets is another answer.
         if names != self._pull_secrets.get(key.namespace, frozenset()):
             self._pull_secrets[key.namespace] = names
@@ -121,10 +121,10 @@ class InputWatches:
 def _keep_name_only(obj: Any) -> Any:
     """Returns the object with only what identifies it and its version."""
     metadata = obj.metadata
-    kept = ObjectMeta(
+    metadata_kept = ObjectMeta(
         name=metadata.name,
         namespace=metadata.namespace,
         uid=metadata.uid,
         resource_version=metadata.resource_version,
     )
-    return replace(obj, metadata=kept)
+    return replace(obj, metadata=metadata_kept)

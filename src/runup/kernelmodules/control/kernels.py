@@ -33,14 +33,14 @@ async def kernels_of(question: ReleaseQuestion, registries: Registries) -> Kerne
     """Returns the kernel of each flavour, or why one of them is not known."""
     kernels: list[ValidatedKernel] = []
     toolkits: dict[str, Toolkit] = {}
-    for each in question.flavours or (Flavour("amd64"),):
-        architecture = each.architecture
+    for flavour in question.flavours or (Flavour("amd64"),):
+        architecture = flavour.architecture
         try:
             if architecture not in toolkits:
                 toolkits[architecture] = await toolkit_of_release(question.image, registries, architecture=architecture)
-            kernel = toolkits[architecture].chosen(real_time=each.real_time)
+            kernel = toolkits[architecture].chosen(real_time=flavour.real_time)
         except RunupError as error:
-            several = f"{each}: " if len(question.flavours) > 1 else ""
+            several = f"{flavour}: " if len(question.flavours) > 1 else ""
             return Kernels(problem=f"{several}{error.message}")
         kernels.append(ValidatedKernel(architecture, kernel, toolkits[architecture].image))
     return Kernels(tuple(kernels))
@@ -95,5 +95,5 @@ def _retry_later(image: str, why: str, notes: Sequence[str]) -> Waiting:
 
 
 def _failure_text(image: str, why: str, notes: Sequence[str]) -> str:
-    noted = f" ({'; '.join(notes)})" if notes else ""
-    return f"failed to get image spec from image {image}: {why}{noted}"
+    notes_text = f" ({'; '.join(notes)})" if notes else ""
+    return f"failed to get image spec from image {image}: {why}{notes_text}"

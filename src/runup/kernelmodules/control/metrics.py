@@ -71,8 +71,13 @@ class Metrics:
         self.builds.set(sum(_has_section(module, "build") for module in modules))
         self.signs.set(sum(_has_section(module, "sign") for module in modules))
         # A PreflightValidationOCP counts only while it has no PreflightValidation of its own.
-        owned = {each.name for one in validations for each in one.metadata.owner_references if each.controller}
-        self.preflights.set(len(validations) + sum(each.metadata.name not in owned for each in ocps))
+        owned = {
+            owner.name
+            for validation in validations
+            for owner in validation.metadata.owner_references
+            if owner.controller
+        }
+        self.preflights.set(len(validations) + sum(ocp.metadata.name not in owned for ocp in ocps))
         self.statuses.clear()
         for validation in validations:
             for entry in validation.status.modules:

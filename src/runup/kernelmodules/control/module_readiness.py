@@ -40,7 +40,7 @@ class Wanted:
 async def assess_modules(
     modules: Sequence[Module],
     nodes: Sequence[Node],
-    wanted: Wanted,
+    wanted_kernel: Wanted,
     registries: Registries,
     *,
     at_once: int = MAX_CONCURRENT_IMAGES,
@@ -49,34 +49,39 @@ async def assess_modules(
 
     What a registry does not answer is Unknown. `at_once` is the number of images that are read at a time.
     """
-    work = await images_to_examine(modules, nodes, wanted, registries)
-    verdicts = await verdicts_of([each.question for each in work.asked], registries, at_once=at_once)
-    examined = [verdict.readiness_from(each, verdicts[each.question]) for each in work.asked]
+    work = await images_to_examine(modules, nodes, wanted_kernel, registries)
+    verdicts = await verdicts_of([check.question for check in work.asked], registries, at_once=at_once)
+    examined = [verdict.readiness_from(check, verdicts[check.question]) for check in work.asked]
     return tuple(
-        sorted((*examined, *work.decided), key=lambda each: (each.namespace, each.name, each.architecture, each.kernel))
+        sorted(
+            (*examined, *work.decided),
+            key=lambda readiness: (readiness.namespace, readiness.name, readiness.architecture, readiness.kernel),
+        )
     )
 
 
 async def images_to_examine(
-    modules: Sequence[Module], nodes: Sequence[Node], wanted: Wanted, registries: Registries
+    modules: Sequence[Module], nodes: Sequence[Node], wanted_kernel: Wanted, registries: Registries
 ) -> ReadinessWork:
     """Returns the images to examine, and the Modules that are decided without their image.
 
     Unless a kernel is given, reads from the registry which kernels the release or the driver toolkit image has; where
     that fails, the Modules are decided as Unknown.
     """
-    if wanted.kernel:
-        return verdict.for_kernel(modules, nodes, wanted.kernel)
+    if wanted_kernel.kernel:
+        return verdict.for_kernel(modules, nodes, wanted_kernel.kernel)
     architectures = verdict.architectures(modules, nodes)
-    return verdict.for_release(modules, nodes, await toolkits_of(architectures, _toolkit_reader(wanted, registries)))
+    return verdict.for_release(
+        modules, nodes, await toolkits_of(architectures, _toolkit_reader(wanted_kernel, registries))
+    )
 
 
-async def toolkits_of(architectures: Sequence[str], read: ToolkitReader) -> Toolkits:
-    """Returns the driver toolkit of each architecture, or why it is not known if `read` raises RunupError."""
+async def toolkits_of(architectures: Sequence[str], read_toolkit: ToolkitReader) -> Toolkits:
+    """Returns the driver toolkit of each architecture, or why it is not known if `read_toolkit` raises RunupError."""
 
     async def read_or_unknown(architecture: str) -> Toolkit | ToolkitUnknown:
         try:
-            return await read(architecture)
+            return await read_toolkit(architecture)
         except RunupError as error:
             return ToolkitUnknown(error.message, final=isinstance(error, Terminal))
 
@@ -98,12 +103,12 @@ async def verdicts_of(
     return dict(zip(distinct_questions, await asyncio.gather(*map(verify_in_slot, distinct_questions)), strict=True))
 
 
-def _toolkit_reader(wanted: Wanted, registries: Registries) -> ToolkitReader:
+def _toolkit_reader(wanted_kernel: Wanted, registries: Registries) -> ToolkitReader:
     """Returns a function that reads the driver toolkit for an architecture, of the image or the release."""
 
     async def read(architecture: str) -> Toolkit:
-        if wanted.toolkit:
-            return await toolkit_at(wanted.toolkit, registries, architecture=architecture)
-        return await toolkit_of_release(wanted.release, registries, architecture=architecture)
+        if wanted_kernel.toolkit:
+            return await toolkit_at(wanted_kernel.toolkit, registries, architecture=architecture)
+        return await toolkit_of_release(wanted_kernel.release, registries, architecture=architecture)
 
     return read

@@ -98,11 +98,11 @@ class Process:
         runners = Runners(client, self.caches, clock, controller.on_any_change, builds=options.builds)
         answer = self.metrics.timed(_answerer(client, options), clock)
         asking = AnswerCache(answer, clock, controller.on_any_change)
-        watches = [each.run for each in reflectors(client, self.caches, clock)]
-        tasks = [asyncio.create_task(restart_on_error(each, clock)) for each in (*watches, runners.run)]
+        watches = [reflector.run for reflector in reflectors(client, self.caches, clock)]
+        tasks = [asyncio.create_task(restart_on_error(coroutine, clock)) for coroutine in (*watches, runners.run)]
 
-        def input_changed(kind: str, where: NamespacedName) -> None:
-            if asking.expire(kind, where):
+        def input_changed(kind: str, object_key: NamespacedName) -> None:
+            if asking.expire(kind, object_key):
                 controller.on_any_change()
 
         async def run_while_leading() -> None:

@@ -50,7 +50,11 @@ async def _of_openshift(client: Client) -> tuple[Network, ...]:
         network = await client.send(calls.get_raw(NETWORKS, "cluster"))
     except KubeError:
         return ()
-    return tuple(each for part in ("status", "spec") for each in read((network.get(part) or {}).get("serviceNetwork")))
+    return tuple(
+        network_range
+        for part in ("status", "spec")
+        for network_range in read((network.get(part) or {}).get("serviceNetwork"))
+    )
 
 
 async def _of_kubernetes(client: Client) -> tuple[Network, ...]:
@@ -58,7 +62,7 @@ async def _of_kubernetes(client: Client) -> tuple[Network, ...]:
         page = await client.send(calls.list_raw(SERVICE_CIDRS))
     except KubeError:
         return ()
-    return tuple(each for item in page.items for each in read((item.get("spec") or {}).get("cidrs")))
+    return tuple(network_range for item in page.items for network_range in read((item.get("spec") or {}).get("cidrs")))
 
 
 def read(texts: object) -> Iterable[Network]:

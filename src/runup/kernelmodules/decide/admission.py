@@ -93,11 +93,11 @@ def _faults(container: ModuleLoaderContainer) -> Iterator[str]:
     yield from _files(container.sign, "sign")
 
 
-def _files(sign: Sign | None, where: str) -> Iterator[str]:
+def _files(sign: Sign | None, list_path: str) -> Iterator[str]:
     """Yields a fault for each file to sign that is not a path, in the words of the definition's schema."""
     for at, file in enumerate(sign.files_to_sign if sign else ()):
         if not re.fullmatch(FILE_TO_SIGN[1:-1], file):
-            path = f"spec.moduleLoader.container.{where}.filesToSign[{at}]"
+            path = f"spec.moduleLoader.container.{list_path}.filesToSign[{at}]"
             yield f"{path} in body should match '{FILE_TO_SIGN}'"
 
 

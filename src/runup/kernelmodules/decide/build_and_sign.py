@@ -64,20 +64,20 @@ def _try_build_and_sign(
     # Until the cluster has said whether it serves Builds, nothing is started.
     if observed.runner is None:
         return requeued_state(missing, image)
-    done: tuple[Run, ...] = ()
+    succeeded: tuple[Run, ...] = ()
     if build is not None:
-        result = _run_or_progress(task, observed, _build_step(task, observed, resolved, build), image, done)
+        result = _run_or_progress(task, observed, _build_step(task, observed, resolved, build), image, succeeded)
         if isinstance(result, ModuleState):
             return result
-        done = (result,)
+        succeeded = (result,)
         if sign is None:
-            return ModuleState(True, "Done", texts.built_text(pushed=task.push), keep=done)
+            return ModuleState(True, "Done", texts.built_text(pushed=task.push), keep=succeeded)
     if sign is None:
         return requeued_state(missing, image)
-    result = _run_or_progress(task, observed, _sign_step(task, observed, resolved, sign), image, done)
+    result = _run_or_progress(task, observed, _sign_step(task, observed, resolved, sign), image, succeeded)
     if isinstance(result, ModuleState):
         return result
-    return ModuleState(True, "Done", texts.signed_text(pushed=task.push), keep=(*done, result))
+    return ModuleState(True, "Done", texts.signed_text(pushed=task.push), keep=(*succeeded, result))
 
 
 def _check(task: Task, resolved: Resolved) -> None:
@@ -95,34 +95,36 @@ def _check(task: Task, resolved: Resolved) -> None:
 
 
 def _run_or_progress(
-    task: Task, observed: Observed, step: _Step, image: Freshness, done: tuple[Run, ...]
+    task: Task, observed: Observed, step: _Step, image: Freshness, succeeded: tuple[Run, ...]
 ) -> ModuleState | Run:
     """Returns the run of `step` if it has succeeded, else its progress."""
     stage, waiting = _STAGES[step.purpose], _WAITING[step.purpose]
     answer = observed.answers.of_material(step.question)
     if answer is None:
-        return ModuleState(False, stage, waiting, open=(*image.again, step.question), keep=done, again_s=image.wait_s)
+        return ModuleState(
+            False, stage, waiting, open=(*image.again, step.question), keep=succeeded, again_s=image.wait_s
+        )
     material, at = answer
     fresh = freshness(step.question, at, task.now)
     try:
-        wanted = step.make(material)
+        wanted_run = step.make(material)
     except InvalidInputs as error:
-        return with_more(requeued_state(_failed(task, step.purpose, str(error)), image), fresh, done)
-    run = next((each for each in observed.runs if (each.key, each.owner_uid) == (wanted.key, task.uid)), None)
+        return with_more(requeued_state(_failed(task, step.purpose, str(error)), image), fresh, succeeded)
+    run = next((run for run in observed.runs if (run.key, run.owner_uid) == (wanted_run.key, task.uid)), None)
     if run is not None and run.state is State.SUCCEEDED and not run.deleting:
         return run
-    return with_more(_progress_of(task, observed, step.purpose, wanted, run, image), fresh, done)
+    return with_more(_progress_of(task, observed, step.purpose, wanted_run, run, image), fresh, succeeded)
 
 
 def _progress_of(
-    task: Task, observed: Observed, purpose: Purpose, wanted: WantedRun, run: Run | None, image: Freshness
+    task: Task, observed: Observed, purpose: Purpose, wanted_run: WantedRun, run: Run | None, image: Freshness
 ) -> ModuleState:
     """Returns the progress of a run that has not succeeded: to be started, waiting, running or failed."""
     stage, waiting = _STAGES[purpose], _WAITING[purpose]
-    if run is None and wanted.key in observed.refused:
-        return requeued_state(_failed(task, purpose, observed.refused[wanted.key]), image)
+    if run is None and wanted_run.key in observed.refused:
+        return requeued_state(_failed(task, purpose, observed.refused[wanted_run.key]), image)
     if run is None:
-        return ModuleState(False, stage, waiting, start=wanted, settled=True, again_s=RECHECK_INTERVAL_S)
+        return ModuleState(False, stage, waiting, start=wanted_run, settled=True, again_s=RECHECK_INTERVAL_S)
     if run.deleting or run.state is State.RUNNING:
         # The detail is what the kubelet reports while the run cannot start: an administrator has to fix that.
         reason = f"{waiting}: {run.detail}" if run.detail else waiting
@@ -142,7 +144,7 @@ def _failed(task: Task, purpose: Purpose, error: str) -> str:
 
 def _build_step(task: Task, observed: Observed, resolved: Resolved, build: Build) -> _Step:
     """Returns the step that builds the image; if it is to be signed, under a temporary name."""
-    names = tuple(dict.fromkeys(each.name for each in build.secrets))
+    names = tuple(dict.fromkeys(secret.name for secret in build.secrets))
     metadata = task.module.metadata
     # An image that is still to be signed is pushed under a temporary name.
     target = image_names.unsigned_name(resolved.container_image, metadata.namespace, metadata.name)
@@ -207,8 +209,8 @@ def _registry_secret(resolved: Resolved) -> tuple[tuple[str, str], ...]:
     return ((resolved.image_repo_secret, ".dockerconfigjson"),) if resolved.image_repo_secret else ()
 
 
-def _wanted_run(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
-    """Returns a run for the task's Module and kernel; `rest` are the fields of its purpose."""
+def _wanted_run(task: Task, resolved: Resolved, **purpose_fields: object) -> WantedRun:
+    """Returns a run for the task's Module and kernel; `purpose_fields` are the fields of its purpose."""
     return WantedRun(
         validation=task.validation,
         validation_uid=task.uid,
@@ -217,7 +219,7 @@ def _wanted_run(task: Task, resolved: Resolved, **rest: object) -> WantedRun:
         kernel=task.kernel,
         auth_secret=resolved.image_repo_secret,
         push_tls=resolved.registry_tls,
-        **rest,  # type: ignore[arg-type]
+        **purpose_fields,  # type: ignore[arg-type]
     )
 
 
@@ -238,7 +240,7 @@ def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...
     Raises InvalidInputs if the Dockerfile uses `DTK_AUTO` and the driver toolkit is not known.
     """
     metadata = task.module.metadata
-    ours = {
+    own_arguments = {
         "KERNEL_VERSION": task.kernel,
         "KERNEL_FULL_VERSION": task.kernel,
         "MOD_NAME": metadata.name,
@@ -247,9 +249,9 @@ def _arguments(task: Task, build: Build, dockerfile: str) -> tuple[BuildArg, ...
     if _TOOLKIT_VARIABLE in dockerfile:
         if not task.toolkit:
             raise InvalidInputs(texts.no_toolkit(task.kernel))
-        ours[_TOOLKIT_VARIABLE] = task.toolkit
-    theirs = {each.name: each.value for each in build.build_args}
-    return tuple(BuildArg(name=name, value=value) for name, value in {**theirs, **ours}.items())
+        own_arguments[_TOOLKIT_VARIABLE] = task.toolkit
+    spec_arguments = {argument.name: argument.value for argument in build.build_args}
+    return tuple(BuildArg(name=name, value=value) for name, value in {**spec_arguments, **own_arguments}.items())
 
 
 def _signer(task: Task, observed: Observed) -> tuple[str, str]:

@@ -45,22 +45,22 @@ class Builder:
     resources: JSON = field(default_factory=dict)
 
 
-def job(wanted: WantedRun, builder: Builder, owner: JSON) -> JSON:
-    """Returns the Job to apply for `wanted`."""
-    marks = {"labels": runs.labels(wanted), "annotations": runs.notes(wanted)}
+def job(wanted_run: WantedRun, builder: Builder, owner: JSON) -> JSON:
+    """Returns the Job to apply for `wanted_run`."""
+    marks = {"labels": runs.labels(wanted_run), "annotations": runs.notes(wanted_run)}
     template = {
         "metadata": {
             "labels": marks["labels"],
-            "annotations": {**marks["annotations"], DOCKERFILE_ANNOTATION: wanted.dockerfile},
+            "annotations": {**marks["annotations"], DOCKERFILE_ANNOTATION: wanted_run.dockerfile},
         },
-        "spec": _pod(wanted, builder),
+        "spec": _pod(wanted_run, builder),
     }
     return {
         "apiVersion": JOBS.api_version,
         "kind": JOBS.kind,
         "metadata": {
-            "name": wanted.key.name,
-            "namespace": wanted.namespace,
+            "name": wanted_run.key.name,
+            "namespace": wanted_run.namespace,
             **marks,
             "ownerReferences": [owner],
         },
@@ -71,7 +71,7 @@ def job(wanted: WantedRun, builder: Builder, owner: JSON) -> JSON:
 
 def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
     """Returns the run that a Job represents, None if the Job has no controlling owner. `pods` may be of any Job."""
-    owner = next((each for each in job.metadata.owner_references if each.controller), None)
+    owner = next((owner for owner in job.metadata.owner_references if owner.controller), None)
     if owner is None:
         return None
     complete, failed = (find(job.status.conditions, kind) for kind in ("Complete", "Failed"))
@@ -127,35 +127,35 @@ def _container_statuses(job: NamespacedName, pods: Iterable[WholePod]) -> Sequen
 
 def _is_owned_by(pod: WholePod, job: NamespacedName) -> bool:
     owners = pod.metadata.owner_references
-    return pod.metadata.namespace == job.namespace and any(each.name == job.name for each in owners)
+    return pod.metadata.namespace == job.namespace and any(owner.name == job.name for owner in owners)
 
 
-def _pod(wanted: WantedRun, builder: Builder) -> JSON:
+def _pod(wanted_run: WantedRun, builder: Builder) -> JSON:
     """Returns the spec of the run's Pod: the build, then the push if there is a target."""
-    steps = [_container("build", _build(wanted, builder), wanted, builder)]
-    if wanted.target:
-        steps.append(_container("push", _push_arguments(wanted), wanted, builder))
+    steps = [_container("build", _build(wanted_run, builder), wanted_run, builder)]
+    if wanted_run.target:
+        steps.append(_container("push", _push_arguments(wanted_run), wanted_run, builder))
     return {
         "restartPolicy": "Never",
         # A user's Dockerfile runs in a privileged pod, which therefore gets no credentials of the cluster.
         "automountServiceAccountToken": False,
-        "nodeSelector": dict(wanted.selector),
+        "nodeSelector": dict(wanted_run.selector),
         # Init containers end before the others start, so the push finds a complete build.
         **({"initContainers": steps[:-1]} if steps[:-1] else {}),
         "containers": steps[-1:],
-        "volumes": _volumes(wanted),
+        "volumes": _volumes(wanted_run),
     }
 
 
-def _container(name: str, arguments: list[str], wanted: WantedRun, builder: Builder) -> JSON:
+def _container(name: str, arguments: list[str], wanted_run: WantedRun, builder: Builder) -> JSON:
     """Returns a container that runs buildah with `arguments`."""
-    auth = [{"name": "REGISTRY_AUTH_FILE", "value": f"{_AUTH}/config.json"}] if wanted.auth_secret else []
+    auth = [{"name": "REGISTRY_AUTH_FILE", "value": f"{_AUTH}/config.json"}] if wanted_run.auth_secret else []
     return {
         "name": name,
         "image": builder.image,
         "command": ["/usr/bin/buildah"],
         # The kubelet expands `$(NAME)`, and takes a doubled dollar for one.
-        "args": [each.replace("$", "$$") for each in arguments],
+        "args": [argument.replace("$", "$$") for argument in arguments],
         "env": [
             {"name": "BUILDAH_ISOLATION", "value": builder.isolation},
             {"name": "STORAGE_DRIVER", "value": builder.storage_driver},
@@ -172,31 +172,31 @@ def _container(name: str, arguments: list[str], wanted: WantedRun, builder: Buil
             {"name": "context", "mountPath": _CONTEXT},
             {"name": "storage", "mountPath": _STORAGE},
             *(
-                {"name": f"secret-{at}", "mountPath": each.path, "readOnly": True}
-                for at, each in _numbered_secrets(wanted)
+                {"name": f"secret-{at}", "mountPath": secret.path, "readOnly": True}
+                for at, secret in _numbered_secrets(wanted_run)
             ),
-            *([{"name": "auth", "mountPath": _AUTH, "readOnly": True}] if wanted.auth_secret else []),
+            *([{"name": "auth", "mountPath": _AUTH, "readOnly": True}] if wanted_run.auth_secret else []),
         ],
     }
 
 
-def _build(wanted: WantedRun, builder: Builder) -> list[str]:
+def _build(wanted_run: WantedRun, builder: Builder) -> list[str]:
     arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
-    arguments += _tls(wanted.pull_tls)
-    arguments += [f"--build-arg={each.name}={each.value}" for each in wanted.arguments]
-    arguments += [f"--volume={each.path}:{each.path}:ro" for each in wanted.secrets]
-    return [*arguments, f"--tag={wanted.target or LOCAL_IMAGE}", _CONTEXT]
+    arguments += _tls(wanted_run.pull_tls)
+    arguments += [f"--build-arg={argument.name}={argument.value}" for argument in wanted_run.arguments]
+    arguments += [f"--volume={secret.path}:{secret.path}:ro" for secret in wanted_run.secrets]
+    return [*arguments, f"--tag={wanted_run.target or LOCAL_IMAGE}", _CONTEXT]
 
 
-def _push_arguments(wanted: WantedRun) -> list[str]:
-    return [*_STORED, "push", *_tls(wanted.push_tls), wanted.target]
+def _push_arguments(wanted_run: WantedRun) -> list[str]:
+    return [*_STORED, "push", *_tls(wanted_run.push_tls), wanted_run.target]
 
 
 def _tls(options: Any) -> list[str]:
     return ["--tls-verify=false"] if options.insecure or options.insecure_skip_tls_verify else []
 
 
-def _volumes(wanted: WantedRun) -> list[JSON]:
+def _volumes(wanted_run: WantedRun) -> list[JSON]:
     """Returns the Pod's volumes: the Dockerfile, the context, the storage, the Secrets and the login."""
     file = {"path": "dockerfile", "fieldRef": {"fieldPath": f"metadata.annotations['{DOCKERFILE_ANNOTATION}']"}}
     volumes: list[JSON] = [
@@ -204,12 +204,14 @@ def _volumes(wanted: WantedRun) -> list[JSON]:
         {"name": "context", "emptyDir": {}},
         {"name": "storage", "emptyDir": {}},
     ]
-    volumes += [{"name": f"secret-{at}", "secret": {"secretName": each.name}} for at, each in _numbered_secrets(wanted)]
-    if wanted.auth_secret:
+    volumes += [
+        {"name": f"secret-{at}", "secret": {"secretName": secret.name}} for at, secret in _numbered_secrets(wanted_run)
+    ]
+    if wanted_run.auth_secret:
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
-        volumes.append({"name": "auth", "secret": {"secretName": wanted.auth_secret, "items": items}})
+        volumes.append({"name": "auth", "secret": {"secretName": wanted_run.auth_secret, "items": items}})
     return volumes
 
 
-def _numbered_secrets(wanted: WantedRun) -> list[tuple[int, runs.MountedSecret]]:
-    return list(enumerate(wanted.secrets))
+def _numbered_secrets(wanted_run: WantedRun) -> list[tuple[int, runs.MountedSecret]]:
+    return list(enumerate(wanted_run.secrets))

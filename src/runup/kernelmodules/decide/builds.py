@@ -21,33 +21,33 @@ _STATES = {
 }
 
 
-def build(wanted: WantedRun, owner: JSON, deadline_s: int) -> JSON:
-    """Returns the Build to apply for `wanted` (build.openshift.io/v1, by the serviceAccount `builder`)."""
-    output: JSON = {"to": {"kind": "DockerImage", "name": wanted.target}} if wanted.target else {}
-    auth = {"name": wanted.auth_secret} if wanted.auth_secret else None
+def build(wanted_run: WantedRun, owner: JSON, deadline_s: int) -> JSON:
+    """Returns the Build to apply for `wanted_run` (build.openshift.io/v1, by the serviceAccount `builder`)."""
+    output: JSON = {"to": {"kind": "DockerImage", "name": wanted_run.target}} if wanted_run.target else {}
+    auth = {"name": wanted_run.auth_secret} if wanted_run.auth_secret else None
     if output and auth:
         output["pushSecret"] = auth
     strategy: JSON = {
-        "buildArgs": [{"name": each.name, "value": each.value} for each in wanted.arguments],
-        "volumes": [_volume(at, each) for at, each in enumerate(wanted.secrets)],
+        "buildArgs": [{"name": argument.name, "value": argument.value} for argument in wanted_run.arguments],
+        "volumes": [_volume(at, secret) for at, secret in enumerate(wanted_run.secrets)],
         **({"pullSecret": auth} if auth else {}),
     }
     return {
         "apiVersion": BUILDS.api_version,
         "kind": BUILDS.kind,
         "metadata": {
-            "name": wanted.key.name,
-            "namespace": wanted.namespace,
-            "labels": runs.labels(wanted),
-            "annotations": runs.notes(wanted),
+            "name": wanted_run.key.name,
+            "namespace": wanted_run.namespace,
+            "labels": runs.labels(wanted_run),
+            "annotations": runs.notes(wanted_run),
             "ownerReferences": [owner],
         },
         "spec": {
             "serviceAccount": "builder",
-            "source": {"type": "Dockerfile", "dockerfile": wanted.dockerfile},
+            "source": {"type": "Dockerfile", "dockerfile": wanted_run.dockerfile},
             "strategy": {"type": "Docker", "dockerStrategy": strategy},
             "output": output,
-            "nodeSelector": dict(wanted.selector),
+            "nodeSelector": dict(wanted_run.selector),
             "mountTrustedCA": True,
             "completionDeadlineSeconds": deadline_s,
         },
@@ -56,7 +56,7 @@ def build(wanted: WantedRun, owner: JSON, deadline_s: int) -> JSON:
 
 def run_of(build: Build) -> Run | None:
     """Returns the run that a Build represents, None if the Build has no controlling owner."""
-    owner = next((each for each in build.metadata.owner_references if each.controller), None)
+    owner = next((owner for owner in build.metadata.owner_references if owner.controller), None)
     if owner is None:
         return None
     status = build.status

@@ -39,13 +39,13 @@ def convert(obj: Any, desired: str) -> JSON:
     kind, name = obj.get("kind"), _object_name(obj)
     if kind not in KINDS:
         raise Unconvertible(f"{kind} {name}: only {' and '.join(KINDS)} exist in two versions")
-    given = obj.get("apiVersion")
-    unknown = next((version for version in (given, desired) if version not in (OLD, NEW)), None)
+    given_version = obj.get("apiVersion")
+    unknown = next((version for version in (given_version, desired) if version not in (OLD, NEW)), None)
     if unknown is not None:
         raise Unconvertible(f"{kind} {name}: there is no version {unknown}; there are {OLD} and {NEW}")
     converted = {**obj, "apiVersion": desired}
     status = obj.get("status")
-    if given == desired or not isinstance(status, dict):
+    if given_version == desired or not isinstance(status, dict):
         return converted
     converted["status"] = _to_v1beta1(status) if desired == OLD else _to_v1beta2(status)
     return converted
@@ -57,7 +57,7 @@ def review(question: JSON) -> JSON:
     request = request if isinstance(request, dict) else {}
     desired = str(request.get("desiredAPIVersion") or "")
     try:
-        objects = [convert(each, desired) for each in request.get("objects") or ()]
+        objects = [convert(obj, desired) for obj in request.get("objects") or ()]
         answer: JSON = {"convertedObjects": objects, "result": {"status": "Success"}}
     except Unconvertible as error:
         answer = {"result": {"status": "Failure", "message": str(error)}}
@@ -66,14 +66,14 @@ def review(question: JSON) -> JSON:
 
 
 def _to_v1beta1(status: JSON) -> JSON:
-    rest = {key: value for key, value in status.items() if key != "modules"}
-    modules = [each for each in status.get("modules") or () if isinstance(each, dict)]
-    return {**rest, "crStatuses": dict(_entries_by_key(modules))} if modules else rest
+    other_fields = {key: value for key, value in status.items() if key != "modules"}
+    modules = [module for module in status.get("modules") or () if isinstance(module, dict)]
+    return {**other_fields, "crStatuses": dict(_entries_by_key(modules))} if modules else other_fields
 
 
 def _entries_by_key(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
     """Yields each entry by its full key, then by its name. If two namespaces share a name, an unverified one wins."""
-    entries = [(each, _older_entry(each)) for each in modules]
+    entries = [(module, _older_entry(module)) for module in modules]
     for module, entry in entries:
         yield f"{module.get('namespace', '')}/{module.get('name', '')}", entry
     # The last entry of a name wins: a client that knows only names must not see success while a namesake has failed.
@@ -83,7 +83,7 @@ def _entries_by_key(modules: list[JSON]) -> Iterator[tuple[str, JSON]]:
 
 def _to_v1beta2(status: JSON) -> JSON:
     """Returns the v1beta2 status. Keys without a namespace are dropped: they repeat a full key, or are ambiguous."""
-    rest = {key: value for key, value in status.items() if key != "crStatuses"}
+    other_fields = {key: value for key, value in status.items() if key != "crStatuses"}
     statuses = status.get("crStatuses")
     statuses = statuses if isinstance(statuses, dict) else {}
     modules = []
@@ -91,18 +91,18 @@ def _to_v1beta2(status: JSON) -> JSON:
         namespace, slash, name = key.partition("/")
         if slash and namespace and name and "/" not in name and isinstance(entry, dict):
             modules.append({**_newer_entry(entry), "namespace": namespace, "name": name})
-    return {**rest, "modules": modules} if modules else rest
+    return {**other_fields, "modules": modules} if modules else other_fields
 
 
 def _older_entry(entry: JSON) -> JSON:
     """Returns an entry of v1beta2's list as v1beta1 has it; words that are not known are left as they are."""
     words = tuple(entry.get(key) for key in ("verificationStatus", "verificationStage", "runningStage"))
-    rest = {key: value for key, value in entry.items() if key not in ("namespace", "name")}
+    other_fields = {key: value for key, value in entry.items() if key not in ("namespace", "name")}
     if not _are_texts(words) or words not in _WORDS:
-        return rest
+        return other_fields
     status, stage = _WORDS[words]
-    rest.pop("runningStage", None)
-    return {**rest, "verificationStatus": status, "verificationStage": stage}
+    other_fields.pop("runningStage", None)
+    return {**other_fields, "verificationStatus": status, "verificationStage": stage}
 
 
 def _newer_entry(entry: JSON) -> JSON:
@@ -117,7 +117,7 @@ def _newer_entry(entry: JSON) -> JSON:
 
 def _are_texts(words: tuple[Any, ...]) -> bool:
     """Returns whether each word is text or missing; what others sent may be a list, which has no hash."""
-    return all(each is None or isinstance(each, str) for each in words)
+    return all(word is None or isinstance(word, str) for word in words)
 
 
 def _object_name(obj: JSON) -> str:

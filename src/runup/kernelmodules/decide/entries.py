@@ -27,9 +27,11 @@ LONGEST_REASONS = (1024, 256, 64)
 
 def entries_by_name(entries: Iterable[ModuleStatus]) -> dict[NamespacedName, ModuleStatus]:
     """Returns `entries` by the namespaced name of their Module; those in the words of earlier versions are left out."""
-    known = (VERIFIED, FAILED, IN_PROGRESS)
+    known_states = (VERIFIED, FAILED, IN_PROGRESS)
     return {
-        NamespacedName(entry.namespace, entry.name): entry for entry in entries if entry.verification_status in known
+        NamespacedName(entry.namespace, entry.name): entry
+        for entry in entries
+        if entry.verification_status in known_states
     }
 
 
@@ -51,7 +53,7 @@ def entry(module: Module, looked: ModuleState, old: ModuleStatus | None, *, now:
     if looked.pending and old is not None and _is_of(old, module):
         return old
     # While an edited Module waits for its first answer, what was looked at is still its previous generation.
-    seen = old.observed_generation if old is not None else 0
+    seen_generation = old.observed_generation if old is not None else 0
     new = ModuleStatus(
         namespace=module.metadata.namespace,
         name=module.metadata.name,
@@ -59,7 +61,7 @@ def entry(module: Module, looked: ModuleState, old: ModuleStatus | None, *, now:
         verification_stage="Image" if _status(looked) == IN_PROGRESS else "Done",
         running_stage=looked.stage if looked.stage in {"Build", "Sign"} else "",
         status_reason=cut(looked.reason, LONGEST_REASONS[0]),
-        observed_generation=seen if looked.pending else module.metadata.generation,
+        observed_generation=seen_generation if looked.pending else module.metadata.generation,
     )
     return with_transition_time(new, old, now=now)
 
@@ -101,14 +103,16 @@ def unreadable_reason(bad: Undecodable) -> str:
 
 def live_modules(modules: Iterable[Module]) -> list[Module]:
     """Returns the Modules that are not being deleted, sorted by namespace and name."""
-    return sorted((each for each in modules if each.metadata.deletion_timestamp is None), key=key_of)
+    return sorted((module for module in modules if module.metadata.deletion_timestamp is None), key=key_of)
 
 
 def fit_entries(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
     """Returns all entries, with reasons cut to the longest of `LONGEST_REASONS` at which they fit `MOST_BYTES`."""
     for longest in LONGEST_REASONS:
-        shortened = tuple(replace(each, status_reason=cut(each.status_reason, longest)) for each in entries)
-        if sum(stored_bytes(each.status_reason) for each in shortened) <= MOST_BYTES:
+        shortened = tuple(
+            replace(module_status, status_reason=cut(module_status.status_reason, longest)) for module_status in entries
+        )
+        if sum(stored_bytes(module_status.status_reason) for module_status in shortened) <= MOST_BYTES:
             return shortened
     return shortened
 
@@ -118,5 +122,10 @@ def says_the_same(old: ModuleStatus, new: ModuleStatus) -> bool:
     return _reported_fields(old) == _reported_fields(new)
 
 
-def _reported_fields(each: ModuleStatus) -> tuple[str, str, str, str]:
-    return each.verification_status, each.verification_stage, each.running_stage, each.status_reason
+def _reported_fields(module_status: ModuleStatus) -> tuple[str, str, str, str]:
+    return (
+        module_status.verification_status,
+        module_status.verification_stage,
+        module_status.running_stage,
+        module_status.status_reason,
+    )

@@ -42,8 +42,8 @@ def unsigned_name(image: str, namespace: str, module: str) -> str:
     """Returns the name of the unsigned image: in the repository of `image`, with a tag that no other Module has."""
     tag = tag_of(image)
     name = image.removesuffix(f":{tag}") if tag else image
-    wanted = "_".join(part for part in (tag, namespace, module, "kmm_unsigned") if part)
-    return f"{name}:{fit_tag(wanted)}"
+    unsigned_tag = "_".join(part for part in (tag, namespace, module, "kmm_unsigned") if part)
+    return f"{name}:{fit_tag(unsigned_tag)}"
 
 
 def fit_tag(tag: str) -> str:

@@ -60,8 +60,8 @@ class Unmapped(Terminal):
 
     def __init__(self, module: Module, kernel: str, cause: str) -> None:
         name = module.metadata.name
-        what = f"failed to process kernel mapping in the module {name} for kernel version {kernel}"
-        super().__init__(f"{what}: {cause}", reason=REASON)
+        action = f"failed to process kernel mapping in the module {name} for kernel version {kernel}"
+        super().__init__(f"{action}: {cause}", reason=REASON)
         self.cause = cause
 
 
@@ -83,10 +83,10 @@ def resolve(module: Module, kernel: str) -> Resolved:
         if not image:
             raise _NoMapping(f"missing spec.moduleLoader.container.kernelMappings[{at}].containerImage")
         # Only image names may use these two, as in Kernel Module Management.
-        named = {"MOD_NAME": module.metadata.name, "MOD_NAMESPACE": module.metadata.namespace}
+        module_variables = {"MOD_NAME": module.metadata.name, "MOD_NAMESPACE": module.metadata.namespace}
         return Resolved(
             kernel=kernel,
-            container_image=substitute(image, values | named),
+            container_image=substitute(image, values | module_variables),
             module_names=module_names(container.modprobe),
             dir_name=container.modprobe.dir_name,
             build=_merged_build(container.build, mapping.build),
@@ -144,38 +144,40 @@ def _tls(container: ModuleLoaderContainer, mapping: KernelMapping) -> TLSOptions
     return container.registry_tls if mapping.registry_tls is None else mapping.registry_tls
 
 
-def _merged_build(ours: Build | None, theirs: Build | None) -> Build | None:
+def _merged_build(container_build: Build | None, mapping_build: Build | None) -> Build | None:
     """Returns the container's build with the mapping's settings; selector and base image's TLS stay the container's."""
-    if ours is None or theirs is None:
-        return ours or theirs
+    if container_build is None or mapping_build is None:
+        return container_build or mapping_build
     return replace(
-        ours,
-        dockerfile_config_map=theirs.dockerfile_config_map
-        if theirs.dockerfile_config_map.name
-        else ours.dockerfile_config_map,
-        build_args=_merged_args(ours.build_args, theirs.build_args),
-        secrets=(*ours.secrets, *theirs.secrets),
+        container_build,
+        dockerfile_config_map=mapping_build.dockerfile_config_map
+        if mapping_build.dockerfile_config_map.name
+        else container_build.dockerfile_config_map,
+        build_args=_merged_args(container_build.build_args, mapping_build.build_args),
+        secrets=(*container_build.secrets, *mapping_build.secrets),
     )
 
 
-def _merged_args(ours: Sequence[BuildArg], theirs: Sequence[BuildArg]) -> tuple[BuildArg, ...]:
+def _merged_args(
+    container_arguments: Sequence[BuildArg], mapping_arguments: Sequence[BuildArg]
+) -> tuple[BuildArg, ...]:
     """Returns the container's arguments, overridden by the mapping's of the same name, then the mapping's others."""
-    overriding = {arg.name: arg for arg in theirs}
-    known = {arg.name for arg in ours}
-    added = {arg.name: arg for arg in theirs if arg.name not in known}
-    return (*(overriding.get(arg.name, arg) for arg in ours), *added.values())
+    overriding = {arg.name: arg for arg in mapping_arguments}
+    container_names = {arg.name for arg in container_arguments}
+    added = {arg.name: arg for arg in mapping_arguments if arg.name not in container_names}
+    return (*(overriding.get(arg.name, arg) for arg in container_arguments), *added.values())
 
 
-def _merged_sign(ours: Sign | None, theirs: Sign | None) -> Sign | None:
+def _merged_sign(container_sign: Sign | None, mapping_sign: Sign | None) -> Sign | None:
     """Returns the container's signing settings with those of the kernel mapping, which win, added."""
-    if ours is None or theirs is None:
-        return ours or theirs
+    if container_sign is None or mapping_sign is None:
+        return container_sign or mapping_sign
     return replace(
-        ours,
-        unsigned_image=theirs.unsigned_image or ours.unsigned_image,
-        key_secret=theirs.key_secret if theirs.key_secret.name else ours.key_secret,
-        cert_secret=theirs.cert_secret if theirs.cert_secret.name else ours.cert_secret,
-        files_to_sign=(*ours.files_to_sign, *theirs.files_to_sign),
+        container_sign,
+        unsigned_image=mapping_sign.unsigned_image or container_sign.unsigned_image,
+        key_secret=mapping_sign.key_secret if mapping_sign.key_secret.name else container_sign.key_secret,
+        cert_secret=mapping_sign.cert_secret if mapping_sign.cert_secret.name else container_sign.cert_secret,
+        files_to_sign=(*container_sign.files_to_sign, *mapping_sign.files_to_sign),
     )
 
 

@@ -49,8 +49,11 @@ def why_not_a_module(path: str, head: bytes, architecture: str) -> str:
     if kind != _RELOCATABLE:
         return "is an ELF file, but not a kernel module, which is relocatable"
     if architecture in _MACHINES and (machine, order) != _MACHINES[architecture]:
-        own = next((name for name, each in _MACHINES.items() if each == (machine, order)), f"machine {machine}")
-        return f"is a kernel module for {own}, not for {architecture}"
+        machine_name = next(
+            (name for name, known_machine in _MACHINES.items() if known_machine == (machine, order)),
+            f"machine {machine}",
+        )
+        return f"is a kernel module for {machine_name}, not for {architecture}"
     return ""
 
 

@@ -73,7 +73,7 @@ def requeued_state(reason: str, fresh: Freshness) -> ModuleState:
 
 def with_more(looked: ModuleState, fresh: Freshness, keep: tuple[Run, ...] = ()) -> ModuleState:
     """Returns `looked` with another answer that it depends on, and with more runs to keep."""
-    waits = [each for each in (looked.again_s, fresh.wait_s) if each is not None]
+    waits = [delay_s for delay_s in (looked.again_s, fresh.wait_s) if delay_s is not None]
     return replace(
         looked, open=(*looked.open, *fresh.again), keep=(*looked.keep, *keep), again_s=None if not waits else min(waits)
     )

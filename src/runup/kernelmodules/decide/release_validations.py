@@ -50,9 +50,11 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         return _plan_unknown(observed, ocp, release, now)
     children = {_child_name(ocp, at, kernel): kernel for at, kernel in enumerate(release.kernels)}
     # The status of somebody else's object is not copied, because it may be about another kernel.
-    taken = [name for name in children if _is_others(observed.validations.get(name), ocp)]
-    if taken:
-        problem = f"there is a PreflightValidation {taken[0]} that is not of this object: delete it, or rename this one"
+    taken_names = [name for name in children if _is_others(observed.validations.get(name), ocp)]
+    if taken_names:
+        problem = (
+            f"there is a PreflightValidation {taken_names[0]} that is not of this object: delete it, or rename this one"
+        )
         return _plan_unknown(observed, ocp, _Release((), problem, release.plan), now)
     module_statuses = _combine_entries(observed, list(children.items()))
     condition = _condition(observed, children, module_statuses)
@@ -75,17 +77,17 @@ def _release(observed: Observed, ocp: PreflightValidationOCP, now: datetime) -> 
         kernel = ValidatedKernel(stages.architecture_of(spec.kernel_version), spec.kernel_version, spec.dtk_image)
         return _Release((kernel,))
     question = ReleaseQuestion(spec.release_image, _flavours(observed.nodes, ocp))
-    known = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
+    kernels = ocp.status.kernels if ocp.status.observed_generation == ocp.metadata.generation else ()
     answer = observed.answers.of_release(question)
     if answer is None:
-        return _Release(known, "", Plan(work=(question,)))
+        return _Release(kernels, "", Plan(work=(question,)))
     kernel_answer, at = answer
     if kernel_answer.kernels:
         return _Release(kernel_answer.kernels)
     fresh = freshness(question, at, now)
     plan = Plan((), fresh.wait_s, tuple(fresh.again))
     # The kernels of an earlier answer stay valid while the registry cannot be reached.
-    return _Release(known, "" if known else kernel_answer.problem, plan)
+    return _Release(kernels, "" if kernels else kernel_answer.problem, plan)
 
 
 def _plan_unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Release, now: datetime) -> Plan[Question]:
@@ -102,7 +104,9 @@ def _plan_unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Rel
             f"release image {ocp.spec.release_image}: {release.problem}" if ocp.spec.release_image else release.problem
         )
         modules = entries.live_modules(observed.modules or ())
-        module_statuses = [entries.failed(key_of(each), text, before.get(key_of(each)), now=now) for each in modules]
+        module_statuses = [
+            entries.failed(key_of(module), text, before.get(key_of(module)), now=now) for module in modules
+        ]
         condition = Condition(type=validation_summary.VALIDATED, status="False", reason="ReleaseUnusable", message=text)
     status = validation_summary.status(ocp, module_statuses, condition, (), now=now)
     events = validation_summary.events(ocp, before, module_statuses) if release.problem else []
@@ -120,11 +124,16 @@ def _flavours(nodes: Sequence[Node] | None, ocp: PreflightValidationOCP) -> tupl
     another flavour when a node is added.
     """
     node_flavours = [flavour_of(node) for node in nodes or () if node.status.node_info.architecture]
-    flavours = {Flavour(each.architecture, each.real_time or ocp.spec.use_rt_kernel) for each in node_flavours}
+    flavours = {
+        Flavour(node_flavour.architecture, node_flavour.real_time or ocp.spec.use_rt_kernel)
+        for node_flavour in node_flavours
+    }
     if not flavours and ocp.spec.use_rt_kernel:
         flavours = {Flavour("amd64", real_time=True)}
-    before = [_flavour_of_kernel(each) for each in ocp.status.kernels]
-    return tuple(sorted(flavours, key=lambda each: (before.index(each) if each in before else len(before), each)))
+    before = [_flavour_of_kernel(kernel) for kernel in ocp.status.kernels]
+    return tuple(
+        sorted(flavours, key=lambda flavour: (before.index(flavour) if flavour in before else len(before), flavour))
+    )
 
 
 def _flavour_of_kernel(kernel: ValidatedKernel) -> Flavour:
@@ -140,7 +149,7 @@ def _child_name(ocp: PreflightValidationOCP, at: int, kernel: ValidatedKernel) -
 
 def is_child(validation: PreflightValidation, ocp: PreflightValidationOCP) -> bool:
     """Returns whether `validation` was created by `ocp`."""
-    return any(each.controller and each.uid == ocp.metadata.uid for each in validation.metadata.owner_references)
+    return any(owner.controller and owner.uid == ocp.metadata.uid for owner in validation.metadata.owner_references)
 
 
 def _is_others(validation: PreflightValidation | None, ocp: PreflightValidationOCP) -> bool:
@@ -166,9 +175,9 @@ def _child(observed: Observed, ocp: PreflightValidationOCP, name: str, kernel: V
     yield Apply(VALIDATION, {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": spec})
 
 
-def _is_up_to_date(found: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
+def _is_up_to_date(child: PreflightValidation, kernel: ValidatedKernel, ocp: PreflightValidationOCP) -> bool:
     """Returns whether a child's spec is up to date; a missing `dtkImage` is accepted, as a definition may drop it."""
-    spec = found.spec
+    spec = child.spec
     toolkit = spec.dtk_image in ("", kernel.dtk_image)
     return toolkit and (spec.kernel_version, spec.push_built_image) == (
         kernel.kernel_version,
@@ -184,12 +193,12 @@ def _remove_others(
             yield Delete(VALIDATION, NamespacedName("", name), validation.metadata.uid)
 
 
-def _current_entries(found: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
+def _current_entries(child: PreflightValidation | None, kernel: ValidatedKernel) -> tuple[ModuleStatus, ...]:
     """Returns a child's entries for this kernel; empty if its status is still about another one."""
-    if found is None or found.spec.kernel_version != kernel.kernel_version:
+    if child is None or child.spec.kernel_version != kernel.kernel_version:
         return ()
-    said_for = found.status.observed_generation
-    return found.status.modules if said_for in (0, found.metadata.generation) else ()
+    said_for = child.status.observed_generation
+    return child.status.modules if said_for in (0, child.metadata.generation) else ()
 
 
 def _combine_entries(observed: Observed, children: Sequence[tuple[str, ValidatedKernel]]) -> list[ModuleStatus]:
@@ -206,8 +215,8 @@ def _combine_entries(observed: Observed, children: Sequence[tuple[str, Validated
     together = []
     for key in keys:
         parts = [(kernel, statuses[key]) for kernel, statuses in by_kernel if key in statuses]
-        wanted = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
-        together.append(_combine_failures(wanted))
+        needed_parts = [part for part in parts if _is_needed(part[0], kernels, needed.get(key, set()))] or parts
+        together.append(_combine_failures(needed_parts))
     return together
 
 
@@ -225,20 +234,28 @@ def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run:
 
     If it is the only kernel of an architecture, all nodes of that architecture will have it.
     """
-    alone = sum(each.architecture == kernel.architecture for each in kernels) == 1
+    alone = sum(validated.architecture == kernel.architecture for validated in kernels) == 1
     kind = _flavour_of_kernel(kernel)
-    return any(each.architecture == kind.architecture and (alone or each.real_time == kind.real_time) for each in run)
+    return any(
+        flavour.architecture == kind.architecture and (alone or flavour.real_time == kind.real_time) for flavour in run
+    )
 
 
 def _combine_failures(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
     bad = [part for part in parts if part[1].verification_status != entries.VERIFIED]
     if not bad:
         return parts[0][1]
-    reasons = [f"{_flavour_of_kernel(kernel)}: {each.status_reason}" for kernel, each in bad if each.status_reason]
+    reasons = [
+        f"{_flavour_of_kernel(kernel)}: {module_status.status_reason}"
+        for kernel, module_status in bad
+        if module_status.status_reason
+    ]
     return replace(bad[0][1], status_reason="; ".join(reasons))
 
 
-def _condition(observed: Observed, children: Mapping[str, ValidatedKernel], said: Sequence[ModuleStatus]) -> Condition:
+def _condition(
+    observed: Observed, children: Mapping[str, ValidatedKernel], module_statuses: Sequence[ModuleStatus]
+) -> Condition:
     """Returns the condition Validated of all children together; Unknown while one of them has no verdict."""
     for name, kernel in children.items():
         child = observed.validations.get(name)
@@ -248,4 +265,6 @@ def _condition(observed: Observed, children: Mapping[str, ValidatedKernel], said
             return validation_summary.cannot_tell("InProgress", f"PreflightValidation {name} has not looked yet.")
         if verdict.status == "Unknown" and verdict.reason != "InProgress":
             return replace(verdict, last_transition_time=None)
-    return validation_summary.condition(said, [each.kernel_version for each in children.values()])
+    return validation_summary.condition(
+        module_statuses, [child_status.kernel_version for child_status in children.values()]
+    )

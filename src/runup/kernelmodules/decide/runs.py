@@ -108,25 +108,25 @@ def snippet(text: str) -> str:
     return cut(" ".join(text.split()), LONGEST_SNIPPET)
 
 
-def labels(wanted: WantedRun) -> dict[str, str]:
+def labels(wanted_run: WantedRun) -> dict[str, str]:
     """Returns the labels by which a run and its pods are found."""
     return {
-        MODULE_LABEL: label_value(wanted.module),
-        TYPE_LABEL: wanted.purpose,
-        KERNEL_LABEL: label_value(wanted.kernel),
+        MODULE_LABEL: label_value(wanted_run.module),
+        TYPE_LABEL: wanted_run.purpose,
+        KERNEL_LABEL: label_value(wanted_run.kernel),
         "app.kubernetes.io/name": "kmm",
-        "app.kubernetes.io/component": wanted.purpose,
+        "app.kubernetes.io/component": wanted_run.purpose,
         "app.kubernetes.io/part-of": "kmm",
     }
 
 
-def notes(wanted: WantedRun) -> dict[str, str]:
+def notes(wanted_run: WantedRun) -> dict[str, str]:
     """Returns the annotations of a run, with the full names that a label has no room for."""
     return {
-        HASH_ANNOTATION: wanted.hash,
-        VALIDATION_ANNOTATION: wanted.validation,
-        MODULE_LABEL: wanted.module,
-        KERNEL_LABEL: wanted.kernel,
+        HASH_ANNOTATION: wanted_run.hash,
+        VALIDATION_ANNOTATION: wanted_run.validation,
+        MODULE_LABEL: wanted_run.module,
+        KERNEL_LABEL: wanted_run.kernel,
     }
 
 
@@ -136,13 +136,13 @@ def label_value(text: str) -> str:
     return allowed[:LONGEST_NAME].strip("-_.")
 
 
-def owner(wanted: WantedRun, api_version: str) -> dict[str, object]:
+def owner(wanted_run: WantedRun, api_version: str) -> dict[str, object]:
     """Returns the owner reference to the validation, by which its runs are deleted with it."""
     return {
         "apiVersion": api_version,
         "kind": "PreflightValidation",
-        "name": wanted.validation,
-        "uid": wanted.validation_uid,
+        "name": wanted_run.validation,
+        "uid": wanted_run.validation_uid,
         "controller": True,
         "blockOwnerDeletion": True,
     }

@@ -60,8 +60,8 @@ def architecture_of(kernel: str) -> str:
 
 def nodes_selected(selector: dict[str, str], nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Returns the nodes that match a Module's selector."""
-    wanted = selector.items()
-    return tuple(node for node in nodes if wanted <= node.metadata.labels.items())
+    required_labels = selector.items()
+    return tuple(node for node in nodes if required_labels <= node.metadata.labels.items())
 
 
 def _question(task: Task, resolved: Resolved, nodes: Sequence[Node] | None) -> ImageQuestion:
@@ -80,8 +80,8 @@ def _question(task: Task, resolved: Resolved, nodes: Sequence[Node] | None) -> I
 
 def _architectures(kernel: str, resolved: Resolved, nodes: Sequence[Node]) -> tuple[str, ...]:
     """Returns the architecture in the kernel's name, else those of the nodes that will load the module."""
-    named = architecture_of(kernel)
-    if named:
-        return (named,)
-    chosen = nodes_selected(resolved.selector, nodes) or nodes
-    return tuple(sorted({node.status.node_info.architecture for node in chosen} - {""}))
+    architecture = architecture_of(kernel)
+    if architecture:
+        return (architecture,)
+    matching_nodes = nodes_selected(resolved.selector, nodes) or nodes
+    return tuple(sorted({node.status.node_info.architecture for node in matching_nodes} - {""}))

@@ -96,7 +96,7 @@ def _substitute_braced(text: str, at: int, values: Mapping[str, str], depth: int
         return value or "", name.end() + 1
     other, end = _substitute_from(text, operator.end(), values, "}", depth + 1)
     # With a colon an empty variable counts as unset, as in a shell.
-    there = bool(value) if operator[0].startswith(":") else value is not None
+    is_set = bool(value) if operator[0].startswith(":") else value is not None
     if operator[0].endswith("+"):
-        return (other if there else ""), end + 1
-    return (value or "" if there else other), end + 1
+        return (other if is_set else ""), end + 1
+    return (value or "" if is_set else other), end + 1

@@ -16,9 +16,9 @@ UNPUSHED = (
 )
 
 
-def verified_text(how: str) -> str:
-    """Returns the message of a Module that is verified; `how` is what was verified."""
-    return f"Verification successful ({how}), {NOT_AGAIN}"
+def verified_text(verified_by: str) -> str:
+    """Returns the message of a Module that is verified; `verified_by` is what was verified."""
+    return f"Verification successful ({verified_by}), {NOT_AGAIN}"
 
 
 IMAGE_VERIFIED = verified_text("image accessible and verified")

@@ -90,14 +90,17 @@ def _with_architecture(kernel: str, image: str, architecture: str) -> str:
     """Returns the kernel with its architecture. Raises Terminal if it is for another one than `architecture`."""
     architectures = {ending: name for name, ending in ENDINGS.items()}
     # A real-time kernel may end in `+rt` after the architecture.
-    named = next((architectures[part] for part in kernel.replace("+", ".").split(".") if part in architectures), "")
-    if named and architecture and named != architecture:
+    name_architecture = next(
+        (architectures[part] for part in kernel.replace("+", ".").split(".") if part in architectures), ""
+    )
+    if name_architecture and architecture and name_architecture != architecture:
         raise Terminal(
-            f"the driver toolkit {image} is for {named}, kernel {kernel}: the release has none for {architecture}",
+            f"the driver toolkit {image} is for {name_architecture}, kernel {kernel}: "
+            f"the release has none for {architecture}",
             reason=REASON,
         )
     ending = ENDINGS.get(architecture, "")
-    return kernel if named or not ending else f"{kernel}.{ending}"
+    return kernel if name_architecture or not ending else f"{kernel}.{ending}"
 
 
 def _json_object(data: bytes, name: str) -> dict[str, Any]:

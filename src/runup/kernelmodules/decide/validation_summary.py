@@ -32,7 +32,7 @@ Validation = PreflightValidation | PreflightValidationOCP
 
 def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condition:
     """Returns the condition that summarizes the entries of `modules`."""
-    failed = [each for each in modules if each.verification_status != entries.VERIFIED]
+    failed = [module_status for module_status in modules if module_status.verification_status != entries.VERIFIED]
     about = f"kernel {', '.join(kernels)}"
     if not modules:
         return Condition(type=VALIDATED, status="True", reason="NoModules", message=f"There is no Module ({about}).")
@@ -40,7 +40,7 @@ def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condit
         text = f"All {len(modules)} Modules are verified for {about}." if len(modules) > 1 else ""
         text = text or f"The Module is verified for {about}."
         return Condition(type=VALIDATED, status="True", reason="AllVerified", message=text)
-    running = [each for each in failed if each.verification_status != entries.FAILED]
+    running = [module_status for module_status in failed if module_status.verification_status != entries.FAILED]
     text = f"{len(modules) - len(failed)} of {len(modules)} Modules verified for {about}"
     if running:
         return Condition(
@@ -59,20 +59,22 @@ def cannot_tell(reason: str, message: str) -> Condition:
 def status(
     validation: Validation,
     modules: Sequence[ModuleStatus],
-    said: Condition,
+    new_condition: Condition,
     kernels: tuple[ValidatedKernel, ...],
     *,
     now: datetime,
 ) -> PreflightValidationStatus:
     """Returns the complete status; conditions of other types are kept."""
     generation = validation.metadata.generation
-    said = replace(said, message=cut(said.message, LONGEST_MESSAGE), observed_generation=generation)
+    new_condition = replace(
+        new_condition, message=cut(new_condition.message, LONGEST_MESSAGE), observed_generation=generation
+    )
     return PreflightValidationStatus(
         modules=entries.fit_entries(modules),
         observed_generation=generation,
         # The list's keys are architecture and version: a kernel without an architecture is only in the spec.
-        kernels=tuple(each for each in kernels if each.architecture),
-        conditions=with_condition(validation.status.conditions, said, now=now),
+        kernels=tuple(kernel for kernel in kernels if kernel.architecture),
+        conditions=with_condition(validation.status.conditions, new_condition, now=now),
     )
 
 
@@ -104,24 +106,26 @@ def events(
     """Returns the events for `kubectl describe`: Modules that were verified, failed, or began to build or sign."""
     about = resource_of(type(validation)), NamespacedName("", validation.metadata.name)
     new_events: list[Event] = []
-    for each in after:
-        old = before.get(NamespacedName(each.namespace, each.name))
-        if old is not None and entries.says_the_same(old, each):
+    for module_status in after:
+        old = before.get(NamespacedName(module_status.namespace, module_status.name))
+        if old is not None and entries.says_the_same(old, module_status):
             continue
-        new_events += [event for event in (_event(about, each, old),) if event]
+        new_events += [event for event in (_event(about, module_status, old),) if event]
     if len(new_events) > MOST_EVENTS:
         more = f"{len(new_events) - MOST_EVENTS} more Modules changed; status.modules has them all"
         new_events = [*new_events[:MOST_EVENTS], Event(*about, "Normal", "MoreModules", more)]
     return [dataclasses.replace(event, uid=validation.metadata.uid) for event in new_events]
 
 
-def _event(about: tuple[Resource, NamespacedName], each: ModuleStatus, old: ModuleStatus | None) -> Event | None:
+def _event(
+    about: tuple[Resource, NamespacedName], module_status: ModuleStatus, old: ModuleStatus | None
+) -> Event | None:
     """Returns the event about an entry that changed; None if nothing is to be told."""
-    name, reason = f"{each.namespace}/{each.name}", each.status_reason
-    if each.verification_status == entries.VERIFIED:
+    name, reason = f"{module_status.namespace}/{module_status.name}", module_status.status_reason
+    if module_status.verification_status == entries.VERIFIED:
         return Event(*about, "Normal", "ModuleVerified", f"{name}: {reason}")
-    if each.verification_status == entries.FAILED:
+    if module_status.verification_status == entries.FAILED:
         return Event(*about, "Warning", "ModuleNotVerified", f"{name}: {reason}")
-    if each.running_stage and (old is None or old.running_stage != each.running_stage):
-        return Event(*about, "Normal", f"{each.running_stage}Started", f"{name}: {reason}")
+    if module_status.running_stage and (old is None or old.running_stage != module_status.running_stage):
+        return Event(*about, "Normal", f"{module_status.running_stage}Started", f"{name}: {reason}")
     return None

@@ -38,8 +38,8 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
         unknown = validation_summary.cannot_tell(
             "ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}"
         )
-        kept = validation.status.modules
-        status = validation_summary.status(validation, kept, unknown, validation.status.kernels, now=now)
+        modules = validation.status.modules
+        status = validation_summary.status(validation, modules, unknown, validation.status.kernels, now=now)
         return Plan(tuple(validation_summary.patch(validation, status)))
     before = _previous_entries(validation)
     toolkit = _toolkit(observed, validation)
@@ -90,14 +90,14 @@ def _examine(
 def _plan_from(
     observed: Observed,
     validation: PreflightValidation,
-    seen: Iterable[_Seen],
+    observed_modules: Iterable[_Seen],
     before: dict[NamespacedName, ModuleStatus],
     toolkit: str,
     now: datetime,
 ) -> Plan[Question]:
     """Returns the plan: the runs to start and remove, the questions to ask, and the status."""
-    seen = tuple(seen)
-    module_statuses = [_entry_of(each, now) for each in seen]
+    observed_modules = tuple(observed_modules)
+    module_statuses = [_entry_of(observed_module, now) for observed_module in observed_modules]
     module_statuses += [
         entries.failed(key, entries.unreadable_reason(bad), before.get(key), now=now)
         for bad in observed.unreadable
@@ -107,35 +107,48 @@ def _plan_from(
     condition = validation_summary.condition(module_statuses, [kernel])
     if observed.incomplete:
         # A Module that was not listed may still exist, so its entry is kept.
-        reported = {NamespacedName(each.namespace, each.name) for each in module_statuses}
+        reported = {NamespacedName(module_status.namespace, module_status.name) for module_status in module_statuses}
         module_statuses += [old for key, old in before.items() if key not in reported]
         condition = validation_summary.cannot_tell(
             "ModulesUnknown", f"There may be other Modules: {observed.incomplete}"
         )
-    module_statuses.sort(key=lambda each: (each.namespace, each.name))
+    module_statuses.sort(key=lambda module_status: (module_status.namespace, module_status.name))
     kernels = (ValidatedKernel(stages.architecture_of(kernel), kernel, toolkit),)
     status = validation_summary.status(validation, module_statuses, condition, kernels, now=now)
     actions: list[Action] = [
-        *_stop(observed, validation, seen),
-        *(_start_run(each.looked.start, observed) for each in seen if each.looked and each.looked.start),
+        *_stop(observed, validation, observed_modules),
+        *(
+            _start_run(observed_module.looked.start, observed)
+            for observed_module in observed_modules
+            if observed_module.looked and observed_module.looked.start
+        ),
         *validation_summary.patch(validation, status),
         *validation_summary.events(validation, before, module_statuses),
     ]
-    waits = [each.looked.again_s for each in seen if each.looked and each.looked.again_s is not None]
-    questions = dict.fromkeys(question for each in seen if each.looked for question in each.looked.open)
+    waits = [
+        observed_module.looked.again_s
+        for observed_module in observed_modules
+        if observed_module.looked and observed_module.looked.again_s is not None
+    ]
+    questions = dict.fromkeys(
+        question
+        for observed_module in observed_modules
+        if observed_module.looked
+        for question in observed_module.looked.open
+    )
     return Plan(tuple(actions), min(waits, default=None), tuple(questions))
 
 
-def _entry_of(each: _Seen, now: datetime) -> ModuleStatus:
-    if each.looked is None:
-        assert each.old is not None
-        return each.old
-    return entries.entry(each.module, each.looked, each.old, now=now)
+def _entry_of(observed_module: _Seen, now: datetime) -> ModuleStatus:
+    if observed_module.looked is None:
+        assert observed_module.old is not None
+        return observed_module.old
+    return entries.entry(observed_module.module, observed_module.looked, observed_module.old, now=now)
 
 
-def _stop(observed: Observed, validation: PreflightValidation, seen: Iterable[_Seen]) -> Iterable[Action]:
+def _stop(observed: Observed, validation: PreflightValidation, observed_modules: Iterable[_Seen]) -> Iterable[Action]:
     """Yields the deletion of runs whose Modules are gone, that have other inputs, or that are to be run again."""
-    by_module = {key_of(each.module): each for each in seen}
+    by_module = {key_of(observed_module.module): observed_module for observed_module in observed_modules}
     for run in observed.runs:
         if run.owner_uid != validation.metadata.uid or run.deleting:
             continue
@@ -153,11 +166,11 @@ def _is_still_needed(run: Run, looked: ModuleState | None) -> bool:
     return looked is None or not looked.settled or run in looked.keep
 
 
-def _start_run(wanted: WantedRun, observed: Observed) -> Apply:
-    owner = runs.owner(wanted, API_VERSION)
+def _start_run(wanted_run: WantedRun, observed: Observed) -> Apply:
+    owner = runs.owner(wanted_run, API_VERSION)
     if observed.runner is Runner.BUILDS:
-        return Apply(builds.BUILDS, builds.build(wanted, owner, observed.builder.deadline_s))
-    return Apply(build_jobs.JOBS, build_jobs.job(wanted, observed.builder, owner))
+        return Apply(builds.BUILDS, builds.build(wanted_run, owner, observed.builder.deadline_s))
+    return Apply(build_jobs.JOBS, build_jobs.job(wanted_run, observed.builder, owner))
 
 
 def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
@@ -168,7 +181,14 @@ def _toolkit(observed: Observed, validation: PreflightValidation) -> str:
     if validation.spec.dtk_image:
         return validation.spec.dtk_image
     kernel = validation.spec.kernel_version
-    owners = {each.uid for each in validation.metadata.owner_references if each.controller}
-    parents = sorted(observed.parents.values(), key=lambda each: each.metadata.uid not in owners)
-    kernels = (each for parent in parents for each in parent.status.kernels)
-    return next((each.dtk_image for each in kernels if each.kernel_version == kernel and each.dtk_image), "")
+    owners = {owner.uid for owner in validation.metadata.owner_references if owner.controller}
+    parents = sorted(observed.parents.values(), key=lambda parent: parent.metadata.uid not in owners)
+    kernels = (known_kernel for parent in parents for known_kernel in parent.status.kernels)
+    return next(
+        (
+            known_kernel.dtk_image
+            for known_kernel in kernels
+            if known_kernel.kernel_version == kernel and known_kernel.dtk_image
+        ),
+        "",
+    )

@@ -117,17 +117,21 @@ def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
 
     If it selects no node, those of all nodes count; without any node it is amd64.
     """
-    chosen = nodes_selected(module.spec.selector, nodes) or nodes
-    return tuple(sorted({flavour_of(node) for node in chosen})) or (Flavour("amd64"),)
+    matching_nodes = nodes_selected(module.spec.selector, nodes) or nodes
+    return tuple(sorted({flavour_of(node) for node in matching_nodes})) or (Flavour("amd64"),)
 
 
 def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> ReadinessWork:
     """Returns what is to be examined for one kernel, whatever the nodes run."""
-    named = architecture_of(kernel)
+    kernel_architecture = architecture_of(kernel)
     work = []
     for module in loading_modules(modules):
-        chosen = (named,) if named else tuple(sorted({each.architecture for each in flavours(module, nodes)}))
-        work += [_image_to_check(module, kernel, architecture) for architecture in chosen]
+        chosen_architectures = (
+            (kernel_architecture,)
+            if kernel_architecture
+            else tuple(sorted({flavour.architecture for flavour in flavours(module, nodes)}))
+        )
+        work += [_image_to_check(module, kernel, architecture) for architecture in chosen_architectures]
     return _split_work(work)
 
 
@@ -144,25 +148,27 @@ def for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Tool
 
 def loading_modules(modules: Sequence[Module]) -> tuple[Module, ...]:
     """Returns the Modules that load a kernel module and are not being deleted, sorted by namespace and name."""
-    loading = (each for each in modules if each.metadata.deletion_timestamp is None and loads_something(each))
+    loading = (module for module in modules if module.metadata.deletion_timestamp is None and loads_something(module))
     return tuple(sorted(loading, key=key_of))
 
 
 def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str, ...]:
     """Returns the architectures for which the kernels of a release must be known."""
-    return tuple(sorted({each.architecture for module in loading_modules(modules) for each in flavours(module, nodes)}))
+    return tuple(
+        sorted({flavour.architecture for module in loading_modules(modules) for flavour in flavours(module, nodes)})
+    )
 
 
-def readiness_from(asked: ImageCheck, verdict: ImageVerdict) -> Readiness:
+def readiness_from(check: ImageCheck, verdict: ImageVerdict) -> Readiness:
     """Returns the readiness that follows from a verdict: Unknown if the image could still be built or signed."""
     if verdict.outcome is not Outcome.FAILED:
         verified = verdict.outcome is Outcome.VERIFIED
         status = Status.TRUE if verified else Status.UNKNOWN
-        return _readiness(asked, "Done" if verified else "Image", status, verdict.message)
-    stage, would = _stage_that_helps(asked)
+        return _readiness(check, "Done" if verified else "Image", status, verdict.message)
+    stage, would = _stage_that_helps(check)
     if not stage:
-        return _readiness(asked, "Image", Status.FALSE, f"{verdict.message}{'; ' if would else ''}{would}")
-    return _readiness(asked, stage, Status.UNKNOWN, f"{verdict.message}; {would}, which was not tried")
+        return _readiness(check, "Image", Status.FALSE, f"{verdict.message}{'; ' if would else ''}{would}")
+    return _readiness(check, stage, Status.UNKNOWN, f"{verdict.message}; {would}, which was not tried")
 
 
 def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> ImageCheck | Readiness:
@@ -204,19 +210,19 @@ def _image_to_check(module: Module, kernel: str, architecture: str) -> ImageChec
 
 def _split_work(work: Sequence[ImageCheck | Readiness]) -> ReadinessWork:
     return ReadinessWork(
-        tuple(each for each in work if isinstance(each, ImageCheck)),
-        tuple(each for each in work if isinstance(each, Readiness)),
+        tuple(entry for entry in work if isinstance(entry, ImageCheck)),
+        tuple(entry for entry in work if isinstance(entry, Readiness)),
     )
 
 
-def _readiness(asked: ImageCheck, stage: str, status: Status, reason: str) -> Readiness:
+def _readiness(check: ImageCheck, stage: str, status: Status, reason: str) -> Readiness:
     """Returns the readiness of a Module for the kernel whose image was asked for."""
-    metadata, resolved = asked.module.metadata, asked.resolved
+    metadata, resolved = check.module.metadata, check.resolved
     return Readiness(
         metadata.namespace,
         metadata.name,
         resolved.kernel,
-        asked.architecture,
+        check.architecture,
         stage,
         status,
         reason,
@@ -228,9 +234,9 @@ def _undecided_readiness(module: Module, architecture: str, kernel: str, status:
     return Readiness(module.metadata.namespace, module.metadata.name, kernel, architecture, "Image", status, why)
 
 
-def _stage_that_helps(asked: ImageCheck) -> tuple[str, str]:
+def _stage_that_helps(check: ImageCheck) -> tuple[str, str]:
     """Returns the stage that could still help and what it would take; without a stage, why none can help."""
-    resolved, namespace = asked.resolved, asked.module.metadata.namespace
+    resolved, namespace = check.resolved, check.module.metadata.namespace
     if resolved.build is not None:
         signed = f", then {_signature_needs(resolved.sign)}" if resolved.sign else ""
         return "Build", f"{_build_needs(resolved.build, namespace)}{signed}"
@@ -242,7 +248,7 @@ def _stage_that_helps(asked: ImageCheck) -> tuple[str, str]:
 
 
 def _build_needs(build: Build, namespace: str) -> str:
-    secrets = [each.name for each in build.secrets]
+    secrets = [secret.name for secret in build.secrets]
     needs = f" with the Secrets {', '.join(dict.fromkeys(secrets))}" if secrets else ""
     return f"it would be built from the ConfigMap {namespace}/{build.dockerfile_config_map.name}{needs}"
 

@@ -187,8 +187,8 @@ def manifests(
         # Checked first, so that a typing mistake is reported before anything is fetched.
         filters_of(major=0 if major is None else major, **described)
         payload, digest = release_read.load(image, access(**registry), profile=profile, keep_going=True)
-        chosen = payload.metadata.semver.major if major is None else major
-        listed = release_read.list_manifests(payload, digest, filters_of(major=chosen, **described))
+        major_version = payload.metadata.semver.major if major is None else major
+        listed = release_read.list_manifests(payload, digest, filters_of(major=major_version, **described))
         for note in listed.notes:
             click.echo(f"note: {note}", err=True)
         write([("out", release_read.as_listing(listed, output or "wide", screen_of(sys.stdout)))])

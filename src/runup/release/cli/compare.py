@@ -92,8 +92,8 @@ def _compare_with_cluster(
         explained_manifests = tuple(
             explain_manifest(manifest, described.filters, described.unreadable) for manifest in after.manifests
         )
-        ours = [each.manifest for each in explained_manifests if each.answer != "out"]
-        cluster_values, unread = live_values.read(client, ours, facts.cluster_version.metadata.uid)
+        own_manifests = [entry.manifest for entry in explained_manifests if entry.answer != "out"]
+        cluster_values, unread = live_values.read(client, own_manifests, facts.cluster_version.metadata.uid)
         effects = tuple(dry_run.effects(client, explained_manifests, running, cluster_values))
         notes += unread
     notes += [f"{rule}: {why}" for rule, why in described.unreadable.items()]

@@ -33,49 +33,51 @@ def table(rows: Iterable[Sequence[str]], screen: Screen = PIPE) -> str:
     return draw_table(Table(_COLUMNS, [Row(line) for line in lines], indent, blank=""), screen)
 
 
-def difference_text(before: Payload, after: Payload, found: Difference, screen: Screen = PIPE) -> str:
+def difference_text(before: Payload, after: Payload, difference: Difference, screen: Screen = PIPE) -> str:
     """Returns the changes, section by section; an empty section is one line."""
     lines = [f"{before.version} -> {after.version}", ""]
-    lines += _section_lines("Images", found.images, _name_row, screen=screen)
-    lines += _section_lines("Manifests", found.manifests, _manifest_row, more=f"{found.same} the same", screen=screen)
-    lines += _section_lines("Checks", found.checks, _manifest_row, screen=screen)
-    lines += _section_lines("Feature gates", found.gates, _name_row, screen=screen)
-    lines += [f"Access: {_number_of(len(found.access), 'role or binding', 'roles and bindings')} changed"]
-    for change in found.access:
+    lines += _section_lines("Images", difference.images, _name_row, screen=screen)
+    lines += _section_lines(
+        "Manifests", difference.manifests, _manifest_row, more=f"{difference.same} the same", screen=screen
+    )
+    lines += _section_lines("Checks", difference.checks, _manifest_row, screen=screen)
+    lines += _section_lines("Feature gates", difference.gates, _name_row, screen=screen)
+    lines += [f"Access: {_number_of(len(difference.access), 'role or binding', 'roles and bindings')} changed"]
+    for change in difference.access:
         lines.append(one_line(f"  {change.object}"))
         lines += [one_line(f"    + {line}") for line in change.granted]
         lines += [one_line(f"    - {line}") for line in change.taken]
     return "\n".join(lines) + "\n"
 
 
-def difference_data(before: Payload, after: Payload, found: Difference) -> JSON:
+def difference_data(before: Payload, after: Payload, difference: Difference) -> JSON:
     """Returns the changes as data for programs, with every value."""
     return {
         "from": before.version,
         "to": after.version,
-        "images": [_name_data(change) for change in found.images],
-        "manifests": [_manifest_data(change) for change in found.manifests],
-        "same": found.same,
-        "checks": [_manifest_data(change) for change in found.checks],
-        "featureGates": [_name_data(change) for change in found.gates],
+        "images": [_name_data(change) for change in difference.images],
+        "manifests": [_manifest_data(change) for change in difference.manifests],
+        "same": difference.same,
+        "checks": [_manifest_data(change) for change in difference.checks],
+        "featureGates": [_name_data(change) for change in difference.gates],
         "access": [
             {"object": change.object, "granted": list(change.granted), "taken": list(change.taken)}
-            for change in found.access
+            for change in difference.access
         ],
     }
 
 
-def effects(payload: Payload, found: Sequence[Any], screen: Screen = PIPE) -> str:
+def effects(payload: Payload, effects_found: Sequence[Any], screen: Screen = PIPE) -> str:
     """Returns what the update to `payload` would change on the cluster; unchanged objects are only counted."""
     states = ("created", "changed", "deleted", "left", "refused", "unknown", "same")
     counts = ", ".join(
         f"{number} {'left behind' if state == 'left' else state}"
         for state in states
-        if (number := sum(effect.state == state for effect in found))
+        if (number := sum(effect.state == state for effect in effects_found))
     )
     rows = [
         (_EFFECTS[effect.state], effect.object, effect.why or _fields(effect.changes))
-        for effect in found
+        for effect in effects_found
         if effect.state != "same"
     ]
     head = f"The update to {payload.version} would: {counts or 'change nothing'}\n"
@@ -88,7 +90,7 @@ _EFFECTS = {
 }  # fmt: skip
 
 
-def effects_data(payload: Payload, digest: str, found: Sequence[Any], notes: Sequence[str]) -> JSON:
+def effects_data(payload: Payload, digest: str, effects_found: Sequence[Any], notes: Sequence[str]) -> JSON:
     """Returns the effects as data for programs."""
     return {
         "to": payload.version,
@@ -101,30 +103,30 @@ def effects_data(payload: Payload, digest: str, found: Sequence[Any], notes: Seq
                 "changes": [_change_data(change) for change in effect.changes],
                 "why": effect.why,
             }
-            for effect in found
+            for effect in effects_found
         ],
         "notes": list(notes),
     }
 
 
 def explained_text(
-    payload: Payload, cluster: DescribedCluster, found: Iterable[Explained], screen: Screen = PIPE
+    payload: Payload, cluster: DescribedCluster, explanations: Iterable[Explained], screen: Screen = PIPE
 ) -> str:
     """Returns each manifest of that name: in or out, and the verdict of every rule."""
     blocks = []
-    for each in found:
-        ruling = each.decided_by
+    for explanation in explanations:
+        ruling = explanation.decided_by
         by = f", by {ruling.rule}" if ruling else ""
-        head = f"{each.manifest.identity} of {payload.version}: {each.answer}{by}"
+        head = f"{explanation.manifest.identity} of {payload.version}: {explanation.answer}{by}"
         rows = [
             (f"  {ruling.rule}", ruling.verdict, ruling.why or _comparison_clause(ruling.rule, cluster, ruling.verdict))
-            for ruling in each.rulings
+            for ruling in explanation.rulings
         ]
-        blocks.append(f"{one_line(head)}\n  file: {one_line(each.manifest.file)}\n{table(rows, screen)}")
+        blocks.append(f"{one_line(head)}\n  file: {one_line(explanation.manifest.file)}\n{table(rows, screen)}")
     return "\n".join(blocks)
 
 
-def explained_data(payload: Payload, digest: str, cluster: DescribedCluster, found: Iterable[Explained]) -> JSON:
+def explained_data(payload: Payload, digest: str, cluster: DescribedCluster, explanations: Iterable[Explained]) -> JSON:
     """Returns the explanations as data for programs."""
     return {
         "version": payload.version,
@@ -133,22 +135,22 @@ def explained_data(payload: Payload, digest: str, cluster: DescribedCluster, fou
         "unreadable": dict(cluster.unreadable),
         "manifests": [
             {
-                "object": str(each.manifest.identity),
-                "file": each.manifest.file,
-                "answer": each.answer,
-                "rules": [{"rule": r.rule, "verdict": r.verdict, "why": r.why} for r in each.rulings],
+                "object": str(explanation.manifest.identity),
+                "file": explanation.manifest.file,
+                "answer": explanation.answer,
+                "rules": [{"rule": r.rule, "verdict": r.verdict, "why": r.why} for r in explanation.rulings],
             }
-            for each in found
+            for explanation in explanations
         ],
     }
 
 
 def no_such(payload: Payload, kind: str, name: str, namespace: str, image: str) -> str:
     """Returns the error for a manifest that a release does not have, with objects of the same name."""
-    where = f" in namespace {namespace}" if namespace else ""
+    scope = f" in namespace {namespace}" if namespace else ""
     near = sorted({str(m.identity) for m in (*payload.manifests, *payload.checks) if m.identity.name == name})
     hint = f"; it has {', '.join(near[:_SHOWN])}" if near else "; `runup release manifests` lists what it has"
-    return f"{payload.version} ({image}) has no {kind} {name}{where}{hint}"
+    return f"{payload.version} ({image}) has no {kind} {name}{scope}{hint}"
 
 
 def _comparison_clause(rule: str, cluster: DescribedCluster, verdict: str) -> str:
@@ -166,13 +168,13 @@ def _comparison_clause(rule: str, cluster: DescribedCluster, verdict: str) -> st
 
 
 def _section_lines(
-    title: str, found: Sequence[T], row: Callable[[T], tuple[str, ...]], *, screen: Screen, more: str = ""
+    title: str, changes: Sequence[T], row: Callable[[T], tuple[str, ...]], *, screen: Screen, more: str = ""
 ) -> Iterator[str]:
     """Yields a title with the number of changes by state, and a table of them."""
-    states = [row(change)[0].strip() for change in found]
+    states = [row(change)[0].strip() for change in changes]
     counts = [f"{states.count(state)} {state}" for state in _COUNTED if state in states]
     yield f"{title}: {', '.join([*(counts or ['no change']), *([more] if more else [])])}"
-    yield from table([row(change) for change in found], screen).splitlines()
+    yield from table([row(change) for change in changes], screen).splitlines()
 
 
 def _name_row(change: NameChange) -> tuple[str, ...]:
@@ -221,5 +223,5 @@ def _change_data(change: Change) -> JSON:
     return data | ({} if change.after is ABSENT else {"to": change.after})
 
 
-def _number_of(number: int, one: str, several: str) -> str:
-    return f"{number or 'no'} {one if number == 1 else several}"
+def _number_of(number: int, item: str, several: str) -> str:
+    return f"{number or 'no'} {item if number == 1 else several}"

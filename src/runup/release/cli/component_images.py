@@ -21,16 +21,16 @@ class Gathered:
 
 
 def gather_components(
-    wanted: Mapping[str, str], references: Mapping[str, str], version: str, access: Access
+    wanted_images: Mapping[str, str], references: Mapping[str, str], version: str, access: Access
 ) -> Gathered:
-    """Returns what the images `wanted` (name -> image) contribute; `references` are the release's other images by name.
+    """Returns what the images `wanted_images` (name -> image) contribute; `references` are other images by name.
 
     Raises OciError, CommandError for a layout that no cluster could pull from, ComponentError for a conflict.
     """
-    for name in wanted:
+    for name in wanted_images:
         check_name(name)
     components = tuple(
-        _read_component(name, image, references.get(name, ""), access) for name, image in sorted(wanted.items())
+        _read_component(name, image, references.get(name, ""), access) for name, image in sorted(wanted_images.items())
     )
     images = {**references, **{component.name: component.pullspec for component in components}}
     return Gathered(gather_files(components, images, version), images)

@@ -54,14 +54,14 @@ def effects(
     Raises KubeError if the server does not answer.
     """
     cluster_dry_run = _Cluster(client, explained, cluster)
-    for each in explained:
-        if each.answer == "unknown":
-            ruling = each.decided_by
+    for entry in explained:
+        if entry.answer == "unknown":
+            ruling = entry.decided_by
             why = f"{ruling.rule}: {ruling.why}" if ruling else ""
-            yield Effect(str(each.manifest.identity), each.manifest.file, "unknown", why=why)
-        elif each.answer == "in":
-            yield cluster_dry_run.effect(each.manifest)
-    target_identities = {each.manifest.identity for each in explained}
+            yield Effect(str(entry.manifest.identity), entry.manifest.file, "unknown", why=why)
+        elif entry.answer == "in":
+            yield cluster_dry_run.effect(entry.manifest)
+    target_identities = {entry.manifest.identity for entry in explained}
     for manifest in running:
         if manifest.identity not in target_identities and not is_deletion(manifest):
             yield cluster_dry_run.left(manifest)
@@ -72,11 +72,11 @@ class _Cluster:
         self._client = client
         self._cluster = cluster
         self._served: dict[str, tuple[Resource, ...]] = {}
-        ours = [each.manifest for each in explained if each.answer != "out"]
-        self._new_kinds = {kind for manifest in ours for kind in _defined_kind(manifest)}
+        own_manifests = [entry.manifest for entry in explained if entry.answer != "out"]
+        self._new_kinds = {kind for manifest in own_manifests for kind in _defined_kind(manifest)}
         self._new_namespaces = {
             manifest.identity.name
-            for manifest in ours
+            for manifest in own_manifests
             if (manifest.identity.group, manifest.identity.kind) == ("", "Namespace") and not is_deletion(manifest)
         }
 
@@ -174,8 +174,10 @@ def _without_hash_label(obj: JSON) -> JSON:
     """Returns the object without the label for the hash of its content, which changes with any shown change."""
     metadata = obj.get("metadata") or {}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != LABEL}
-    kept = {key: value for key, value in metadata.items() if key != "labels"} | ({"labels": labels} if labels else {})
-    return {**obj, "metadata": kept}
+    kept_metadata = {key: value for key, value in metadata.items() if key != "labels"} | (
+        {"labels": labels} if labels else {}
+    )
+    return {**obj, "metadata": kept_metadata}
 
 
 def _defined_kind(manifest: Manifest) -> Iterator[tuple[str, str]]:

@@ -21,22 +21,22 @@ from runup.release.cli.shared import OUTPUT, access, registry_options, run_guard
 @click.option("--to", "target", default="", metavar="DIR", help="A folder that is made; it must not hold anything.")
 @click.option("--file", "wanted", default="", metavar="PATH", help="Print this one file instead.")
 @registry_options
-def extract(image: str, target: str, wanted: str, **registry: Any) -> int:
+def extract(image: str, target: str, file_path: str, **registry: Any) -> int:
     """The files of a release, as they are in its image: manifests, metadata, checks.
 
     \b
       runup release extract oci:layout:5.2.0 --to 5.2.0/
       runup release extract registry.example/release@sha256:... --file release-manifests/image-references
     """
-    if bool(target) == bool(wanted):
+    if bool(target) == bool(file_path):
         raise click.UsageError("give --to DIR for all files, or --file PATH for one")
 
     def run() -> int:
         from runup.release.cli import extracting
 
         files, digest = extracting.files(image, access(**registry))
-        if wanted:
-            click.echo(extracting.file_at(files, wanted, image), nl=False)
+        if file_path:
+            click.echo(extracting.file_at(files, file_path, image), nl=False)
             return 0
         extracting.write(files, target)
         click.echo(f"{len(files)} files of {digest or image} in {target}")
@@ -104,6 +104,6 @@ def explain(
             click.echo(
                 comparison_text.explained_text(payload, described, explanations, screen_of(sys.stdout)), nl=False
             )
-        return 3 if any(each.answer == "unknown" for each in explanations) else 0
+        return 3 if any(explanation.answer == "unknown" for explanation in explanations) else 0
 
     return run_guarded(run)

@@ -22,8 +22,10 @@ def files(image: str, access: Access) -> tuple[dict[str, bytes], str]:
 
 def file_at(files: Mapping[str, bytes], path: str, image: str) -> bytes:
     """Returns the file at `path`; the folder may be omitted if only one file has that name. Raises CommandError."""
-    wanted = path.removeprefix("/")
-    matches = [name for name in files if name == wanted or ("/" not in wanted and name.endswith(f"/{wanted}"))]
+    wanted_path = path.removeprefix("/")
+    matches = [
+        name for name in files if name == wanted_path or ("/" not in wanted_path and name.endswith(f"/{wanted_path}"))
+    ]
     if len(matches) != 1:
         several = f"; there are {', '.join(matches)}" if matches else f"; it has {len(files)} files"
         raise CommandError(f"--file: {image} has no file {path}{several}")

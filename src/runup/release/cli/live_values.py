@@ -30,10 +30,10 @@ def read(client: SyncClient, manifests: Iterable[Manifest], owner_uid: str) -> t
     annotations = [manifest.annotations or {} for manifest in manifests]
     notes: list[str] = []
     proxy: JSON = {}
-    if any(INJECT_PROXY in each for each in annotations):
+    if any(INJECT_PROXY in manifest_annotations for manifest_annotations in annotations):
         proxy = _mapping_at(_object(client, "Proxy", "proxies", notes), "status")
     profile = None
-    if any(each.get(INJECT_TLS) == "true" for each in annotations):
+    if any(manifest_annotations.get(INJECT_TLS) == "true" for manifest_annotations in annotations):
         api_server = _object(client, "APIServer", "apiservers", notes)
         profile = tls_profile.profile_of({"spec": _mapping_at(api_server, "spec")}) if api_server else None
     infrastructure = _mapping_at(_object(client, "Infrastructure", "infrastructures", notes), "status")
@@ -63,8 +63,8 @@ def _object(client: SyncClient, kind: str, plural: str, notes: list[str]) -> JSO
         return {}
 
 
-def _mapping_at(found: JSON, key: str) -> JSON:
-    value = found.get(key)
+def _mapping_at(live_object: JSON, key: str) -> JSON:
+    value = live_object.get(key)
     return value if isinstance(value, dict) else {}
 
 

@@ -52,23 +52,23 @@ class Wanted:
     signature_store: str | None = None
 
 
-def make_release(wanted: Wanted, access: Access) -> tuple[str, str]:
+def make_release(request: Wanted, access: Access) -> tuple[str, str]:
     """Builds the image and returns its digest and name.
 
     Raises CommandError, OciError, and PayloadError if the result is not a release.
     """
-    _check_versions(wanted)
-    _check_documentation(wanted)
-    place = destination_of(wanted.destination, wanted.version)
-    key = _read_signing_key(wanted.sign_key) if wanted.sign_key else None
+    _check_versions(request)
+    _check_documentation(request)
+    place = destination_of(request.destination, request.version)
+    key = _read_signing_key(request.sign_key) if request.sign_key else None
     with tempfile.TemporaryDirectory() as scratch:
-        built = _build(Path(scratch), wanted, access)
+        built = _build(Path(scratch), request, access)
         layout = Layout.open(built.layout)
-        notes = _check_loads(layout, built, wanted)
+        notes = _check_loads(layout, built, request)
         name = str(place) if isinstance(place, LayoutPlace) else str(place.at(built.digest))
         signature = key.sign(built.digest, name) if key is not None else b""
-        with _signature_in_store(wanted.signature_store, built.digest, signature):
-            copy_image(layout, built.digest, place, access, overwrite=wanted.overwrite)
+        with _signature_in_store(request.signature_store, built.digest, signature):
+            copy_image(layout, built.digest, place, access, overwrite=request.overwrite)
     for note in notes:
         click.echo(f"note: {note}", err=True)
     return built.digest, name
@@ -98,25 +98,25 @@ def _signature_in_store(store: str | None, digest: str, signature: bytes) -> Ite
         raise
 
 
-def _build(scratch: Path, wanted: Wanted, access: Access) -> BuiltImage:
+def _build(scratch: Path, request: Wanted, access: Access) -> BuiltImage:
     """Builds the image in the folder `scratch` from the components and folders that the flags name."""
     folder_files: dict[str, bytes] = {}
-    for folder in wanted.folders:
+    for folder in request.folders:
         folder_files |= files_in(Path(folder), FOLDERS)
-    _check_flags_count(wanted, folder_files)
-    gathered = components.gather_components(wanted.components, wanted.image_references, wanted.version, access)
+    _check_flags_count(request, folder_files)
+    gathered = components.gather_components(request.components, request.image_references, request.version, access)
     files = gathered.files | folder_files
-    base = copy_of(place_of(wanted.base), scratch / "base", access) if wanted.base else None
+    base = copy_of(place_of(request.base), scratch / "base", access) if request.base else None
     files = _with_reads(files, base)
     return build_release(
         scratch / "layout",
-        version=wanted.version,
+        version=request.version,
         files=files,
-        previous=wanted.previous,
-        following=wanted.following,
-        metadata=wanted.metadata,
+        previous=request.previous,
+        following=request.following,
+        metadata=request.metadata,
         image_references=gathered.images,
-        operator=read_file("--entrypoint", wanted.entrypoint) if wanted.entrypoint else THIN_OPERATOR,
+        operator=read_file("--entrypoint", request.entrypoint) if request.entrypoint else THIN_OPERATOR,
         base=base,
     )
 
@@ -130,10 +130,10 @@ def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]
         raise CommandError(f"--base: {error}") from error
 
 
-def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:
+def _check_flags_count(request: Wanted, files: Collection[str]) -> None:
     """Raises CommandError for flags that would have no effect, because a file of the folders replaces them."""
-    metadata = {"--previous": wanted.previous, "--next": wanted.following, "--metadata": wanted.metadata}
-    images = {"--image-reference": wanted.image_references, "--component": wanted.components}
+    metadata = {"--previous": request.previous, "--next": request.following, "--metadata": request.metadata}
+    images = {"--image-reference": request.image_references, "--component": request.components}
     for file, flags in ((METADATA, metadata), (IMAGE_REFERENCES, images)):
         conflicting = [flag for flag, value in flags.items() if value]
         if file in files and conflicting:
@@ -142,30 +142,32 @@ def _check_flags_count(wanted: Wanted, files: Collection[str]) -> None:
             )
 
 
-def _check_loads(layout: Layout, built: BuiltImage, wanted: Wanted) -> tuple[str, ...]:
+def _check_loads(layout: Layout, built: BuiltImage, request: Wanted) -> tuple[str, ...]:
     """Returns warnings about the image; raises PayloadError if an operator could not load it.
 
     Raises CommandError if it is of another version.
     """
     files = read_folders(open_image(layout, built.digest), FOLDERS)
     payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
-    if payload.version != wanted.version:
-        raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {wanted.version}")
+    if payload.version != request.version:
+        raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {request.version}")
     return (*payload.warnings, *oddities(payload))
 
 
-def _check_documentation(wanted: Wanted) -> None:
+def _check_documentation(request: Wanted) -> None:
     """Raises CommandError for an invalid documentation base, because every risk of the release links to it."""
     try:
-        documentation.read_base(wanted.metadata.get(documentation.KEY) or documentation.BUILT_IN)
+        documentation.read_base(request.metadata.get(documentation.KEY) or documentation.BUILT_IN)
     except documentation.BadBase as error:
-        raise CommandError(f"--metadata: {documentation.KEY} {wanted.metadata[documentation.KEY]!r} {error}") from error
+        raise CommandError(
+            f"--metadata: {documentation.KEY} {request.metadata[documentation.KEY]!r} {error}"
+        ) from error
 
 
-def _check_versions(wanted: Wanted) -> None:
+def _check_versions(request: Wanted) -> None:
     """Raises CommandError if a flag names a version that is not semantic."""
-    named = {"--version": [wanted.version], "--previous": wanted.previous, "--next": wanted.following}
-    for flag, versions in named.items():
+    versions_by_flag = {"--version": [request.version], "--previous": request.previous, "--next": request.following}
+    for flag, versions in versions_by_flag.items():
         for version in versions:
             try:
                 Version(version)

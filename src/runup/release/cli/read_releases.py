@@ -99,34 +99,34 @@ def list_manifests(payload: Payload, digest: str, filters: Filters) -> Listed:
     return Listed(payload.version, digest, filters, rows(payload, filters), notes(payload, filters))
 
 
-def as_listing(found: Listed, form: str, screen: Screen = PIPE) -> str:
+def as_listing(listing: Listed, form: str, screen: Screen = PIPE) -> str:
     """Returns the text of a form; if it is longer than the terminal, a summary of counts comes first."""
     if form in ("json", "yaml"):
-        return machine(_document(found), form)
+        return machine(_document(listing), form)
     if form == "name":
-        return "".join(f"{one_line(row.object)}\n" for row in found.rows if row.included)
-    text = draw_table(_manifest_table(found.rows), screen)
+        return "".join(f"{one_line(row.object)}\n" for row in listing.rows if row.included)
+    text = draw_table(_manifest_table(listing.rows), screen)
     longer = screen.height is not None and text.count("\n") >= screen.height
-    return join_parts(wrap_text(_summary_text(found), screen), "\n", text) if longer else text
+    return join_parts(wrap_text(_summary_text(listing), screen), "\n", text) if longer else text
 
 
-def _summary_text(found: Listed) -> str:
-    counts = Counter(row.state for row in found.rows)
+def _summary_text(listing: Listed) -> str:
+    counts = Counter(row.state for row in listing.rows)
     counted_states = ", ".join(f"{count} {state}" for state, count in counts.most_common())
-    return f"Release {found.version}: {len(found.rows)} manifests and checks, {counted_states}."
+    return f"Release {listing.version}: {len(listing.rows)} manifests and checks, {counted_states}."
 
 
-def _document(found: Listed) -> dict[str, Any]:
+def _document(listing: Listed) -> dict[str, Any]:
     """Returns the list of manifests for `-o json`."""
-    objects = [asdict(row) for row in found.rows if row.object]
-    skipped = [{"file": row.file, "state": row.state, "reason": row.reason} for row in found.rows if not row.object]
+    objects = [asdict(row) for row in listing.rows if row.object]
+    skipped = [{"file": row.file, "state": row.state, "reason": row.reason} for row in listing.rows if not row.object]
     return {
-        "version": found.version,
-        "digest": found.digest,
-        "filters": filters_data(found.filters),
+        "version": listing.version,
+        "digest": listing.digest,
+        "filters": filters_data(listing.filters),
         "manifests": objects,
         "skipped": skipped,
-        "notes": list(found.notes),
+        "notes": list(listing.notes),
     }
 
 

@@ -60,11 +60,11 @@ async def secret_logins(client: Client, namespace: str, name: str) -> AuthFile |
     """
     secret = await client.send(calls.get_raw(SECRETS, name, namespace))
     secret_data = secret.get("data") or {}
-    where = f"Secret {namespace}/{name}"
-    if data := _decode_secret(secret_data, PULL_SECRET_KEY, where):
-        return _without_helpers(credentials.parse_auth_file(data, where))
-    if data := _decode_secret(secret_data, OLD_KEY, where):
-        return _without_helpers(credentials.parse_auth_file(_wrap_old_format(data, where), where))
+    secret_name = f"Secret {namespace}/{name}"
+    if data := _decode_secret(secret_data, PULL_SECRET_KEY, secret_name):
+        return _without_helpers(credentials.parse_auth_file(data, secret_name))
+    if data := _decode_secret(secret_data, OLD_KEY, secret_name):
+        return _without_helpers(credentials.parse_auth_file(_wrap_old_format(data, secret_name), secret_name))
     return None
 
 
@@ -102,18 +102,18 @@ async def _list_objects(client: Client, resource: Resource, notes: list[str]) ->
     return page.items
 
 
-def _decode_secret(held: Any, key: str, where: str) -> bytes:
+def _decode_secret(encoded: Any, key: str, secret_name: str) -> bytes:
     """Returns the bytes below `key` of a Secret's data. Raises BadCredentials."""
-    if not isinstance(held, dict):
-        raise BadCredentials(f"{where}: data is not an object")
+    if not isinstance(encoded, dict):
+        raise BadCredentials(f"{secret_name}: data is not an object")
     try:
-        return base64.b64decode(held.get(key) or "", validate=True)
+        return base64.b64decode(encoded.get(key) or "", validate=True)
     except (ValueError, TypeError) as error:  # ValueError: not base64, or not even ASCII
-        raise BadCredentials(f"{where}: {key} is not base64") from error
+        raise BadCredentials(f"{secret_name}: {key} is not base64") from error
 
 
-def _wrap_old_format(data: bytes, where: str) -> bytes:
+def _wrap_old_format(data: bytes, secret_name: str) -> bytes:
     try:
         return json.dumps({"auths": json.loads(data)}).encode()
     except (ValueError, RecursionError) as error:
-        raise BadCredentials(f"{where}: {OLD_KEY} is not JSON") from error
+        raise BadCredentials(f"{secret_name}: {OLD_KEY} is not JSON") from error

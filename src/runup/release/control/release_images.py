@@ -141,5 +141,5 @@ class ReleaseImages:
 
 
 def _failure_text(why: str, way_out: str, notes: Sequence[str], instead: str) -> str:
-    noted = f" ({'; '.join(notes)})" if notes else ""
-    return f"{why}{noted}; {way_out}, {instead}"
+    notes_text = f" ({'; '.join(notes)})" if notes else ""
+    return f"{why}{notes_text}; {way_out}, {instead}"

@@ -144,10 +144,10 @@ class ReleaseChecks:
 
         A check that needs more then reports that.
         """
-        target_rights, read = own_rights(), False
+        target_rights, is_read = own_rights(), False
         try:
             target_rights, refused = rights.of_file(await self._images.reads(image))
-            read = True
+            is_read = True
             for why in refused:
                 log.warning("preflight: a right that is declared is not given", image=image, why=why)
         except (ReleaseUnreadable, rights.BadReads) as error:
@@ -157,20 +157,20 @@ class ReleaseChecks:
         finally:
             self._set(image, asking=False)
         # Counted from now, not from the start: reading may take longer than that.
-        self._set(image, rights=target_rights, rights_until=None if read else self._clock.now() + RIGHTS_AGAIN)
+        self._set(image, rights=target_rights, rights_until=None if is_read else self._clock.now() + RIGHTS_AGAIN)
         self._on_change()
 
     async def _read_images(self, image: str) -> None:
         """Reads the image references; without them no container check is run, which its result then says."""
         images: Mapping[str, str] = {}
-        read = False
+        is_read = False
         try:
-            images, read = parse_image_references(await self._images.references(image)).images, True
+            images, is_read = parse_image_references(await self._images.references(image)).images, True
         except (ReleaseUnreadable, MetadataError) as error:
             log.warning("preflight: container checks are not run", image=image, why=str(error))
         finally:
             self._set(image, listing=False)
-        self._set(image, images=images, images_until=None if read else self._clock.now() + RIGHTS_AGAIN)
+        self._set(image, images=images, images_until=None if is_read else self._clock.now() + RIGHTS_AGAIN)
         self._on_change()
 
     async def _verify(self, image: str) -> Verified:
@@ -200,8 +200,8 @@ class ReleaseChecks:
         custom = self._custom_stores()
         if custom is not None and not custom:
             verification.note("spec.signatureStores is empty: unset it, and the release's own stores are asked")
-        own = [SignatureStore(url=url) for url in stores]
-        for store in own if custom is None else custom:
+        own_stores = [SignatureStore(url=url) for url in stores]
+        for store in own_stores if custom is None else custom:
             async for signature in of_store(self._client, store, verification):
                 yield signature
 
@@ -209,5 +209,5 @@ class ReleaseChecks:
 def text_of(error: Unverified) -> str:
     """Returns the error's message with what the stores answered."""
     more = len(error.details) - _SHOWN
-    shown = [*error.details[:_SHOWN], *([f"and {more} more answers"] if more > 0 else [])]
-    return f"{error}: {'; '.join(shown)}" if shown else str(error)
+    shown_details = [*error.details[:_SHOWN], *([f"and {more} more answers"] if more > 0 else [])]
+    return f"{error}: {'; '.join(shown_details)}" if shown_details else str(error)

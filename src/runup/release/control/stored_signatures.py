@@ -29,30 +29,32 @@ MOST_BYTES = 512 * 1024
 MANAGER = "cluster-version-operator-signatures"
 
 
-def merge_signatures(kept: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]) -> dict[str, bytes]:
-    """Returns `kept` plus the signatures of `digest`; beyond the limits the first of the other digests are dropped."""
+def merge_signatures(
+    kept_signatures: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]
+) -> dict[str, bytes]:
+    """Returns `kept_signatures` plus the signatures of `digest`; beyond the limits the first other digests are dropped."""
     prefix = digest.replace(":", "-")
     new = {f"{prefix}-{number}": signature for number, signature in enumerate(signatures)}
     groups: dict[str, dict[str, bytes]] = {}
-    for key, value in kept.items():
+    for key, value in kept_signatures.items():
         groups.setdefault(key.rpartition("-")[0], {})[key] = value
     groups.pop(prefix, None)
     size = _size(new)
-    chosen: list[dict[str, bytes]] = []
+    chosen_signatures: list[dict[str, bytes]] = []
     for group in reversed(list(groups.values())):
         size += _size(group)
-        if len(chosen) + 1 == MOST_DIGESTS or size > MOST_BYTES:
+        if len(chosen_signatures) + 1 == MOST_DIGESTS or size > MOST_BYTES:
             break
-        chosen.append(group)
-    return {key: value for group in (*reversed(chosen), new) for key, value in group.items()}
+        chosen_signatures.append(group)
+    return {key: value for group in (*reversed(chosen_signatures), new) for key, value in group.items()}
 
 
 async def store_signatures(client: Client, verified: Verified) -> None:
     """Stores the verified signatures. A failure is only logged: the result of the verification stands."""
     try:
-        kept = await _kept_signatures(client)
-        signatures = merge_signatures(kept, verified.digest, verified.signatures)
-        if signatures == kept:
+        stored_signatures = await _kept_signatures(client)
+        signatures = merge_signatures(stored_signatures, verified.digest, verified.signatures)
+        if signatures == stored_signatures:
             return
         data = {key: base64.b64encode(value).decode() for key, value in signatures.items()}
         obj = {"metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {LABEL: ""}}, "binaryData": data}

@@ -118,16 +118,22 @@ def _values_and_filters(files: Mapping[str, bytes], image: str, cluster: Cluster
 
 def _file(path: str, data: bytes, values: Values, filters: Filters) -> bytes | None:
     """Returns the file as it is written, None if no manifest of it is included; raises TemplateError, RenderError."""
-    others = path.startswith(f"{RELEASE_MANIFESTS}/")
-    text = data if others else render(data.decode("utf-8"), values).encode("utf-8")
+    is_release_manifest = path.startswith(f"{RELEASE_MANIFESTS}/")
+    text = data if is_release_manifest else render(data.decode("utf-8"), values).encode("utf-8")
     manifests, problems = parse_manifests(path, text)
     if problems:
         # Every manifest in the file must be valid, even those that are not included.
         raise RenderError("; ".join(map(str, problems)))
-    kept = [m for m in manifests if isinstance(include(m, filters), Included) and (not others or _is_policy(m))]
-    if not kept:
+    included_manifests = [
+        m for m in manifests if isinstance(include(m, filters), Included) and (not is_release_manifest or _is_policy(m))
+    ]
+    if not included_manifests:
         return None
-    return text if len(kept) == len(manifests) else b"\n---\n".join(manifest.raw for manifest in kept) + b"\n"
+    return (
+        text
+        if len(included_manifests) == len(manifests)
+        else b"\n---\n".join(manifest.raw for manifest in included_manifests) + b"\n"
+    )
 
 
 def _is_policy(manifest: Manifest) -> bool:

@@ -75,9 +75,9 @@ def enabled_capabilities(
 
     An unknown baseline set contributes nothing; the API server does not admit one.
     """
-    known = available(gates)
+    known_capabilities = available(gates)
     baseline = (spec.baseline_capability_set if spec else "") or DEFAULT_BASELINE
     requested = BASELINES.get(baseline, frozenset()) | frozenset(spec.additional_enabled_capabilities if spec else ())
-    gated_off = frozenset(GATED) - known
-    kept = frozenset(keep) - gated_off
-    return Capabilities(known, (requested | kept) - gated_off, kept - requested)
+    gated_off = frozenset(GATED) - known_capabilities
+    kept_capabilities = frozenset(keep) - gated_off
+    return Capabilities(known_capabilities, (requested | kept_capabilities) - gated_off, kept_capabilities - requested)

@@ -83,15 +83,15 @@ def _replacements(component: Component, images: Mapping[str, str]) -> list[tuple
     if data is None:
         return []
     try:
-        wanted = named_images(data)
+        image_names = named_images(data)
     except MetadataError as error:
         raise ComponentError(f"component {component.name}: {_OWN_REFERENCES}: {error}") from error
-    if missing := sorted(set(wanted) - set(images)):
+    if missing := sorted(set(image_names) - set(images)):
         raise ComponentError(
             f"component {component.name}: {_OWN_REFERENCES} needs image {', '.join(missing)}, which the release does "
             f"not have; add --component {missing[0]}=IMAGE or --image-reference {missing[0]}=PULLSPEC"
         )
-    return [(source.encode(), images[name].encode()) for name, source in wanted.items() if source]
+    return [(source.encode(), images[name].encode()) for name, source in image_names.items() if source]
 
 
 def _substitute_images(data: bytes, replaced: list[tuple[bytes, bytes]], version: str) -> bytes:

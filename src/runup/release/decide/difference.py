@@ -189,18 +189,18 @@ def _gate(on: set[str], users: int) -> str:
     return f"{sets}; {users} manifest{'' if users == 1 else 's'}"
 
 
-def _feature_set(found: dict[str, Any]) -> str:
-    spec = found.get("spec")
+def _feature_set(obj: dict[str, Any]) -> str:
+    spec = obj.get("spec")
     value = spec.get("featureSet") if isinstance(spec, dict) else None
     return value if isinstance(value, str) and value else "Default"
 
 
-def _enabled_gates(found: dict[str, Any]) -> Iterable[str]:
+def _enabled_gates(feature_gate: dict[str, Any]) -> Iterable[str]:
     """Yields the names of the gates that a FeatureGate's status enables."""
-    status = found.get("status")
+    status = feature_gate.get("status")
     entries = status.get("featureGates") if isinstance(status, dict) else None
     for entry in entries if isinstance(entries, list) else ():
-        named = entry.get("enabled") if isinstance(entry, dict) else None
-        for attribute in named if isinstance(named, list) else ():
+        enabled_entries = entry.get("enabled") if isinstance(entry, dict) else None
+        for attribute in enabled_entries if isinstance(enabled_entries, list) else ():
             if isinstance(attribute, dict) and isinstance(attribute.get("name"), str):
                 yield attribute["name"]

@@ -129,15 +129,15 @@ def _feature_set(_: Manifest, annotations: Annotations, filters: Filters) -> str
     value = annotations.get(FEATURE_SET)
     if filters.feature_set is None or value is None:
         return ""
-    wanted = value.split(",")
-    for item in wanted:
+    feature_sets = value.split(",")
+    for item in feature_sets:
         if item not in FEATURE_SETS:
-            known = ",".join(FEATURE_SETS)
-            return f"unrecognized value {_quote(item)} in {FEATURE_SET}={value}; known values are: {known}"
+            known_sets = ",".join(FEATURE_SETS)
+            return f"unrecognized value {_quote(item)} in {FEATURE_SET}={value}; known values are: {known_sets}"
     current = filters.feature_set or DEFAULT_FEATURE_SET
-    if current in wanted:
+    if current in feature_sets:
         return ""
-    return f"{_quote(current)} is required, and {FEATURE_SET}={','.join(sorted(set(wanted)))}"
+    return f"{_quote(current)} is required, and {FEATURE_SET}={','.join(sorted(set(feature_sets)))}"
 
 
 def _gates(_: Manifest, annotations: Annotations, filters: Filters) -> str:
@@ -193,21 +193,26 @@ def _capabilities(_: Manifest, annotations: Annotations, filters: Filters) -> st
     """Returns why the capabilities keep the manifest out, empty if they do not."""
     if filters.capabilities is None:
         return ""
-    named = capabilities_of(annotations)
-    unknown = [name for name in named if name not in filters.capabilities.known]
+    capability_names = capabilities_of(annotations)
+    unknown = [name for name in capability_names if name not in filters.capabilities.known]
     if unknown and not filters.unknown_capabilities_allowed:
         return f"unrecognized capability names: {', '.join(unknown)}"
-    disabled = [name for name in named if name not in filters.capabilities.enabled]
+    disabled = [name for name in capability_names if name not in filters.capabilities.enabled]
     return f"disabled capabilities: {', '.join(disabled)}" if disabled else ""
 
 
 def _override_of(manifest: Manifest, _: Annotations, filters: Filters) -> str:
     """Returns `overridden` if the administrator manages the object, or an empty string."""
-    own = manifest.identity
+    identity = manifest.identity
     for override in filters.overrides:
         # For a manifest without a namespace the override's namespace is ignored, whatever the scope of its kind.
-        namespace = override.namespace if own.namespace else ""
-        if (override.group, override.kind, namespace, override.name) == (own.group, own.kind, own.namespace, own.name):
+        namespace = override.namespace if identity.namespace else ""
+        if (override.group, override.kind, namespace, override.name) == (
+            identity.group,
+            identity.kind,
+            identity.namespace,
+            identity.name,
+        ):
             return "overridden" if override.unmanaged else ""
     return ""
 

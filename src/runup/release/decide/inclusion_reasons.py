@@ -94,12 +94,12 @@ def manifests_named(manifests: Iterable[Manifest], kind: str, name: str, namespa
 
     A plural is accepted too, since users type it.
     """
-    wanted, _, group = kind.lower().partition(".")
+    kind_name, _, group = kind.lower().partition(".")
     return tuple(
         manifest
         for manifest in manifests
         if manifest.identity.name == name
-        and wanted in _spellings(manifest.identity.kind.lower())
+        and kind_name in _spellings(manifest.identity.kind.lower())
         and (not group or manifest.identity.group == group)
         and (not namespace or manifest.identity.namespace == namespace)
     )

@@ -26,7 +26,9 @@ def missing_parts(paths: Iterable[str]) -> tuple[str, ...]:
     """Returns the parts of a release that the files `paths` lack, in words that name them."""
     known_paths = set(paths)
     folders = {path.partition("/")[0] for path in known_paths if "/" in path}
-    lacking = [f"{folder}/ is missing: {whose} are there" for folder, whose in _WHOSE.items() if folder not in folders]
+    lacking = [
+        f"{folder}/ is missing: {contents} are there" for folder, contents in _WHOSE.items() if folder not in folders
+    ]
     return (
         *lacking,
         *(f"{path} is missing" for path in (METADATA_FILE, IMAGE_REFERENCES_FILE) if path not in known_paths),

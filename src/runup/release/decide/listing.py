@@ -65,16 +65,21 @@ def notes(payload: Payload, filters: Filters) -> tuple[str, ...]:
     release.
     """
     annotations = [manifest.annotations or {} for manifest in (*payload.manifests, *payload.checks)]
-    profiles = {key.removeprefix(INCLUDE_PREFIX) for each in annotations for key in each if _is_profile(key)}
-    gates = {name for each in annotations for name in gates_of(each)}
+    profiles = {
+        key.removeprefix(INCLUDE_PREFIX)
+        for annotations_of_one in annotations
+        for key in annotations_of_one
+        if _is_profile(key)
+    }
+    gates = {name for annotations_of_one in annotations for name in gates_of(annotations_of_one)}
     messages = []
     if profiles and filters.profile is not None and filters.profile not in profiles:
         messages.append(f"no manifest is for profile {filters.profile}; there are {', '.join(sorted(profiles))}")
     for gate in sorted((filters.gates or frozenset()) - gates):
-        known = f"there are {', '.join(sorted(gates))}" if gates else "none is named"
-        messages.append(f"no manifest names gate {gate}; {known}")
-    own = payload.metadata.semver.major
-    if filters.major is not None and filters.major != own:
+        gates_text = f"there are {', '.join(sorted(gates))}" if gates else "none is named"
+        messages.append(f"no manifest names gate {gate}; {gates_text}")
+    major_version = payload.metadata.semver.major
+    if filters.major is not None and filters.major != major_version:
         messages.append(f"the release is {payload.version}; manifests are filtered as of major version {filters.major}")
     return tuple(messages)
 
@@ -112,16 +117,16 @@ def overrides_in(data: bytes, name: str) -> tuple[ComponentOverride, ...]:
     return tuple(_override(entry, f"{name}: override {number}") for number, entry in enumerate(document, start=1))
 
 
-def _override(entry: Any, where: str) -> ComponentOverride:
-    """Returns an override from a flag's file. Raises Terminal, which names `where`."""
+def _override(entry: Any, file_name: str) -> ComponentOverride:
+    """Returns an override from a flag's file. Raises Terminal, which names `file_name`."""
     try:
         override = codec.convert(ComponentOverride, entry)
     except codec.DecodeError as error:
-        raise Terminal(f"{where}: {error}", reason=BAD_CLUSTER) from error
+        raise Terminal(f"{file_name}: {error}", reason=BAD_CLUSTER) from error
     if unknown_fields := set(entry) - {"kind", "group", "namespace", "name", "unmanaged"}:
-        raise Terminal(f"{where}: has an unknown field {min(unknown_fields)!r}", reason=BAD_CLUSTER)
+        raise Terminal(f"{file_name}: has an unknown field {min(unknown_fields)!r}", reason=BAD_CLUSTER)
     if not override.kind or not override.name:
-        raise Terminal(f"{where}: has no {'name' if override.kind else 'kind'}", reason=BAD_CLUSTER)
+        raise Terminal(f"{file_name}: has no {'name' if override.kind else 'kind'}", reason=BAD_CLUSTER)
     return override
 
 
@@ -142,8 +147,8 @@ def filters_of(
 
     An empty feature set is the default one; without `capabilities` they do not filter.
     """
-    named = feature_set or DEFAULT_FEATURE_SET
-    if named not in FEATURE_SETS:
+    feature_set_name = feature_set or DEFAULT_FEATURE_SET
+    if feature_set_name not in FEATURE_SETS:
         raise _unknown_error("feature set", [feature_set], FEATURE_SETS)
     if capabilities is not None and (unknown_names := sorted(set(capabilities) - set(KNOWN))):
         raise _unknown_error("capabilities", unknown_names, KNOWN)
@@ -152,7 +157,7 @@ def filters_of(
     if major < 0:
         raise Terminal(f"major version {major} is below 0", reason=BAD_CLUSTER)
     return Filters(
-        feature_set="" if named == DEFAULT_FEATURE_SET else named,
+        feature_set="" if feature_set_name == DEFAULT_FEATURE_SET else feature_set_name,
         gates=frozenset(gates),
         major=major,
         profile=profile,
@@ -161,5 +166,5 @@ def filters_of(
     )
 
 
-def _unknown_error(what: str, odd: Collection[str], known: Collection[str]) -> Terminal:
-    return Terminal(f"unknown {what} {', '.join(odd)}; known are {', '.join(known)}", reason=BAD_CLUSTER)
+def _unknown_error(subject: str, odd: Collection[str], known_names: Collection[str]) -> Terminal:
+    return Terminal(f"unknown {subject} {', '.join(odd)}; known are {', '.join(known_names)}", reason=BAD_CLUSTER)

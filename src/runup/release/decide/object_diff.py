@@ -70,12 +70,12 @@ def value_text(value: Any) -> str:
     return f"text of {len(text)} characters"
 
 
-def _without_server_fields(found: JSON) -> JSON:
-    kept = {key: value for key, value in found.items() if key != "status"}
-    metadata = found.get("metadata")
+def _without_server_fields(live_object: JSON) -> JSON:
+    kept_fields = {key: value for key, value in live_object.items() if key != "status"}
+    metadata = live_object.get("metadata")
     if isinstance(metadata, dict):
-        kept["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_SIDE}
-    return kept
+        kept_fields["metadata"] = {key: value for key, value in metadata.items() if key not in _SERVER_SIDE}
+    return kept_fields
 
 
 def _withhold_secret(change: Change) -> Change:

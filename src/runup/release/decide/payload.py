@@ -180,7 +180,7 @@ def _load_metadata(
 
 def _render_files(files: Mapping[str, bytes], values: Values, skipped: list[Skipped]) -> dict[str, bytes]:
     """Returns the manifests by path, the operator's own rendered; a template that fails is added to `skipped`."""
-    kept: dict[str, bytes] = {}
+    rendered: dict[str, bytes] = {}
     for path in sorted(files):
         folder, _, name = path.partition("/")
         if folder not in FOLDERS or "/" in name or not _is_manifest(name) or (folder == CHECKS and is_cases(name)):
@@ -193,8 +193,8 @@ def _render_files(files: Mapping[str, bytes], values: Values, skipped: list[Skip
             except (TemplateError, UnicodeDecodeError) as error:
                 skipped.append(Skipped(path, f"its template cannot be rendered: {error}"))
                 continue
-        kept[path] = data
-    return kept
+        rendered[path] = data
+    return rendered
 
 
 def _load_folder(folder: str, files: Mapping[str, bytes], broken: list[Skipped]) -> list[Manifest]:

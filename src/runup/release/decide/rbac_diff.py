@@ -37,9 +37,9 @@ def changed_grants(before: Iterable[Manifest], after: Iterable[Manifest]) -> tup
     access_changes = []
     for name in dict.fromkeys((*grants_after, *grants_before)):
         granted = _lines_of_difference(grants_after.get(name, {}), grants_before.get(name, {}))
-        taken = _lines_of_difference(grants_before.get(name, {}), grants_after.get(name, {}))
-        if granted or taken:
-            access_changes.append(AccessChange(name, granted, taken))
+        removed_grants = _lines_of_difference(grants_before.get(name, {}), grants_after.get(name, {}))
+        if granted or removed_grants:
+            access_changes.append(AccessChange(name, granted, removed_grants))
     return tuple(access_changes)
 
 
@@ -55,10 +55,14 @@ def _grants(manifests: Iterable[Manifest]) -> dict[str, Grants]:
         elif manifest.identity.kind in _BINDINGS:
             pairs = _role_subject_pairs(manifest.object)
         # Variants of one object for different clusters are joined: a grant of any of them exists in some cluster.
-        own = {what: set(verbs) for what, verbs in grants_by_object.get(str(manifest.identity), {}).items()}
-        for what, verb in pairs:
-            own.setdefault(what, set()).add(verb)
-        grants_by_object[str(manifest.identity)] = {what: frozenset(verbs) for what, verbs in own.items()}
+        own_grants = {
+            resource: set(verbs) for resource, verbs in grants_by_object.get(str(manifest.identity), {}).items()
+        }
+        for resource, verb in pairs:
+            own_grants.setdefault(resource, set()).add(verb)
+        grants_by_object[str(manifest.identity)] = {
+            resource: frozenset(verbs) for resource, verbs in own_grants.items()
+        }
     return grants_by_object
 
 
@@ -91,10 +95,10 @@ def _role_subject_pairs(binding: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield bound, f"{subject.get('kind', '')} {namespace}{subject.get('name', '')}"
 
 
-def _lines_of_difference(grants: Grants, others: Grants) -> tuple[str, ...]:
-    """Returns a line `verb, verb: resource` for each resource with grants that `others` does not have."""
-    only_these = {what: grants[what] - others.get(what, frozenset()) for what in sorted(grants)}
-    return tuple(f"{', '.join(sorted(verbs))}: {what}" for what, verbs in only_these.items() if verbs)
+def _lines_of_difference(grants: Grants, other_grants: Grants) -> tuple[str, ...]:
+    """Returns a line `verb, verb: resource` for each resource with grants that `other_grants` does not have."""
+    only_these = {resource: grants[resource] - other_grants.get(resource, frozenset()) for resource in sorted(grants)}
+    return tuple(f"{', '.join(sorted(verbs))}: {resource}" for resource, verbs in only_these.items() if verbs)
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -54,8 +54,8 @@ def _pieces(text: str, values: Values) -> Iterator[str]:
         yield _evaluate(match[2].strip(), values, line)
         trim_next = bool(match[3])
         position = match.end()
-    rest = text[position:]
-    yield rest.lstrip() if trim_next else rest
+    remaining = text[position:]
+    yield remaining.lstrip() if trim_next else remaining
 
 
 def _evaluate(expression: str, values: Values, line: int) -> str:

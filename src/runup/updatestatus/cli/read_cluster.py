@@ -113,7 +113,7 @@ def _read_operator_deployment(client: SyncClient) -> Deployment | Unreadable | N
 
 
 def _try(read_objects: Callable[[], T], refused: Refusals) -> T | Unreadable:
-    """Returns the result of `read_objects`, or Unreadable if the server refuses; raises LostConnection."""
+    """Returns the result of `read_objects`, or Unreadable if the server refuses. Any other error fails the command."""
     try:
         return read_objects()
     except refused as error:

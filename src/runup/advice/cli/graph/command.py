@@ -126,7 +126,7 @@ def show(
     _say_notes(loaded)
 
 
-def _check(found: Source, part: dict[str, object], channel: str, origin: str, goal: str) -> None:
+def _check(source: Source, part: dict[str, object], channel: str, origin: str, goal: str) -> None:
     """Rejects a channel or a release that is not in the graph, with the nearest names."""
     from runup.advice.cli.graph.graph_source import channels, nearest_hint
 
@@ -134,7 +134,7 @@ def _check(found: Source, part: dict[str, object], channel: str, origin: str, go
     assert isinstance(nodes, list)
     if not nodes:
         raise CommandError(
-            f"there is no channel {channel} in this graph{nearest_hint(channel, channels(found.document))}"
+            f"there is no channel {channel} in this graph{nearest_hint(channel, channels(source.document))}"
         )
     versions = [node["version"] for node in nodes]
     for version in filter(None, (origin, goal)):
@@ -142,6 +142,6 @@ def _check(found: Source, part: dict[str, object], channel: str, origin: str, go
             raise CommandError(f"channel {channel} has no release {version}{nearest_hint(version, versions)}")
 
 
-def _say_notes(found: Source) -> None:
-    for note in found.notes:
+def _say_notes(source: Source) -> None:
+    for note in source.notes:
         sys.stderr.write(f"warning: {note}\n")

@@ -18,24 +18,24 @@ from runup.cli.render.text import columns, indent_lines, machine
 _WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
 
 
-def render_graph(found: UpdatePaths, channel: str, form: str) -> str:
-    """Returns `found` in one of the forms text, dot, svg, json, yaml."""
+def render_graph(paths: UpdatePaths, channel: str, form: str) -> str:
+    """Returns `paths` in one of the forms text, dot, svg, json, yaml."""
     if form in ("json", "yaml"):
-        return machine(_as_data(found, channel), form)
+        return machine(_as_data(paths, channel), form)
     draw = {"text": _text_lines, "dot": _dot, "svg": _svg}[form]
-    return "\n".join(one_line(line) for line in draw(found, channel)) + "\n"
+    return "\n".join(one_line(line) for line in draw(paths, channel)) + "\n"
 
 
-def _as_data(found: UpdatePaths, channel: str) -> dict[str, Any]:
+def _as_data(paths: UpdatePaths, channel: str) -> dict[str, Any]:
     """Returns the update paths for `-o json` and `-o yaml`."""
     return {
         "channel": channel,
-        "from": found.origin,
-        "to": found.goal,
-        "updates": [_step(step) for step in found.updates],
-        "blocked": [{"to": to, "files": list(files)} for to, files in found.blocked.items()],
-        "way": [_step(step) for step in found.way],
-        "risks": list(found.risks.values()),
+        "from": paths.origin,
+        "to": paths.goal,
+        "updates": [_step(step) for step in paths.updates],
+        "blocked": [{"to": to, "files": list(files)} for to, files in paths.blocked.items()],
+        "way": [_step(step) for step in paths.way],
+        "risks": list(paths.risks.values()),
     }
 
 
@@ -43,40 +43,40 @@ def _step(step: Step) -> dict[str, Any]:
     return {"from": step.origin, "to": step.to, "risks": list(step.risks)}
 
 
-def _text_lines(found: UpdatePaths, channel: str) -> Iterator[str]:
+def _text_lines(paths: UpdatePaths, channel: str) -> Iterator[str]:
     """Yields the lines of the text form: the updates, the blocked ones, and the way to the goal."""
-    risky = sum(1 for step in found.updates if step.risks)
-    counts = f"{len(found.updates)} updates, {risky} with known risks, {len(found.blocked)} blocked"
-    yield f"{found.origin} in {channel}: {counts}"
-    if found.updates:
-        rows = [("  VERSION", "RISKS"), *((f"  {step.to}", ", ".join(step.risks) or "-") for step in found.updates)]
+    risky = sum(1 for step in paths.updates if step.risks)
+    counts = f"{len(paths.updates)} updates, {risky} with known risks, {len(paths.blocked)} blocked"
+    yield f"{paths.origin} in {channel}: {counts}"
+    if paths.updates:
+        rows = [("  VERSION", "RISKS"), *((f"  {step.to}", ", ".join(step.risks) or "-") for step in paths.updates)]
         yield from ("", "Updates:", *columns(rows).splitlines())
-    if found.blocked:
-        rows = [("  VERSION", "BLOCKED BY"), *((f"  {to}", ", ".join(found.blocked[to])) for to in _newest(found))]
+    if paths.blocked:
+        rows = [("  VERSION", "BLOCKED BY"), *((f"  {to}", ", ".join(paths.blocked[to])) for to in _newest(paths))]
         yield from ("", "Blocked:", *columns(rows).splitlines())
     yield ""
-    yield from _way_lines(found)
-    if found.risks:
+    yield from _way_lines(paths)
+    if paths.risks:
         yield from ("", "Risks:")
-    for name, risk in found.risks.items():
+    for name, risk in paths.risks.items():
         yield from (f"  {name}: {indent_lines(risk['message'])}".replace("\n", "\n    ").split("\n"))
         yield f"    {risk['url']}"
         yield from (f"    {line}" for rule in risk["matchingRules"] for line in _rule_lines(rule))
 
 
-def _newest(found: UpdatePaths) -> list[str]:
-    return sorted(found.blocked, key=Version, reverse=True)
+def _newest(paths: UpdatePaths) -> list[str]:
+    return sorted(paths.blocked, key=Version, reverse=True)
 
 
-def _way_lines(found: UpdatePaths) -> Iterator[str]:
+def _way_lines(paths: UpdatePaths) -> Iterator[str]:
     """Yields the shortest way to the goal, a step a line, or that there is none."""
-    if found.origin == found.goal:
-        yield f"{found.goal} is the newest release there."
-    elif not found.way:
-        yield f"No way leads to {found.goal}."
+    if paths.origin == paths.goal:
+        yield f"{paths.goal} is the newest release there."
+    elif not paths.way:
+        yield f"No way leads to {paths.goal}."
     else:
-        yield f"Way to {found.goal}, {len(found.way)} {'update' if len(found.way) == 1 else 'updates'}:"
-        for step in found.way:
+        yield f"Way to {paths.goal}, {len(paths.way)} {'update' if len(paths.way) == 1 else 'updates'}:"
+        for step in paths.way:
             risks = f"   risks: {', '.join(step.risks)}" if step.risks else ""
             yield f"  {step.origin} -> {step.to}{risks}"
 
@@ -86,46 +86,46 @@ def _rule_lines(rule: dict[str, Any]) -> list[str]:
     return [f"applies: {rule['type']}", *(f"  {line}" for line in query)]
 
 
-def _lines(found: UpdatePaths) -> list[tuple[Step, str]]:
+def _lines(paths: UpdatePaths) -> list[tuple[Step, str]]:
     """Returns every update that is drawn, with its kind."""
-    steps = dict.fromkeys((*found.updates, *found.way))
+    steps = dict.fromkeys((*paths.updates, *paths.way))
     kinds = [(step, "risky" if step.risks else "plain") for step in steps]
-    return [*kinds, *((Step(found.origin, to, files), "blocked") for to, files in found.blocked.items())]
+    return [*kinds, *((Step(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
 
 
-def _dot(found: UpdatePaths, channel: str) -> Iterator[str]:
+def _dot(paths: UpdatePaths, channel: str) -> Iterator[str]:
     """Yields the lines of the graph in Graphviz' DOT language; line styles tell plain, risky and blocked updates."""
     styles = {"plain": "", "risky": ", style=dashed, color=orange", "blocked": ", style=dotted, color=red"}
     yield f"digraph {json.dumps(channel)} {{"
     yield "  rankdir=LR;"
     yield "  node [shape=box];"
-    yield f"  {json.dumps(found.origin)} [style=bold];"
-    for step, kind in _lines(found):
+    yield f"  {json.dumps(paths.origin)} [style=bold];"
+    for step, kind in _lines(paths):
         label = json.dumps("\n".join(step.risks))
         yield f"  {json.dumps(step.origin)} -> {json.dumps(step.to)} [label={label}{styles[kind]}];"
     yield "}"
 
 
-def _svg(found: UpdatePaths, channel: str) -> Iterator[str]:
+def _svg(paths: UpdatePaths, channel: str) -> Iterator[str]:
     """Yields the lines of the graph as an SVG image; the styles are those of `_dot`."""
-    places = _places({version for step, _ in _lines(found) for version in (step.origin, step.to)} | {found.origin})
+    places = _places({version for step, _ in _lines(paths) for version in (step.origin, step.to)} | {paths.origin})
     width = max(x for x, _ in places.values()) + _LEFT + 20
     height = max(y for _, y in places.values()) + _TOP
-    title = f"{found.origin} in {channel}"
+    title = f"{paths.origin} in {channel}"
     yield f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img">'
     yield f"<title>{escape(title)}</title>"
     yield "<style>text{font:13px sans-serif} .plain{stroke:#276749} .risky{stroke:#b7791f;stroke-dasharray:6 3}"
     yield ".blocked{stroke:#c53030;stroke-dasharray:2 4} path{fill:none;stroke-width:1.5}</style>"
     yield '<rect width="100%" height="100%" fill="white"/>'
     yield f'<text x="10" y="20">{escape(title)}: solid free, dashed with risks, dotted blocked</text>'
-    for step, kind in _lines(found):
+    for step, kind in _lines(paths):
         (x1, y1), (x2, y2) = places[step.origin], places[step.to]
         # Releases of one minor version are in one column, so that a straight line would run through them.
         bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
         tooltip = escape(f"{step.origin} to {step.to}: {', '.join(step.risks) or 'no known risks'}")
         yield f'<path class="{kind}" d="M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}"><title>{tooltip}</title></path>'
     for version, (x, y) in places.items():
-        weight = ' font-weight="bold"' if version == found.origin else ""
+        weight = ' font-weight="bold"' if version == paths.origin else ""
         yield f'<circle cx="{x}" cy="{y}" r="4"/><text x="{x + 8}" y="{y + 4}"{weight}>{escape(version)}</text>'
     yield "</svg>"
 

@@ -46,7 +46,9 @@ def accepted(headers: Sequence[str]) -> str:
     """
     media_ranges = [part.partition(";") for header in headers for part in header.split(",") if part.strip()]
     # A weight of zero (q=0) excludes the type.
-    names = [name.strip().lower() for name, _, rest in media_ranges if not re.search(r"q=0(\.0*)?\s*(;|$)", rest)]
+    names = [
+        name.strip().lower() for name, _, parameters in media_ranges if not re.search(r"q=0(\.0*)?\s*(;|$)", parameters)
+    ]
     if not media_ranges:
         return _TYPES[0]
     return next((kind for name in names for kind in _TYPES if name == kind or name in _WILD), "")
@@ -62,8 +64,8 @@ class Answers:
 
     def of(self, channel: str, architecture: str) -> tuple[bytes, str]:
         """Returns body and ETag. An unknown channel or another architecture gets an empty graph, as clients expect."""
-        known = architecture == self._architecture
-        key = channel if known else ""
+        is_known = architecture == self._architecture
+        key = channel if is_known else ""
         if key not in self._kept:
             part = of_channel(self._document, key)
             body = msgspec.json.encode(part)
@@ -78,9 +80,9 @@ def _tag(body: bytes) -> str:
     return f'"{sha256(body).hexdigest()[:32]}"'
 
 
-def app(found: Source, architecture: str) -> web.Application:
+def app(source: Source, architecture: str) -> web.Application:
     """Returns the web application that serves the graph."""
-    answers = Answers(found.document, architecture)
+    answers = Answers(source.document, architecture)
 
     async def answer_request(request: web.Request) -> web.Response:
         """Answers one request for a graph as the update service does, errors included."""
@@ -96,7 +98,7 @@ def app(found: Source, architecture: str) -> web.Application:
         body, tag = answers.of(channel, _ARCHITECTURES.get(requested_architecture, requested_architecture))
         headers = {"ETag": tag, "Cache-Control": "no-cache", "Vary": "Accept"}
         # RFC 9110, 13.1.2: with a matching ETag the answer is 304 without a body.
-        if any(f'"{each.value}"' == tag or each.value == "*" for each in request.if_none_match or ()):
+        if any(f'"{etag.value}"' == tag or etag.value == "*" for etag in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
         return web.Response(body=body, content_type=content_type, headers=headers)
 
@@ -114,20 +116,20 @@ def _error_response(status: int, kind: str, value: str) -> web.Response:
     return web.json_response({"kind": kind, "value": value}, status=status)
 
 
-def serve(found: Source, host: str, port: int, architecture: str) -> None:
+def serve(source: Source, host: str, port: int, architecture: str) -> None:
     """Serves until interrupted; prints the address once it listens."""
-    asyncio.run(_serve_forever(found, host, port, architecture))
+    asyncio.run(_serve_forever(source, host, port, architecture))
 
 
-async def _serve_forever(found: Source, host: str, port: int, architecture: str) -> None:
+async def _serve_forever(source: Source, host: str, port: int, architecture: str) -> None:
     """Serves the graph at `host`:`port` until the process is interrupted; prints the address that it got."""
-    runner = web.AppRunner(app(found, architecture), access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(app(source, architecture), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     try:
         await web.TCPSite(runner, host, port).start()
         bound = runner.addresses[0][1]
         name = f"[{host}]" if ":" in host else host
-        sys.stdout.write(f"serving {len(found.document['nodes'])} releases at http://{name}:{bound}{PATHS[0]}\n")
+        sys.stdout.write(f"serving {len(source.document['nodes'])} releases at http://{name}:{bound}{PATHS[0]}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
     finally:

@@ -64,10 +64,10 @@ def load(
     return Source(built.document, built.removed, notes)
 
 
-def write(found: Source, file: str) -> None:
+def write(source: Source, file: str) -> None:
     """Writes the graph, as a whole or not at all. It includes the removed updates, which clients ignore."""
-    blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in found.removed.items()]
-    body = msgspec.json.encode({**found.document, "blockedEdges": blocked, "notes": list(found.notes)})
+    blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in source.removed.items()]
+    body = msgspec.json.encode({**source.document, "blockedEdges": blocked, "notes": list(source.notes)})
     # Written beside the target and renamed, so that a reader never sees half a graph.
     beside = Path(f"{file}.{os.getpid()}.tmp")
     try:
@@ -82,11 +82,11 @@ def channels(document: JSON) -> list[str]:
     return sorted({channel for node in document["nodes"] for channel in channels_of(node)})
 
 
-def nearest_hint(name: str, known: Iterable[str]) -> str:
+def nearest_hint(name: str, known_names: Iterable[str]) -> str:
     """Returns a hint with the names that were probably meant, or an empty string."""
     from difflib import get_close_matches
 
-    matches = get_close_matches(name, list(known), n=3, cutoff=0.6)
+    matches = get_close_matches(name, list(known_names), n=3, cutoff=0.6)
     return f"; nearest: {', '.join(matches)}" if matches else ""
 
 
@@ -101,7 +101,7 @@ def _read_built_graph(path: Path) -> Source:
         additions = msgspec.json.decode(body, type=_Ours)
     except msgspec.ValidationError as error:
         raise CommandError(f"{path}: {error}; build it anew with `runup graph build`") from error
-    removed = {(each.old, each.new): each.files for each in additions.blocked}
+    removed = {(edge.old, edge.new): edge.files for edge in additions.blocked}
     # A null is an absent member, as for the graph above.
     decoded = codec.without_nulls(msgspec.json.decode(body))
     document = {key: value for key, value in decoded.items() if key not in ("blockedEdges", "notes")}
@@ -174,13 +174,13 @@ def _of_images(images: Sequence[str], access: Callable[[], Access]) -> Iterable[
         raise CommandError(str(error)) from error
     for image in images:
         try:
-            where = read_releases.place_of_release(image)
+            image_path = read_releases.place_of_release(image)
             payload, digest = read_releases.load(image, registry_access, keep_going=True)
         except (OciError, PayloadError) as error:
             raise CommandError(f"{image}: {error}") from error
-        if not isinstance(where, Reference):
+        if not isinstance(image_path, Reference):
             raise CommandError(f"{image}: clusters cannot pull it from there; push it to a registry first")
         metadata = payload.metadata
         yield KnownRelease(
-            metadata.version, str(where.at(digest)), metadata.previous, metadata.url, metadata.architecture
+            metadata.version, str(image_path.at(digest)), metadata.previous, metadata.url, metadata.architecture
         )

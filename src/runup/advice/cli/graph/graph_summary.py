@@ -11,14 +11,14 @@ from runup.cli.render.text import align_columns
 JSON = dict[str, Any]
 
 
-def summary(found: Source) -> JSON:
+def summary(source: Source) -> JSON:
     """Returns the numbers of the whole graph, and of each channel's part."""
-    parts = {name: _count_parts(of_channel(found.document, name)) for name in channels(found.document)}
+    parts = {name: _count_parts(of_channel(source.document, name)) for name in channels(source.document)}
     return {
-        **_count_parts(found.document),
-        "blockedEdges": len(found.removed),
+        **_count_parts(source.document),
+        "blockedEdges": len(source.removed),
         "channels": parts,
-        "notes": [*found.notes],
+        "notes": [*source.notes],
     }
 
 
@@ -33,12 +33,12 @@ def _count_parts(document: JSON) -> JSON:
     }
 
 
-def as_text(told: JSON) -> str:
+def as_text(summary_data: JSON) -> str:
     """Returns one line per channel, the whole graph last."""
     rows: list[tuple[str, ...]] = [("CHANNEL", "RELEASES", "UPDATES", "WITH RISKS", "RISKS")]
-    rows += [_table_row(name, part) for name, part in told["channels"].items()]
-    whole = _table_row("all", told)
-    return f"{align_columns([*rows, whole])}\n{told['blockedEdges']} updates are blocked altogether.\n"
+    rows += [_table_row(name, part) for name, part in summary_data["channels"].items()]
+    whole = _table_row("all", summary_data)
+    return f"{align_columns([*rows, whole])}\n{summary_data['blockedEdges']} updates are blocked altogether.\n"
 
 
 def _table_row(name: str, part: JSON) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ def of(
     """Returns the lines, and the machine form of every accepted name."""
     records = acceptance.read(texts(config_map, "data"))
     as_of = now or _newest_transition(cluster)
-    known = risk_names(cluster)
-    nearest = acceptance.unused_names(names, known)
+    known_names = risk_names(cluster)
+    nearest = acceptance.unused_names(names, known_names)
     rows = [_as_row(name, records.get(name), nearest, as_of) for name in names]
     lines: list[Output] = []
     if any(name in records for name in names):
@@ -32,8 +32,8 @@ def risk_names(cluster: JSON) -> list[str]:
     status = mapping(cluster, "status")
     updates = mappings(status, "conditionalUpdates")
     risks = [*mappings(status, "conditionalUpdateRisks"), *(r for u in updates for r in mappings(u, "risks"))]
-    named = {name for u in updates for name in (u.get("riskNames") or ()) if isinstance(name, str)}
-    return sorted(named | {text(risk, "name") for risk in risks})
+    names = {name for u in updates for name in (u.get("riskNames") or ()) if isinstance(name, str)}
+    return sorted(names | {text(risk, "name") for risk in risks})
 
 
 def _as_row(name: str, record: Acceptance | None, nearest: dict[str, str], moment: datetime | None) -> JSON:
@@ -82,7 +82,7 @@ def _newest_transition(cluster: JSON) -> datetime | None:
     For files it serves as the current time.
     """
     conditions = mappings(mapping(cluster, "status"), "conditions")
-    times = [text(each, "lastTransitionTime") for each in conditions]
+    times = [text(condition, "lastTransitionTime") for condition in conditions]
     try:
         return max((datetime.fromisoformat(time) for time in times if time), default=None)
     except (ValueError, TypeError):

@@ -26,7 +26,7 @@ class Extras(msgspec.Struct, frozen=True):
 
 def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
     """Returns the additional output; `version` limits preflights to one target, `now` is None for files."""
-    by_name = {text(mapping(each, "metadata"), "name"): each for each in config_maps}
+    by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in config_maps}
     names = accepted_names(cluster)
     output: list[Output] = []
     preflights: list[JSON] = []
@@ -47,7 +47,7 @@ def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime |
 def accepted_names(cluster: JSON) -> tuple[str, ...]:
     """Returns the names in `spec.desiredUpdate.acceptRisks`, in their order."""
     desired = mapping(mapping(cluster, "spec"), "desiredUpdate")
-    return tuple(name for each in mappings(desired, "acceptRisks") if (name := text(each, "name")))
+    return tuple(name for accepted_risk in mappings(desired, "acceptRisks") if (name := text(accepted_risk, "name")))
 
 
 def _speaks_of_preflights(cluster: JSON) -> bool:

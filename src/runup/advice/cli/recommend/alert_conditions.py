@@ -48,9 +48,9 @@ def no_data(path: str) -> tuple[Check, ...]:
     return (Check(Condition("recommended/Alert", "Unknown", "NoTestData", message), "AlertNoTestData"),)
 
 
-def not_collected(where: str) -> tuple[Check, ...]:
+def not_collected(source_name: str) -> tuple[Check, ...]:
     """Returns the precheck for a dump without alerts: alerts that were not collected may have been firing."""
-    message = f"The dump {where} holds no alerts, so whether any were firing is not known."
+    message = f"The dump {source_name} holds no alerts, so whether any were firing is not known."
     return (Check(Condition("recommended/Alert", "Unknown", "NotCollected", message), "AlertNotCollected"),)
 
 

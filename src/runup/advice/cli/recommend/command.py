@@ -101,35 +101,42 @@ def read_input(
         from runup.advice.cli.recommend import live_reads
 
         return live_reads.read(connection, reject_bad_flags)
-    read = (
+    collected = (
         clusterversion_files.mock(mock) if mock else clusterversion_files.dump(str(dump), alerts=True, config_maps=True)
     )
     reject_bad_flags()
-    if read.problem:
-        return RecommendInput(read.cluster, (), read.problem, read.config_maps)
-    if read.alerts is not None:
+    if collected.problem:
+        return RecommendInput(collected.cluster, (), collected.problem, collected.config_maps)
+    if collected.alerts is not None:
         return RecommendInput(
-            read.cluster, alert_conditions.checks(alert_conditions.in_answer(read.alerts)), "", read.config_maps
+            collected.cluster,
+            alert_conditions.checks(alert_conditions.in_answer(collected.alerts)),
+            "",
+            collected.config_maps,
         )
-    checks = alert_conditions.no_data(read.alerts_path) if mock else alert_conditions.not_collected(str(dump))
-    return RecommendInput(read.cluster, checks, "", read.config_maps)
+    checks = alert_conditions.no_data(collected.alerts_path) if mock else alert_conditions.not_collected(str(dump))
+    return RecommendInput(collected.cluster, checks, "", collected.config_maps)
 
 
-def _print(found: RecommendInput, asked: RecommendFlags, output: str | None) -> None:
+def _print(recommendation: RecommendInput, flags: RecommendFlags, output: str | None) -> None:
     """Prints the advice as text, or as `output`; nothing with --quiet."""
     from runup.advice.cli.recommend import additions_to_oc, recommend_text
     from runup.cli import facts
 
-    read = facts.read(found.cluster)
-    advice = recommend_text.advise(read, found.checks, found.problem, asked)
-    more = additions_to_oc.of(found.cluster, found.config_maps, asked.version, found.now)
+    cluster_facts = facts.read(recommendation.cluster)
+    advice = recommend_text.advise(cluster_facts, recommendation.checks, recommendation.problem, flags)
+    more = additions_to_oc.of(recommendation.cluster, recommendation.config_maps, flags.version, recommendation.now)
     if output:
         from runup.advice.cli.recommend.machine import as_data
         from runup.cli.render.text import machine
 
-        if not asked.quiet:
-            sys.stdout.write(machine(as_data(read, found.checks, found.problem, asked, advice, more), output))
-    elif not asked.quiet:
+        if not flags.quiet:
+            sys.stdout.write(
+                machine(
+                    as_data(cluster_facts, recommendation.checks, recommendation.problem, flags, advice, more), output
+                )
+            )
+    elif not flags.quiet:
         for stream, part in (*advice.output, *more.output):
             target = sys.stdout if stream == "out" else sys.stderr
             target.write(part)

@@ -26,13 +26,14 @@ def read(connection: Connection, reject_bad_flags: Callable[[], None]) -> Recomm
         cluster = clusters.read_raw(client)
         alerts_or_error = ask_alerts(client, client.now())
         maps = tuple(
-            each
+            record
             for name in (additions_to_oc.HISTORY, additions_to_oc.ACCEPTED)
-            if (each := clusters.read_record(client, name))
+            if (record := clusters.read_record(client, name))
         )
         if isinstance(alerts_or_error, Unreadable):
             return RecommendInput(cluster, (), alerts_or_error.why, maps, client.now())
         alert_documents = [
-            {"labels": each.labels, "annotations": each.annotations, "state": each.state} for each in alerts_or_error
+            {"labels": alert.labels, "annotations": alert.annotations, "state": alert.state}
+            for alert in alerts_or_error
         ]
         return RecommendInput(cluster, alert_conditions.checks(alert_documents), "", maps, client.now())

@@ -14,7 +14,7 @@ JSON = dict[str, Any]
 
 
 def as_data(
-    facts: Facts, checks: tuple[Check, ...], problem: str, asked: RecommendFlags, advice: Advice, more: Extras
+    facts: Facts, checks: tuple[Check, ...], problem: str, flags: RecommendFlags, advice: Advice, more: Extras
 ) -> JSON:
     """Returns everything that is printed, and the issues that decide the exit code."""
     offered = buckets(facts)
@@ -30,14 +30,14 @@ def as_data(
             {
                 **_condition_data(check.condition),
                 "acceptName": check.name or None,
-                "accepted": check.name in asked.accept,
+                "accepted": check.name in flags.accept,
             }
             for check in checks
         ],
         "precheckProblem": problem or None,
-        "updates": [_update(update, accepted) for update in updates if asked.version in ("", update.release.version)],
+        "updates": [_update(update, accepted) for update in updates if flags.version in ("", update.release.version)],
         "issues": sorted(advice.issues),
-        "unacceptedIssues": sorted(advice.issues - asked.accept),
+        "unacceptedIssues": sorted(advice.issues - flags.accept),
         "preflights": more.preflights,
         "acceptances": more.acceptances,
         "error": advice.error or None,

@@ -65,12 +65,12 @@ def _preflight_results(cluster: ClusterVersion, past: History, accepted: Accepte
         yield Result(earlier, "complete" if complete else "partial", ended=True)
 
 
-def _state_text(found: Findings) -> str:
-    if found.failed:
-        return f"could not run ({found.failed.reason})"
-    if found.completed:
+def _state_text(preflight_findings: Findings) -> str:
+    if preflight_findings.failed:
+        return f"could not run ({preflight_findings.failed.reason})"
+    if preflight_findings.completed:
         return "complete"
-    return "running" if found.running and found.running.status == "True" else "not started"
+    return "running" if preflight_findings.running and preflight_findings.running.status == "True" else "not started"
 
 
 def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
@@ -106,9 +106,9 @@ def _holds_up(reason: str, applies: str, *, ended: bool) -> bool:
     return reason == OUTDATED if ended else applies != "False"
 
 
-def _checks_text(found: Findings) -> str:
-    total = sum(1 for check in found.checks if check.result != "Skipped")
-    unknown = sum(1 for check in found.checks if check.result == "Unknown")
+def _checks_text(preflight_findings: Findings) -> str:
+    total = sum(1 for check in preflight_findings.checks if check.result != "Skipped")
+    unknown = sum(1 for check in preflight_findings.checks if check.result == "Unknown")
     return f" ({total - unknown} of {total} checks told)" if total else ""
 
 

@@ -37,28 +37,28 @@ class Advice(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def advise(facts: Facts, checks: Sequence[Check], problem: str, asked: RecommendFlags) -> Advice:
+def advise(facts: Facts, checks: Sequence[Check], problem: str, flags: RecommendFlags) -> Advice:
     """Returns the whole answer. `problem` is the reason why the prechecks could not be made, if so."""
     issues: set[str] = set()
     lines = [
-        *_cluster_state(facts, asked.accept, issues),
-        *_prechecks(checks, problem, asked.accept, issues),
+        *_cluster_state(facts, flags.accept, issues),
+        *_prechecks(checks, problem, flags.accept, issues),
         *_service(facts, issues),
     ]
     offered = buckets(facts)
     lines.extend(offered.said)
-    if not asked.version:
-        return Advice((*lines, *_updates_by_minor(offered, outdated=asked.outdated)), frozenset(issues))
-    update = _find(offered, asked.version)
+    if not flags.version:
+        return Advice((*lines, *_updates_by_minor(offered, outdated=flags.outdated)), frozenset(issues))
+    update = _find(offered, flags.version)
     if isinstance(update, str):
         return Advice(tuple(lines), frozenset(issues), update)
-    lines.extend(_one_update(update, asked, issues))
-    unaccepted, names = sorted(issues - asked.accept), ",".join(sorted(issues))
+    lines.extend(_one_update(update, flags, issues))
+    unaccepted, names = sorted(issues - flags.accept), ",".join(sorted(issues))
     if unaccepted:
         text = "issues that apply to this cluster but which were not included in --accept"
         return Advice(tuple(lines), frozenset(issues), f"{text}: {','.join(unaccepted)}")
     if issues:
-        lines.append(out(f"Update to {asked.version} has {_FINE} other than the accepted {names}.\n"))
+        lines.append(out(f"Update to {flags.version} has {_FINE} other than the accepted {names}.\n"))
     return Advice(tuple(lines), frozenset(issues))
 
 
@@ -88,17 +88,17 @@ def _prechecks(checks: Sequence[Check], problem: str, accept: Collection[str], i
         return
     failing = [check for check in checks if check.condition.status != "True"]
     issues.update(check.name for check in failing)
-    about, where = "The following conditions found", "in updating this cluster to later releases"
+    about, place_text = "The following conditions found", "in updating this cluster to later releases"
     passing = sorted(f"{c.condition.type} ({c.condition.reason})" for c in checks if c.condition.status == "True")
     accepted = sorted(check.condition.type for check in failing if check.name in accept)
     unaccepted = sorted(check.condition.type for check in failing if check.name not in accept)
     if passing:
-        yield out(f"{about} no cause for concern {where}: {', '.join(passing)}\n\n")
+        yield out(f"{about} no cause for concern {place_text}: {', '.join(passing)}\n\n")
     if accepted:
-        explained = f"{where}, but were explicitly accepted via --accept"
+        explained = f"{place_text}, but were explicitly accepted via --accept"
         yield out(f"{about} cause for concern {explained}: {', '.join(accepted)}\n\n")
     if unaccepted:
-        yield out(f"{about} cause for concern {where}: {', '.join(unaccepted)}\n\n")
+        yield out(f"{about} cause for concern {place_text}: {', '.join(unaccepted)}\n\n")
         for check in failing:
             yield out(f"{check.condition.type}={check.condition.status}:\n\n{_detail(check.condition)}\n")
 
@@ -186,16 +186,16 @@ def _find(found: Buckets, version: str) -> Update | str:
     return next((update for update in updates if update.release.version == version), missing)
 
 
-def _one_update(update: Update, asked: RecommendFlags, issues: set[str]) -> Iterator[Output]:
+def _one_update(update: Update, flags: RecommendFlags, issues: set[str]) -> Iterator[Output]:
     """Yields the text about one update, and adds its risks as an issue."""
     release, verdict = update.release, issue(update)
-    where = f"Image: {release.image}\nRelease URL: {release.url}\n"
+    image_text = f"Image: {release.image}\nRelease URL: {release.url}\n"
     if verdict is None:
-        yield out(f"\nUpdate to {release.version} has {_FINE}.\n{where}")
+        yield out(f"\nUpdate to {release.version} has {_FINE}.\n{image_text}")
         return
     issues.add(_UMBRELLA)
-    reason = f"accepted {verdict.reason} via {_UMBRELLA}" if _UMBRELLA in asked.accept else verdict.reason
-    head = f"\nUpdate to {release.version} Recommended={verdict.status}:\n{where}"
+    reason = f"accepted {verdict.reason} via {_UMBRELLA}" if _UMBRELLA in flags.accept else verdict.reason
+    head = f"\nUpdate to {release.version} Recommended={verdict.status}:\n{image_text}"
     yield out(f"{head}Reason: {reason}\nMessage: {indent_lines(verdict.message)}\n")
 
 

@@ -56,18 +56,20 @@ def buckets(facts: Facts) -> Buckets:
     return Buckets(dict(sorted(ordered.items(), reverse=True)), tuple(warnings))
 
 
-def _count_in(upgradeable: Condition, current: str, found: dict[Minor, list[Update]]) -> Iterator[Output]:
+def _count_in(upgradeable: Condition, current: str, updates_by_minor: dict[Minor, list[Update]]) -> Iterator[Output]:
     """Applies Upgradeable=False to the updates that leave the minor version."""
     try:
-        here = minor_of(current)
+        current_minor = minor_of(current)
     except ValueError as error:
         text = "warning: Cannot inject Upgradeable=False as a conditional update risk: cannot parse SemVer version"
         detail = f"Reason: {upgradeable.reason}\n  Message: {indent_lines(upgradeable.message)}\n\n"
         yield err(f'{text} "{current}": {error}\n\n{detail}')
         return
-    for minor in found:
-        if minor > here:
-            found[minor] = [_with_upgradeable_risk(upgradeable, update) for update in found[minor]]
+    for minor in updates_by_minor:
+        if minor > current_minor:
+            updates_by_minor[minor] = [
+                _with_upgradeable_risk(upgradeable, update) for update in updates_by_minor[minor]
+            ]
 
 
 def _with_upgradeable_risk(upgradeable: Condition, update: Update) -> Update:

@@ -76,13 +76,13 @@ def _impact(name: str, labels: Mapping[str, str]) -> str:
     return next((text for fits, text in rows if fits), "")
 
 
-def _risk(name: str, alerts: Sequence[Alert], gone: str) -> SourceRisk:
-    """Returns the risk of all `alerts`, which have one name; `gone` says why they may be out of date, or is empty."""
+def _risk(name: str, alerts: Sequence[Alert], stale_reason: str) -> SourceRisk:
+    """Returns the risk of all `alerts`, which have one name; `stale_reason` says why they may be out of date, or is ""."""
     first = alerts[0]
     text = _summary_text(name, first)
     url = first.annotations.get("runbook_url") or _NO_RUNBOOK
-    if gone:
-        why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {gone}"
+    if stale_reason:
+        why = f"the alert {name} was {first.state} when Prometheus answered last, and now: {stale_reason}"
         return SourceRisk(name, text, url, unknown=why, everywhere=True)
     messages = join_within(list(dict.fromkeys(_message(name, alert) for alert in alerts)), "; ", _MAX_MESSAGE)
     since = min((alert.active_at for alert in alerts if alert.active_at), default=None)
