@@ -32,7 +32,7 @@ MANAGER = "cluster-version-operator-signatures"
 def merge_signatures(
     kept_signatures: Mapping[str, bytes], digest: str, signatures: Iterable[bytes]
 ) -> dict[str, bytes]:
-    """Returns `kept_signatures` plus the signatures of `digest`; beyond the limits the first other digests are dropped."""
+    """Returns `kept_signatures` plus the signatures of `digest`; beyond the limits the first others are dropped."""
     prefix = digest.replace(":", "-")
     new = {f"{prefix}-{number}": signature for number, signature in enumerate(signatures)}
     groups: dict[str, dict[str, bytes]] = {}

@@ -77,7 +77,7 @@ def _impact(name: str, labels: Mapping[str, str]) -> str:
 
 
 def _risk(name: str, alerts: Sequence[Alert], stale_reason: str) -> SourceRisk:
-    """Returns the risk of all `alerts`, which have one name; `stale_reason` says why they may be out of date, or is ""."""
+    """Returns the risk of all `alerts`, which have one name; `stale_reason`: why they may be out of date, or ""."""
     first = alerts[0]
     text = _summary_text(name, first)
     url = first.annotations.get("runbook_url") or _NO_RUNBOOK
