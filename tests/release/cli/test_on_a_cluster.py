@@ -137,6 +137,12 @@ NEW_SPACE = plain("Namespace", "new")
             [plain("Tool", "one", "v1")], "refused", "the server knows no Tool of v1", id="of a group that has no such"
         ),
         pytest.param(
+            [plain("Daemon", "one", "apps/v1")],
+            "refused",
+            "the server knows no Daemon of apps/v1",
+            id="of a kind with whose name another begins",
+        ),
+        pytest.param(
             [config_map("a", annotations={CREATE_ONLY: "True"}, x="2")],
             "same",
             "it is created where it is absent, and left alone otherwise",
