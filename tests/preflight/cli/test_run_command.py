@@ -16,6 +16,9 @@ from msgspec.structs import replace
 from tests.cli.commands import Run, Server
 
 from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
 from kubekit.lang import yaml as kyaml
 from kubekit.oci.images import Execution
 from runup.checks.catalogue import CHECKS
@@ -532,8 +535,9 @@ def test_a_live_cluster_is_only_read(server: Server, run: Run) -> None:
     assert results["SystemPodsFailing"] == "Clear"
 
 
-def test_what_a_live_cluster_accepts_counts(server: Server, run: Run) -> None:
-    """By its list of names."""
+def test_what_a_live_cluster_accepts_counts(server: Server, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its list of names, and the record of one that has ended."""
+    monkeypatch.setenv("CVO_NAMESPACE", "default")
     desired = {"version": "5.0.0", "image": "quay.io/x@sha256:1"}
 
     def risks() -> dict[str, bool]:
@@ -545,6 +549,13 @@ def test_what_a_live_cluster_accepts_counts(server: Server, run: Run) -> None:
     assert set(before.values()) == {False}
     server.patch_spec(desiredUpdate={"acceptRisks": [{"name": name}]})
     assert {risk for risk, accepted in risks().items() if accepted} == {name}
+    ended = json.dumps({"name": name, "until": "2020-01-01T00:00:00Z"})
+    metadata = {"name": "accepted-risks", "namespace": "default"}
+    server.client.send(calls.create(resource_of(ConfigMap), {"metadata": metadata, "data": {name: ended}}))
+    try:
+        assert set(risks().values()) == {False}
+    finally:
+        server.client.send(calls.delete(resource_of(ConfigMap), "accepted-risks", "default"))
 
 
 WRONG = [

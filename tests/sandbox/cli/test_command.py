@@ -125,7 +125,7 @@ def test_what_is_refused(words: tuple[str, ...], said: str, run: Run, tmp_path: 
 
 @pytest.mark.parametrize(
     ("elsewhere", "here"),
-    [("delete", "stop"), ("rm", "stop"), ("create", "start"), ("up", "start"), ("Delete", "stop")],
+    [("delete", "stop"), ("rm", "stop"), ("remove", "stop"), ("create", "start"), ("up", "start"), ("Delete", "stop")],
 )
 def test_what_other_tools_call_a_command(elsewhere: str, here: str, run: Run) -> None:
     """The command of this tool is named; nothing else is done."""

@@ -35,7 +35,7 @@ def _scenarios(_: click.Context) -> Iterable[str]:
 
 # What kind, minikube and k3d call them; what `reset` removes is made anew.
 _ELSEWHERE = dict.fromkeys(("create", "up", "run"), "start") | dict.fromkeys(
-    ("delete", "down", "rm", "destroy"), "stop"
+    ("delete", "down", "rm", "remove", "destroy"), "stop"
 )
 
 
