@@ -58,6 +58,35 @@ def test_what_cannot_be_written_or_read(two: Path, run: Run, words: tuple[str, .
     assert {entry.name for entry in two.iterdir()} == {"before", "after"}
 
 
+COMPARE = ("compare", "5.1.0", "5.2.0")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param((*COMPARE, "--to", "5.3.0"), "--to is about two dumps, or about --store", id="a third release"),
+        pytest.param(
+            (*COMPARE, "--store", "kept", "--dump", "before"), "--store and --dump name two sources", id="two sources"
+        ),
+        pytest.param((*COMPARE, "--cluster", "a"), "--cluster is about the reports of --store", id="no store"),
+        pytest.param(
+            ("schedule", "--every", "24h", "--to", "5.1.0", "--to-channel", "latest"),
+            "--to and --to-channel both name the target; give one of them",
+            id="two targets",
+        ),
+        pytest.param(("schedule", "--to", "5.1.0"), "need --every TIME", id="a target without an interval"),
+        pytest.param(("schedule", "--to-channel", "latest"), "need --every TIME", id="a channel without an interval"),
+        pytest.param(("schedule", "--every", "24h", "--remove"), "give one of them", id="made and removed"),
+    ],
+)
+def test_flags_that_contradict_each_other(two: Path, run: Run, words: tuple[str, ...], said: str) -> None:
+    """No cluster is asked, and nothing is made."""
+    ran = run("preflight", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+    assert {entry.name for entry in two.iterdir()} == {"before", "after"}
+
+
 def test_a_baseline_of_a_dump_under_another_name(two: Path, run: Run) -> None:
     """What it has is known; without it everything counts."""
     run("preflight", "run", "--dump", "before", "-o", "json=last.json")
