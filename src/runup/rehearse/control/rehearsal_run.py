@@ -182,7 +182,6 @@ class ReleaseRun:
         elif task.kind in KINDS and obj is not None:
             workload = codec.convert(OwnedWorkload, obj)
             problem = workload_health.problem_of(task, workload, State.UPDATING)
-            problem = problem or workload_health.unfinished_rollout(task, workload)
         if problem is not None:
             result.waits.append(Wait(task.identity, task.index, problem.message, count_behind(self._graph, task)))
 
