@@ -98,13 +98,14 @@ def test_secrets_are_never_collected(cluster: Server, run: Run, tmp_path: Path) 
 
 
 def test_words_of_the_user_are_not_in_it(cluster: Server, run: Run, tmp_path: Path) -> None:
-    """The same word for the same word; the archive is the same dump."""
+    """The same word for the same word; the archive is the same dump, in folders that are made for it."""
+    place = tmp_path / "dumps" / "today"
     ran = run(
-        "dump", "collect", tmp_path / "mine", "--archive", "--kubeconfig", cluster.kubeconfig,
+        "dump", "collect", place / "mine", "--archive", "--kubeconfig", cluster.kubeconfig,
         "--redact", "example.com", "--redact", "till",
     )  # fmt: skip
-    archive = tmp_path / "mine.tar.gz"
-    assert (ran.code, [file.name for file in tmp_path.iterdir()]) == (0, [archive.name])
+    archive = place / "mine.tar.gz"
+    assert (ran.code, [file.name for file in place.iterdir()]) == (0, [archive.name])
     with tarfile.open(archive) as tar:
         texts = "".join(tar.extractfile(member).read().decode() for member in tar if member.isfile())  # type: ignore[union-attr]
     assert "apps.redacted-1" in texts
@@ -122,6 +123,9 @@ def test_what_may_not_be_listed_is_named(cluster: Server, run: Run, tmp_path: Pa
     assert "\nforbidden: pods: pods is forbidden" in ran.out
     found = states(tmp_path / "mine")
     assert (found["nodes"], found["pods"]) == ("complete", "forbidden")
+    # Which packages are needed, the Subscriptions say.
+    assert found["subscriptions.operators.coreos.com"] == "forbidden"
+    assert found["packagemanifests.packages.operators.coreos.com"] == "failed"
     collected = load.read(tmp_path / "mine").collected
     assert ("", "nodes") in collected.whole
     assert ("", "pods") not in collected.whole | collected.partly

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -971,9 +972,11 @@ def test_alerts_that_the_controller_could_not_have(
     assert (ran.code, ran.out, ran.err) == (0, expected(), note)
 
 
-def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole report in place, not lines."""
+@pytest.mark.parametrize("no_color", ["", "1"], ids=["in colour", "without"])
+def test_watching_on_a_terminal(server: Server, report: JSON, no_color: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole report in place, not lines; in colour where that is wanted."""
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", no_color)
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
@@ -991,6 +994,7 @@ def test_watching_on_a_terminal(server: Server, report: JSON, monkeypatch: pytes
     assert "= Control Plane =" in shown
     assert "Completion:      97% (32 operators updated, 1 updating, 0 waiting)" in shown
     assert "The cluster is not updating." in shown
+    assert bool(re.search("\\x1b\\[[0-9;]*3[0-7]m", shown)) is not bool(no_color)
 
 
 def test_a_deployment_that_may_not_be_read_is_told(server: Server) -> None:
