@@ -24,8 +24,9 @@ _PORT = 10250
 class Kubelet:
     """`start` before the server, whose `--egress-selector-config-file` is `config`; `stop` after it."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, port: int = _PORT) -> None:
         self._data = data
+        self._port = port
         self._socket = data / "egress.sock"
         self._servers: list[socketserver.BaseServer] = []
 
@@ -35,13 +36,10 @@ class Kubelet:
         return self._data / "egress.json"
 
     def start(self) -> None:
-        """Listen; the certificate is the server's own, which nobody checks: a kubelet's is not by default."""
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(self._data / "pki" / "server.crt", self._data / "pki" / "server.key")
-        logs = ThreadingHTTPServer(("127.0.0.1", 0), type("Logs", (_Logs,), {"pods": self._data / "pods"}))
-        logs.socket = tls.wrap_socket(logs.socket, server_side=True)
-        self._serve(logs)
-        proxy = type("Proxy", (_Proxy,), {"kubelet": logs.server_address})
+        """Listen."""
+        answering = self.answering()
+        self._serve(answering)
+        proxy = type("Proxy", (_Proxy,), {"answering": answering.server_address, "port": self._port})
         self._serve(socketserver.ThreadingUnixStreamServer(str(self._socket), proxy))
         transport = {"uds": {"udsName": str(self._socket)}}
         selection = {"name": "cluster", "connection": {"proxyProtocol": "HTTPConnect", "transport": transport}}
@@ -51,6 +49,14 @@ class Kubelet:
             "egressSelections": [selection],
         }
         self.config.write_text(json.dumps(config))
+
+    def answering(self) -> ThreadingHTTPServer:
+        """What connections to the port get; the certificate is the server's own, which nobody checks of a kubelet."""
+        logs = ThreadingHTTPServer(("127.0.0.1", 0), type("Logs", (_Logs,), {"pods": self._data / "pods"}))
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(self._data / "pki" / "server.crt", self._data / "pki" / "server.key")
+        logs.socket = tls.wrap_socket(logs.socket, server_side=True)
+        return logs
 
     def stop(self) -> None:
         """Listen no more."""
@@ -100,7 +106,8 @@ def _cut(data: bytes, query: dict[str, str]) -> bytes:
 class _Proxy(socketserver.StreamRequestHandler):
     """`CONNECT HOST:PORT`, and then whatever both sides say."""
 
-    kubelet: ClassVar[tuple[str, int]]
+    answering: ClassVar[tuple[str, int]]
+    port: ClassVar[int]
     rbufsize = 0
 
     def handle(self) -> None:
@@ -108,7 +115,7 @@ class _Proxy(socketserver.StreamRequestHandler):
         while self.rfile.readline().strip():
             pass
         host, _, port = address.split()[0].decode().rpartition(":")
-        goal = self.kubelet if int(port) == _PORT else (host.strip("[]"), int(port))
+        goal = self.answering if int(port) == self.port else (host.strip("[]"), int(port))
         try:
             other = socket.create_connection(goal)
         except OSError as error:

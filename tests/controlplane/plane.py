@@ -107,8 +107,9 @@ class ControlPlane:
             self.stop()
             raise
 
-    def restart_server(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End kube-apiserver alone, start it anew, and return once it is ready."""
+    def restart_server(self, how: signal.Signals = signal.SIGTERM, programs: Path | None = None) -> None:
+        """End kube-apiserver alone, start it anew, of `programs` if given, and return once it is ready."""
+        self._programs = programs or self._programs
         server = self._processes.pop()
         server.send_signal(how)
         server.wait(120)

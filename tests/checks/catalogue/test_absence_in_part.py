@@ -145,21 +145,23 @@ apiVersion: v1
 kind: Namespace
 metadata: {name: web}
 """
-OF_LOGGING = "openshift-logging"
+OLM, OF_LOGGING, CONFIG = "operators.coreos.com/v1alpha1", "openshift-logging", "openshift-config"
 # The check, a cluster in which it applies (its example if none is given), and what may be why it does not.
 UNREAD: dict[str, tuple[str, str, str]] = {
-    "a bundle of a proxy": ("ProxyTrustBroken", "", odd("v1", "ConfigMap", "user-ca-bundle", "openshift-config", "data: 7")),
+    "a bundle of a proxy": (
+        "ProxyTrustBroken", "", odd("v1", "ConfigMap", "user-ca-bundle", CONFIG, "data: 7"),
+    ),
     "the version that a plan is to bring": (
-        "OperatorUpdateWaits", "", odd("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "logging.v5.9.0", OF_LOGGING),
+        "OperatorUpdateWaits", "", odd(OLM, "ClusterServiceVersion", "logging.v5.9.0", OF_LOGGING),
     ),
     "the Subscription of a plan": (
-        "OperatorUpdateWaits", "", odd("operators.coreos.com/v1alpha1", "Subscription", "logging", OF_LOGGING),
+        "OperatorUpdateWaits", "", odd(OLM, "Subscription", "logging", OF_LOGGING),
     ),
     "a plan after one that failed": (
-        "OperatorFailed", FAILED_PLAN, odd("operators.coreos.com/v1alpha1", "InstallPlan", "install-2", "logging"),
+        "OperatorFailed", FAILED_PLAN, odd(OLM, "InstallPlan", "install-2", "logging"),
     ),
     "the version that a plan failed to bring": (
-        "OperatorFailed", FAILED_PLAN, odd("operators.coreos.com/v1alpha1", "ClusterServiceVersion", "logging.v5.8.1", "logging"),
+        "OperatorFailed", FAILED_PLAN, odd(OLM, "ClusterServiceVersion", "logging.v5.8.1", "logging"),
     ),
     "a backup after one that failed": (
         "EtcdBackupFailed", "", odd("operator.openshift.io/v1alpha1", "EtcdBackup", "nightly-4", field="status: 7"),
@@ -167,7 +169,9 @@ UNREAD: dict[str, tuple[str, str, str]] = {
     "a budget over the pods of a node": (
         "SpreadOnOneNode", "", odd("policy/v1", "PodDisruptionBudget", "web", "shop"),
     ),
-    "the subnets that were chosen": ("InternalSubnetOverlap", "", odd("operator.openshift.io/v1", "Network", "cluster")),
+    "the subnets that were chosen": (
+        "InternalSubnetOverlap", "", odd("operator.openshift.io/v1", "Network", "cluster"),
+    ),
     "whose boot images are managed": (
         "BootImagesOld", "", odd("operator.openshift.io/v1", "MachineConfiguration", "cluster", field="status: 7"),
     ),
@@ -175,7 +179,9 @@ UNREAD: dict[str, tuple[str, str, str]] = {
         "WebhookBlocksUpdate", WEBHOOK + SERVICE + ONE_BACKEND, odd("v1", "Pod", "guard-2", "shop"),
     ),
     "the namespace of the pod that answers a webhook": (
-        "WebhookBlocksUpdate", WEBHOOK + SERVICE + ONE_BACKEND, odd("v1", "Namespace", "shop", field="metadata: {name: shop, labels: 7}"),
+        "WebhookBlocksUpdate",
+        WEBHOOK + SERVICE + ONE_BACKEND,
+        odd("v1", "Namespace", "shop", field="metadata: {name: shop, labels: 7}"),
     ),
 }  # fmt: skip
 

@@ -44,6 +44,7 @@ def budget(namespace: str) -> str:
     return f"\napiVersion: policy/v1\nkind: PodDisruptionBudget\n{metadata}\n{spec}\n---\napiVersion"
 
 
+OF_PODS = 'apiGroups: [""], apiVersions: [v1], resources: [pods]'
 ONE_MORE = 'metadata: {name: worker-2, labels: {node-role.kubernetes.io/worker: ""}}\n---\napiVersion: v1\nkind: Node\n'
 CHOSEN = (
     "\napiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {defaultNetwork: "
@@ -374,7 +375,23 @@ ROWS = (
             ),
         ),
     ),
-    Row("old webhook: asked about equivalents", "WebhookRemovedVersion", (("Exact", "Equivalent"),)),
+    Row(
+        "webhook: about versions that are gone long since",
+        "WebhookBlocksUpdate",
+        ((OF_PODS, "apiGroups: [policy], apiVersions: [v1beta1], resources: [poddisruptionbudgets]"),),
+    ),
+    Row(
+        "webhook: about a version that is served, too",
+        "WebhookBlocksUpdate",
+        ((OF_PODS, "apiGroups: [policy], apiVersions: [v1beta1, v1], resources: [poddisruptionbudgets]"),),
+        ("WebhookBlocksUpdate",),
+    ),
+    Row(
+        "old webhook: of a match policy that knows only what is served",
+        "WebhookRemovedVersion",
+        (("- name: fairness.example.com", "- name: fairness.example.com\n  matchPolicy: Exact"),),
+        ("WebhookRemovedVersion",),
+    ),
     Row("old webhook: also about what is served", "WebhookRemovedVersion", (("[v1beta3]", "[v1beta3, v1]"),)),
     Row(
         "old webhook: some of its versions were dead before",
@@ -417,7 +434,12 @@ ROWS = (
         ("WebhookRemovedVersionUnknown?",),
         NO_KUBERNETES,
     ),
-    Row("policy: not in force", "AdmissionPolicyParamMissing", (("[Deny]", "[Warn]"),)),
+    Row(
+        "policy: in force to warn",
+        "AdmissionPolicyParamMissing",
+        (("[Deny]", "[Warn]"),),
+        ("AdmissionPolicyParamMissing",),
+    ),
     Row("policy: lets through", "AdmissionPolicyParamMissing", (("failurePolicy: Fail", "failurePolicy: Ignore"),)),
     Row(
         "policy: parameters of a built-in kind",

@@ -51,7 +51,7 @@ POLICIES: dict[str, tuple[list[JSON], bool]] = {
     "another version": ([*IN_FORCE, definition("b.example", version="v2")], True),
     "not in force": ([policy("p")], False),
     "another's in force": ([policy("p"), binding("q")], False),
-    "in force to warn": ([policy("p"), binding("p", "Warn")], False),
+    "in force to warn": ([policy("p"), binding("p", "Warn")], True),
     "it does not refuse": ([policy("p", "Ignore"), binding("p")], False),
     "a kind of the core": ([policy("p", group="apps"), binding("p")], False),
     "a kind that is built in": ([policy("p", group="networking.k8s.io"), binding("p")], False),

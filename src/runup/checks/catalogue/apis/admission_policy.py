@@ -1,8 +1,9 @@
 """An admission policy that refuses needs parameters of a kind that the cluster does not have.
 
 Applies when a ValidatingAdmissionPolicy has failurePolicy Fail and a paramKind that no CustomResourceDefinition makes
-and that is not built in, and a binding puts it into force with action Deny. It is critical if the policy's
-matchConstraints are for something that an update writes, as for webhooks, or say nothing; else it is a warning.
+and that is not built in, and a binding puts it into force, with whatever action: the policy cannot be compiled, and
+its failurePolicy decides. It is critical if the policy's matchConstraints are for something that an update writes, as
+for webhooks, or say nothing; else it is a warning.
 
 Why it matters: every request that the policy matches is refused, the update's own among them.
 
@@ -10,8 +11,9 @@ What to do: install the definition, or delete the binding; `oc get validatingadm
 
 Accepting it means that what the policy matches cannot be written.
 
-Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy (paramKind, failurePolicy); the deadlock
-of open-policy-agent/gatekeeper#4530.
+Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy (paramKind, failurePolicy); apiserver,
+`pkg/admission/plugin/policy/validating/dispatcher.go` (no action is asked about an error of configuration); the
+deadlock of open-policy-agent/gatekeeper#4530.
 """
 
 from __future__ import annotations
@@ -48,11 +50,7 @@ spec: {policyName: allowed-repos, validationActions: [Deny]}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    bound = {
-        binding.spec.policy_name
-        for binding in all_or_none(snapshot, ValidatingAdmissionPolicyBinding)
-        if "Deny" in binding.spec.validation_actions
-    }
+    bound = {binding.spec.policy_name for binding in all_or_none(snapshot, ValidatingAdmissionPolicyBinding)}
     for policy in all_or_none(snapshot, ValidatingAdmissionPolicy):
         kind, name = policy.spec.param_kind, policy.metadata.name
         if name not in bound or policy.spec.failure_policy != "Fail" or kind is None or _is_built_in_kind(kind):

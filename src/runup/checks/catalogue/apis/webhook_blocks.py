@@ -7,7 +7,7 @@ made again. A webhook cannot answer if its Service is missing, lacks the port or
 has no certificate that is valid and lasts for an update: a week, or a tenth of its life if that is less. It
 also applies when a single pod answers, and the webhook must admit that pod itself: when its node is drained, nobody
 admits the next one. A webhook that is reached by a URL is not judged, nor is one that narrows itself by match
-conditions or by labels of the object.
+conditions or by labels of the object, and a rule about versions that the cluster does not serve any more asks nobody.
 
 Why it matters: the API server asks it first and, without an answer, refuses the request: operators cannot write, pods
 of a drained node are not made again, and the webhook's own pods may be among them.
@@ -36,12 +36,14 @@ from runup.checks.catalogue.apis.shared.webhooks import (
     READS,
     Configuration,
     has_rule_for_update,
+    in_force,
     intercepted_objects,
     is_called_for_pod,
     namespaces,
     webhooks,
 )
 from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor
 from runup.checks.catalogue.shared.pods import PODS, stays
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
@@ -61,7 +63,8 @@ webhooks:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    for configuration, webhook in webhooks(snapshot):
+    for configuration, each in webhooks(snapshot):
+        webhook = in_force(each, least_source_minor(context))
         if (
             webhook.failure_policy == "Fail"
             and webhook.client_config.service is not None

@@ -52,6 +52,16 @@ def source_minor(snapshot: Snapshot, context: Context) -> int | None:
     return max((minor for minor in map(_parse_minor, versions) if minor is not None), default=None)
 
 
+def least_source_minor(context: Context) -> int:
+    """Returns a minor version that the cluster's Kubernetes surely has reached, without asking for an object.
+
+    An update of OpenShift skips one minor version at most; 0 if nothing is known.
+    """
+    if context.cluster is ClusterKind.KUBERNETES:
+        return context.source.minor
+    return max((target_minor(context) or 0) - 2, 0)
+
+
 def _parse_minor(version: str) -> int | None:
     match = _VERSION.match(version)
     return int(match[1]) if match else None

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from kubekit.api.core_v1 import Namespace
 from kubekit.api.extension_v1 import (
     MutatingWebhookConfiguration,
@@ -21,6 +23,7 @@ from kubekit.api.scheme import Resource, resource_of
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.presence import told_of_each
 from runup.checks.decide.model import Snapshot, Unreadable
+from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.decide.wording import names
 
 Configuration = ValidatingWebhookConfiguration | MutatingWebhookConfiguration
@@ -34,6 +37,8 @@ Namespaces = Mapping[str, dict[str, str]]
 # What an update writes: API group, resources, and the operations.
 _Written = tuple[str, tuple[str, ...], frozenset[str]]
 _ANY = frozenset({"CREATE", "UPDATE", "DELETE"})
+# No minor version of Kubernetes 1 is higher.
+_ANY_MINOR = 1_000
 # What an update writes that is in no namespace, what it writes in the platform's namespaces, and what it does to pods
 # in every namespace: a drain evicts them, the kubelet deletes them, and their controllers make them again.
 _CLUSTER_SCOPED: tuple[_Written, ...] = (
@@ -130,6 +135,43 @@ def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[
 
 
 _NEW_POD: _Written = ("", ("pods",), frozenset({"CREATE"}))
+
+
+def in_force(webhook: Webhook, minor: int) -> Webhook:
+    """Returns the webhook without the rules whose versions Kubernetes of that minor version does not serve any more.
+
+    The API server asks nobody by such a rule, of matchPolicy Equivalent either (the Kubernetes documentation of dynamic
+    admission control).
+    """
+    rules = tuple(rule for rule in webhook.rules if (last := last_served_before(rule)) is None or last > minor)
+    return webhook if len(rules) == len(webhook.rules) else replace(webhook, rules=rules)
+
+
+def last_served_before(rule: RuleWithOperations) -> int | None:
+    """Returns the first minor version that serves nothing of what a rule names; None if there may be something."""
+    removed = [
+        _removed_in_minor(group, version, resource.partition("/")[0])
+        for group in rule.api_groups
+        for version in rule.api_versions
+        for resource in rule.resources
+    ]
+    minors = [minor for minor in removed if minor is not None]
+    return max(minors) if minors and len(minors) == len(removed) else None
+
+
+def _removed_in_minor(group: str, version: str, resource: str) -> int | None:
+    """Returns the minor version without that resource, or without any of the version; None if it is not known."""
+    if resource != "*":
+        return removed_resource(resource, version, group)
+    # Kinds of one version may go one after the other.
+    return max(
+        (
+            minor
+            for (its_group, its, _), minor in removed_versions(0, _ANY_MINOR).items()
+            if (its_group, its) == (group, version)
+        ),
+        default=None,
+    )
 
 
 def _selected_namespaces(snapshot: Snapshot, webhook: Webhook) -> list[str]:
