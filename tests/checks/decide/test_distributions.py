@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -62,3 +64,27 @@ def test_every_distribution_says_how_it_is_updated() -> None:
     for row in (*calendars, *table["images"]):
         assert row["source"].startswith("https://")
         assert str(row["date"]).startswith("20")
+
+
+def sourced_rows() -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Every row of the tables about other people's software, with its name and the date of its table."""
+    addons, distributions = document("addons"), document("distributions")
+    for part in ("addons", "retired", "pauses"):
+        yield from ((f"{part} {row['name']}", row, str(addons["date"])) for row in addons[part])
+    yield "upstream", distributions["upstream"], ""
+    for row in distributions["distributions"]:
+        if support := row.get("support"):
+            yield f"support {row['name']}", support, ""
+        yield f"steps {row['name']}", {"source": row["steps"]}, str(distributions["date"])
+    yield from ((f"image {row['name']}", row, "") for row in distributions["images"])
+    for table, keys in (("minimums", ("containerd", "cgroupV2", "dockershim")), ("removed-addon-apis", ("removed",))):
+        read = document(table)
+        for key in keys:
+            yield from ((f"{table} {number}", row, str(read["date"])) for number, row in enumerate(read[key]))
+
+
+@pytest.mark.parametrize(("row", "date"), [pytest.param(row, date, id=name) for name, row, date in sourced_rows()])
+def test_each_row_names_its_source_and_date(row: dict[str, Any], date: str) -> None:
+    """Nobody can look at a number again of which nobody knows where and when it was read."""
+    assert "://" in row["source"] or row["source"].startswith("openshift/")
+    assert re.fullmatch(r"20\d\d-\d\d(-\d\d)?", str(row.get("date") or row.get("ended") or date))

@@ -230,24 +230,26 @@ def test_node_images(nodes: tuple[Node, ...], target: str, words: str) -> None:
             "v1.33.4+k3s1", "1.34", (2026, 11, 23), "Support of Kubernetes 1.34 ended", id="k3s has none here"
         ),
         pytest.param("v1.33.5-gke.1", "1.34", (2026, 11, 23), "of GKE 1.34 ended on 2026-10-01", id="GKE has its own"),
-        pytest.param("v1.33.5-gke.1", "1.33", (2026, 11, 23), "1.33 ended at the latest on", id="older than GKE's"),
+        pytest.param("v1.33.5-aks", "1.34", (2026, 11, 23), "of AKS 1.34 ends on 2026-11-30", id="AKS, days"),
+        pytest.param("v1.28.5-gke.1", "1.29", (2026, 11, 23), "1.29 ended at the latest on", id="older than GKE's"),
     ],
 )
 def test_calendars(kubelet: str, target: str, day: tuple[int, int, int], expected: str) -> None:
     """The distribution's own, else that of Kubernetes; with its source."""
     now = datetime(*day, 12, tzinfo=UTC)
-    found = outcome("TargetSupportEnded", target, node(kubelet=kubelet), now=now).findings
+    labels = {"kubernetes.azure.com/agentpool": "np1"} if kubelet.endswith("-aks") else {}
+    found = outcome("TargetSupportEnded", target, node(kubelet=kubelet, labels=labels), now=now).findings
     assert [each.name for each in found] == ["TargetSupportEnded"] * bool(expected)
     assert not expected or (expected in found[0].message and "as of 20" in found[0].message)
 
 
 def test_a_calendar_that_is_over_does_not_say_that_the_target_is_supported() -> None:
     """All that it has has ended, and the target is newer."""
-    on_aks = node(kubelet="v1.33.5", labels={"kubernetes.azure.com/agentpool": "np1"})
-    (found,) = outcome("TargetSupportEnded", "1.34", on_aks, now=datetime(2026, 11, 23, tzinfo=UTC)).findings
+    on_aks = node(kubelet="v1.37.5", labels={"kubernetes.azure.com/agentpool": "np1"})
+    (found,) = outcome("TargetSupportEnded", "1.38", on_aks, now=datetime(2029, 1, 1, tzinfo=UTC)).findings
     assert (found.name, found.applies.value) == ("TargetSupportEndedUnknown", "Unknown")
     assert "the calendar of AKS" in found.message
-    assert outcome("TargetSupportEnded", "1.34", on_aks, now=datetime(2026, 3, 1, tzinfo=UTC)).findings == ()
+    assert outcome("TargetSupportEnded", "1.38", on_aks, now=datetime(2026, 3, 1, tzinfo=UTC)).findings == ()
 
 
 @pytest.mark.parametrize(
