@@ -23,6 +23,7 @@ NAMES = (
     "kernel_modules",
     "live",
     "peers",
+    "any_kubernetes",
     "drains",
     "fleet",
 )

@@ -1,10 +1,12 @@
 """`python -m bench peers`: what other tools find, and what runup finds, of the same rules, fixtures and clusters.
 
-Two tables. The rules that Pluto, kubent and kubepug publish (`peer_rules.yaml`) are each asked of `--manifests` as a
+Three tables. The rules that Pluto, kubent and kubepug publish (`peer_rules.yaml`) are each asked of `--manifests` as a
 manifest, for the minor version that removes it; the lookalike is the version before. The planted clusters
 (`tests/planted`) are imported into a sandbox one by one, and popeye looks at each over its API: what it reports about
-the objects of a plant as a warning or an error counts as told. `POPEYE` names its program; without it Go builds it from
-the module proxy, which takes some minutes and is kept in `$XDG_CACHE_HOME/runup/popeye`.
+the objects of a plant as a warning or an error counts as told. On the plain cluster whose plants are tried on a newer
+kube-apiserver (`tests/preflight/newer_server`) both are asked live, where that server is built. `POPEYE` names
+popeye's program; without it Go builds it from the module proxy, which takes some minutes and is kept in
+`$XDG_CACHE_HOME/runup/popeye`.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ class Rule:
 
 def run() -> dict[str, Any]:
     """Compares the rules, then the clusters."""
-    return {"rules": of_rules(), "planted clusters": of_clusters()}
+    return {"rules": of_rules(), "planted clusters": of_clusters(), "plain cluster": of_plain_cluster()}
 
 
 def of_rules() -> dict[str, Any]:
@@ -128,6 +130,9 @@ def of_clusters() -> dict[str, Any]:
                 sums = total.setdefault(f"{tool}: {kind}s", [0, 0])
                 sums[0] += len(names & of_kind)
                 sums[1] += len(of_kind)
+        row["risks of popeye alone"] = sorted(
+            plant["id"] for plant in plants if plant["plant"] == "risk" and plant["id"] in popeyes - ours
+        )
         table[name] = row
     return {**table, "all": {what: f"{some} of {every}" for what, (some, every) in total.items()}}
 
@@ -159,6 +164,40 @@ def _go(arguments: list[str], folder: str) -> str:
     return subprocess.run(["go", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
 
 
+def of_plain_cluster() -> dict[str, Any]:
+    """Returns what popeye and runup tell of the plants that a newer kube-apiserver proves, or why nobody was asked."""
+    program = _popeye()
+    if isinstance(program, str):
+        return {"popeye": program}
+    from tests.controlplane import build
+    from tests.preflight.newer_server import cluster
+
+    try:
+        older = build.find({**os.environ, build.KUBERNETES: ""})
+    except build.Unavailable as error:
+        return {"kube-apiserver": f"not asked: {error}"}
+    minor = build.version({build.KUBERNETES: build.NEWEST}).split(".")[1]
+    with tempfile.TemporaryDirectory() as folder, cluster.planted(Path(folder), older) as (plane, plants):
+        report = cluster.judged(plane.kubeconfig, f"1.{minor}")
+        popeyes = set(told_of(_report_of_popeye(program, plane.kubeconfig, folder)))
+    applying = [risk for risk in report["risks"] if risk["applies"] == "True"]
+    table: dict[str, Any] = {}
+    for kind in ("risk", "lookalike"):
+        of_kind = [plant for plant in plants if bool(plant.risk) == (kind == "risk")]
+        told = [plant.id for plant in of_kind if any(_names(popeyes, text) for text in plant.about)]
+        table[f"popeye: {kind}s"] = f"{len(told)} of {len(of_kind)}"
+        table[f"popeye tells of {kind}s"] = told
+        ours = sum(cluster.is_named(plant, applying) for plant in of_kind)
+        table[f"runup: {kind}s"] = f"{ours} of {len(of_kind)}"
+    return table
+
+
+def _names(told: set[str], text: str) -> bool:
+    """Returns whether popeye tells of the object, or of a pod that the text's Deployment has."""
+    kind, _, key = text.partition(" ")
+    return text in told or (kind == "Deployment" and any(each.startswith(f"Pod {key}-") for each in told))
+
+
 def _told_by_popeye(program: Path, dump: Path) -> tuple[float, set[str]]:
     """Returns how long popeye took on the dump's cluster, and the objects of which it tells, as `Kind ns/name`."""
     runup = Path(sys.executable).with_name("runup")
@@ -166,20 +205,26 @@ def _told_by_popeye(program: Path, dump: Path) -> tuple[float, set[str]]:
         data = ["--data", f"{folder}/sandbox"]
         subprocess.run([runup, "sandbox", "start", "--import", dump, *data], check=True, stdout=subprocess.DEVNULL)
         try:
-            kubeconfig = next(Path(folder).rglob("*kubeconfig*"))
+            kubeconfig = Path(folder, "sandbox", "admin.kubeconfig")
             began = time.monotonic()
-            done = subprocess.run(
-                [program, "--kubeconfig", kubeconfig, "-A", "-o", "json", "--force-exit-zero"],
-                capture_output=True,
-                text=True,
-                check=True,
-                timeout=_DEADLINE_S,
-                env={**os.environ, "HOME": folder},
-            )
+            report = _report_of_popeye(program, kubeconfig, folder)
             seconds = round(time.monotonic() - began, 1)
         finally:
             subprocess.run([runup, "sandbox", "stop", *data], check=False, stdout=subprocess.DEVNULL)
-    return seconds, set(told_of(json.loads(done.stdout)))
+    return seconds, set(told_of(report))
+
+
+def _report_of_popeye(program: Path, kubeconfig: Path, home: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [program, "--kubeconfig", kubeconfig, "-A", "-o", "json", "--force-exit-zero"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=_DEADLINE_S,
+        env={**os.environ, "HOME": home},
+    )
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 def told_of(report: Mapping[str, Any]) -> Iterator[str]:
