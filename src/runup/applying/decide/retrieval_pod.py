@@ -160,12 +160,14 @@ def _container_states_text(status: JSON) -> str:
     A container that waits to be started again says only so; how it failed before follows.
     """
     lines = []
-    for kind, name, state in _states(status):
+    for kind, container_status in _containers(status):
+        name, state = container_status.get("name", ""), container_status.get("state") or {}
         for state_name in ("waiting", "terminated"):
             details = state.get(state_name)
             if details and details.get("reason") not in ("Completed", "PodInitializing"):
-                cause = f'reason "{details.get("reason", "")}" and message "{details.get("message", "")}"'
-                lines.append(f"{kind}container {name} is {state_name} with {cause}")
+                line = f"{kind}container {name} is {state_name} with {_cause(details)}"
+                failed = _failure(container_status) if state_name == "waiting" else {}
+                lines.append(f"{line}, after it ended with {_cause(failed)}" if failed else line)
     return ", ".join(lines)
 
 
