@@ -5,15 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.install import like_openshift
 from tests.install.listing import settled
 from tests.install.pages import DOCS, Shell, blocks, program_folder, with_deploy
 
-from kubekit.kube import config
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.pytest_plugin import KubeApiFactory
+from runup.api.config_v1 import ClusterVersion
+from runup.process.names import OPERATOR_NAMESPACE
+
+MAPS, VERSIONS = resource_of(ConfigMap), resource_of(ClusterVersion)
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl, pytest.mark.xdist_group("install pages")]
 
@@ -43,12 +50,11 @@ def test_on_openshift(kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_pa
 
 
 def test_from_installing_to_removing(plain: tuple[Shell, SyncClient]) -> None:
-    """Install, look, save and restore, upgrade, remove: afterwards the cluster is as before."""
+    """Install, look, upgrade, remove: afterwards the cluster is as before."""
     shell, client = plain
     before = set(settled(client))
     for page, section in (
         ("install.md", "On any other Kubernetes"),
-        ("backup.md", "Without a backup of etcd"),
         ("upgrade.md", "The operator and its releases"),
         ("upgrade.md", "Upgrading what is installed"),
     ):
@@ -57,6 +63,34 @@ def test_from_installing_to_removing(plain: tuple[Shell, SyncClient]) -> None:
     shell.type_all(blocks("uninstall.md", "Removing it"))
     shell.type("runup uninstall update-status --definitions")
     assert set(settled(client)) - before == set()
+
+
+def test_what_was_saved_is_restored_on_another_cluster(
+    kube_api_factory: KubeApiFactory, bin_folder: Path, tmp_path: Path
+) -> None:
+    """Whose objects have other uids, and whose own ConfigMaps stay as they are."""
+    save, restore = re.findall(r"^```sh\n(.*?)^```", (DOCS / "backup.md").read_text(), re.MULTILINE | re.DOTALL)
+    folder, found = with_deploy(tmp_path), []
+    for block in (save, restore):
+        with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
+            shell = Shell(api.kubeconfig, bin_folder, folder)
+            shell.type_all("runup install operator --image registry.example/release@sha256:" + "5" * 64)
+            if block == save:
+                client.send(calls.create(MAPS, kept("preflight-history", "saved")))
+                client.send(calls.merge_patch(VERSIONS, "version", {"spec": {"channel": "saved"}}))
+            client.send(calls.create(MAPS, kept("another", "save" if block == save else "restore")))
+            shell.type_all(block)
+            spec = client.send(calls.get_raw(VERSIONS, "version"))["spec"]
+            maps = client.send(calls.list_raw(MAPS, OPERATOR_NAMESPACE)).items
+            values = {each["metadata"]["name"]: each["data"].get("told") for each in maps}
+            found.append((spec, values["preflight-history"], values["another"]))
+    assert found[0][0] == found[1][0]
+    assert [each[1:] for each in found] == [("saved", "save"), ("saved", "restore")]
+
+
+def kept(name: str, told: str) -> dict[str, Any]:
+    """A ConfigMap beside the operator."""
+    return {"metadata": {"name": name, "namespace": OPERATOR_NAMESPACE}, "data": {"told": told}}
 
 
 def test_with_kustomize(plain: tuple[Shell, SyncClient]) -> None:

@@ -364,6 +364,32 @@ WAITING = {"name": "c", "ready": False, "restartCount": 0, "image": "i", "imageI
         ),
         pytest.param(
             {
+                "containerStatuses": [
+                    {
+                        **WAITING,
+                        "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 40s"}},
+                        "lastState": {"terminated": {"exitCode": 2, "message": "usage: x\nerror: no such flag\n"}},
+                    }
+                ]
+            },
+            "CrashLoopBackOff: back-off 40s; it ended with code 2: error: no such flag",
+            id="what it said as it ended",
+        ),
+        pytest.param(
+            {
+                "containerStatuses": [
+                    {
+                        **WAITING,
+                        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+                        "lastState": {"terminated": {"exitCode": 137}},
+                    }
+                ]
+            },
+            "CrashLoopBackOff; it ended with code 137",
+            id="it was killed",
+        ),
+        pytest.param(
+            {
                 "phase": "Pending",
                 "conditions": [
                     {"type": "Initialized", "status": "True", "message": "all is well"},

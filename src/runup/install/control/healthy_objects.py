@@ -66,12 +66,20 @@ def _pods(client: SyncClient, task: Task) -> str:
     return "".join(f"\npod {pod['metadata']['name']}: {words}" for pod in pods if (words := _reason_of_pod(pod)))
 
 
+def _last_end(container: JSON) -> str:
+    """Returns how the container's program ended before it waits now, with its last line; "" if it has not."""
+    ended = (container.get("lastState") or {}).get("terminated") or {}
+    lines = str(ended.get("message", "")).strip().splitlines()
+    told = f": {lines[-1]}" if lines else ""
+    return f"; it ended with code {ended.get('exitCode', 'unknown')}{told}" if ended else ""
+
+
 def _reason_of_pod(pod: JSON) -> str:
     """Returns why a pod is not ready, by its containers' states or its conditions."""
     status = pod.get("status") or {}
     for container in status.get("containerStatuses") or ():
         for state in (container.get("state") or {}).values():
             if reason := (state or {}).get("reason"):
-                return f"{reason}: {state.get('message', '')}".rstrip(": ")
+                return f"{reason}: {state.get('message', '')}".rstrip(": ") + _last_end(container)
     unmet = [each for each in status.get("conditions") or () if each.get("status") == "False" and each.get("message")]
     return f"{unmet[0].get('reason', '')}: {unmet[0]['message']}" if unmet else str(status.get("phase", ""))
