@@ -41,6 +41,29 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
 
+def write_new(path: str | os.PathLike[str], text: str) -> None:
+    """Writes a file whole that nobody has made yet. Raises FileExistsError for one that is there, and OSError."""
+    import tempfile  # not needed to read
+
+    handle, scratch = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".writing-")  # noqa: PTH120
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(scratch, 0o666 & ~_umask())  # noqa: PTH101
+        try:
+            # Unlike a rename, a link refuses a name that another process has taken meanwhile.
+            os.link(scratch, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), os.fspath(path)) from None
+            os.rename(scratch, path)  # noqa: PTH104
+    finally:
+        with suppress(OSError):
+            os.unlink(scratch)  # noqa: PTH108
+
+
 def _write_beside(path: str, text: str) -> bool:
     """Writes a new file and gives it the name `path`; returns False where that is not possible."""
     import tempfile  # not needed to read

@@ -237,6 +237,8 @@ def _code(sink: Sink) -> int:
     """Returns the exit code, and logs the risks that are new."""
     from runup.preflight.control.kept_reports import HistorySink
 
+    if isinstance(sink, HistorySink) and sink.not_in_series:
+        _logger().warning("the report is not among all reports", reason=sink.not_in_series)
     if not isinstance(sink, HistorySink) or sink.last is None or not sink.last.new:
         return 0
     _logger().warning("risks that no report before has", risks=list(sink.last.new))
@@ -291,8 +293,8 @@ def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
         from kubekit.kube.clock import SystemClock
         from runup.preflight.control.kept_reports import HistorySink
 
-        return HistorySink(config, SystemClock())
-    if sink_url == "configmap":
+        return HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""))
+    if where == "configmap":
         # For clusters that forbid hostPath volumes (docs/operator.md).
         return ConfigMapSink(config, request.namespace, request.preflight_id)
     return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))

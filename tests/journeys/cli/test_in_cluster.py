@@ -33,7 +33,7 @@ from kubekit.kube.discovery import list_kinds
 from runup.api.config_v1 import ClusterVersion
 from runup.checks.catalogue.own_rights import own_rights
 from runup.preflight.control.cluster_runs import apply_all, delete_all, labelled_metadata
-from runup.preflight.decide import cluster_run, kept_history
+from runup.preflight.decide import cluster_run, kept_history, packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, KINDS, NAMESPACE, RUN_LABEL, Checking, Run
 from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.schedule import CRON_JOB, NAME, RULE, SCHEDULED_LABEL
@@ -381,6 +381,10 @@ def test_a_schedule_says_what_is_new(scheduled: InCluster) -> None:
     assert start(scheduled, 2) == "Complete"
     second = sandbox.run("preflight", "schedule")
     assert (second.code, second.verdict[-11:]) == (0, "nothing new")
+    # Both are in the series, where the first ConfigMap has the newer one alone.
+    series = f"configmap:{NAMESPACE}/{packed_reports.SERIES}"
+    history = json.loads(sandbox.run("fleet", "history", "--store", series, "-o", "json").out)
+    assert len({step["observedTime"] for step in history if step["target"] == "5.1.0"}) >= 2
 
 
 def _forget(here: InCluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,8 +12,10 @@ import pytest
 from tests.cli.commands import Run, Server
 from tests.preflight.cli.test_run_command import CLUSTER, OPERATOR, conditions, dump
 
-from kubekit.kube import config
+from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from runup.preflight.control import report_store
+from runup.preflight.decide.cluster_run import CONFIG_MAP
 
 
 @pytest.fixture
@@ -175,3 +178,24 @@ def test_a_live_cluster_is_kept_by_the_name_of_its_context(server: Server, run: 
     server.set_cluster_version(status={"desired": {"version": "5.0.0", "image": "quay.io/x@sha256:1"}})
     run("preflight", "run", "--kubeconfig", server.kubeconfig, "--to", "5.1.0", "--store", tmp_path / "kept")
     assert report_store.clusters_in(tmp_path / "kept") == (config.load(str(server.kubeconfig)).context,)
+
+
+def test_reports_in_a_config_map_of_the_cluster(two: Path, server: Server, run: Run) -> None:
+    """Kept by one command, and read by the others, through the cluster that the options name."""
+    with suppress(NotFound):
+        server.client.send(calls.delete(CONFIG_MAP, "typed", "default"))
+    where = ("--store", "configmap:default/typed", "--kubeconfig", server.kubeconfig)
+    run("preflight", "run", "--dump", "before", "--dump", "after", *where)
+    told = json.loads(run("preflight", "compare", "before", "after", *where, "-o", "json").out)
+    assert [risk["name"] for risk in told["gone"]] == ["ClusterOperatorDegraded-dns"]
+    history = json.loads(run("fleet", "history", *where, "-o", "json").out)
+    assert sorted((step["cluster"], step["completed"]) for step in history) == [("after", True), ("before", True)]
+
+
+@pytest.mark.parametrize("command", [("preflight", "run", "--dump", "before"), ("fleet", "history")])
+def test_a_config_map_of_no_cluster(two: Path, run: Run, command: tuple[str, ...]) -> None:
+    """The store is named, and the kubeconfig."""
+    ran = run(*command, "--store", "configmap:default/typed", "--kubeconfig", "no")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("error: --store configmap:default/typed: ")
+    assert ran.err.count("\n") == 1

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
+from copy import copy
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 from tests.preflight.control.test_report_store import NAMES, NOON, REPORT
+from tests.servers import Server
 
 from kubekit.error_types import Terminal
+from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
 from runup.preflight.cli import run_command
 from runup.preflight.control.stores import Store, opened
+from runup.preflight.decide.cluster_run import CONFIG_MAP
 from runup.preflight.decide.report import Report, ReportedResource, ReportedRisk
 
 DAY = timedelta(days=1)
-KINDS = {"folder": "{}/kept", "sqlite": "sqlite:{}/kept.db"}
+KINDS = {"folder": "{}/kept", "sqlite": "sqlite:{}/kept.db", "configmap": "configmap:default/kept"}
 
 
 @pytest.fixture(params=list(KINDS))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A new store of each kind."""
-    return opened(KINDS[request.param].format(tmp_path))
+    place = KINDS[request.param].format(tmp_path)
+    if request.param != "configmap":
+        yield opened(place)
+        return
+    server: Server = request.getfixturevalue("server")
+    with suppress(NotFound):
+        server.client.send(calls.delete(CONFIG_MAP, "kept", "default"))
+    yield opened(place, lambda: config.load(str(server.kubeconfig)))
 
 
 def test_what_is_kept_is_read_again(store: Store, tmp_path: Path) -> None:
@@ -71,6 +83,14 @@ def test_the_same_result_of_one_moment_is_kept_once(store: Store) -> None:
     assert [each.report() for each in store.reports_of("a")] == [REPORT, replace(REPORT, risks=())]
 
 
+def test_two_results_of_one_moment_written_at_one_moment(store: Store) -> None:
+    """As of two dumps of one cluster in one run, whose clock is read once: neither takes the other's place."""
+    results = [replace(REPORT, risks=(ReportedRisk(name=name, message="so"),)) for name in ("A", "B", "C")]
+    for report in results:
+        store.keep("a", report, NOON)
+    assert [each.report() for each in store.reports_of("a")] == results
+
+
 def test_every_character_comes_back(store: Store) -> None:
     """A report has texts of the cluster in it."""
     resource = ReportedResource(kind="Pod", namespace="a", name="b\0\x1b[31m\u202eö\U0001f600")
@@ -88,10 +108,9 @@ def test_a_name_that_is_no_text_costs_nothing(store: Store) -> None:
 
 def test_several_writers_at_once_lose_nothing(tmp_path: Path, store: Store) -> None:
     """Each with the store open for itself, as two commands have it; the file is made by whoever is first."""
-    typed = f"sqlite:{store.name.removeprefix('sqlite:')}" if store.name.startswith("sqlite:") else store.name
 
     def write(writer: int) -> None:
-        mine = opened(typed)
+        mine = copy(store)
         for number in range(8):
             mine.keep(f"c{number}", replace(REPORT, observed_time=NOON + writer * DAY), NOON + writer * DAY)
 

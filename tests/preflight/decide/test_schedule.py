@@ -75,7 +75,7 @@ def test_the_account_changes_the_reports_and_creates_nothing() -> None:
         {
             "apiGroups": [""],
             "resources": ["configmaps"],
-            "resourceNames": ["preflight-history"],
+            "resourceNames": ["preflight-history", "preflight-reports"],
             "verbs": ["get", "patch"],
         }
     ]

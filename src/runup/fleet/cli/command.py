@@ -137,8 +137,8 @@ def fleet() -> None:
 @click.option(
     "--store",
     default="",
-    metavar="DIR|sqlite:FILE",
-    help="Keep every report in this folder or file, by cluster and time.",
+    metavar="DIR|sqlite:FILE|configmap:NAMESPACE/NAME",
+    help="Keep every report in this folder, file or ConfigMap, by cluster and time.",
 )
 @click.option("--check-timeout", default=10.0, show_default=True, help="Seconds that one check may take on a cluster.")
 @registry_options
@@ -249,20 +249,27 @@ def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], outpu
 
 
 @fleet.command("history")
-@click.option("--store", required=True, metavar="DIR|sqlite:FILE", help="What `--store` of a preflight has filled.")
+@click.option(
+    "--store",
+    required=True,
+    metavar="DIR|sqlite:FILE|configmap:NAMESPACE/NAME",
+    help="What `--store` of a preflight, or a schedule, has filled.",
+)
 @click.option("--cluster", default="", metavar="NAME", help="Every report of this cluster, instead of days.")
 @click.option("--days", default=0, metavar="N", type=click.IntRange(0), help="Only the last days.")
 @click.option("--by", type=click.Choice(["day", "week"]), default="day", show_default=True, help="A line for each.")
 @_output
 @connection_options
-def history(store: str, cluster: str, days: int, by: str, output: str | None) -> int:
-    """What came and went in the reports that were kept: day by day, or of one cluster by object. No cluster is asked.
+@click.pass_context
+def history(ctx: click.Context, /, store: str, cluster: str, days: int, by: str, output: str | None) -> int:
+    """What came and went in the reports that were kept: day by day, or of one cluster by object. None is judged anew.
 
     \b
       runup fleet history --store reports
       runup fleet history --store reports --cluster harbour --days 14
       runup fleet history --store sqlite:reports.db --by week
+      runup fleet history --store configmap:runup-preflight/preflight-reports
     """
     from runup.fleet.cli import history_command as runs
 
-    return run_guarded(lambda: runs.run(store, cluster, days, output, weeks=by == "week"))
+    return run_guarded(lambda: runs.run(connection_of(ctx), store, cluster, days, output, weeks=by == "week"))

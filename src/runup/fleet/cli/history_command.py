@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
@@ -22,13 +22,18 @@ from runup.preflight.control import stores
 from runup.preflight.control.stores import Store
 from runup.preflight.decide.report import Report
 
+if TYPE_CHECKING:
+    from runup.cli.connection import Connection
+
 # As many objects as are named of a risk.
 _OBJECTS = 3
 
 
-def run(store: str, cluster: str, last_days: int, output: str | None, *, weeks: bool = False) -> int:
+def run(
+    connection: Connection, store: str, cluster: str, last_days: int, output: str | None, *, weeks: bool = False
+) -> int:
     """Prints the history of one cluster, or of all of them day by day, or week by week."""
-    place = stores.opened(store)
+    place = stores.opened(store, connection.config)
     names = place.clusters()
     if cluster and cluster not in names:
         there = f"there are reports of {fleet_text.fitting_names(names, 200)}" if names else "it has none at all"
@@ -54,7 +59,7 @@ def run(store: str, cluster: str, last_days: int, output: str | None, *, weeks: 
         printed = [out(part) for part in report_lines(found, screen)]
     else:
         printed = [out(part) for part in day_lines(days(found, weeks=weeks), screen, weeks=weeks)]
-    write([*warnings(notes), *printed])
+    write([*warnings([*notes, *place.notes()]), *printed])
     return 0
 
 

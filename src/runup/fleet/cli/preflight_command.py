@@ -67,7 +67,7 @@ def run(
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     rules, known = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
-    store = run_command.store_of(flags.store)
+    store = run_command.store_of(flags.store, connection)
     now = SystemClock().now()
     with members_of(named, connection) as (members, notes):
         work = (work_of or _preflights)(connection, flags, access, now)
@@ -79,7 +79,7 @@ def run(
     results = [_cluster_result(member, one, now) for member, one in zip(members, judged, strict=True)]
     marked, further = run_command.with_accepted(results, rules, known, now)
     notes += [f"{one_line(m.name)}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
-    notes += [*_warn_of_repeated_clusters(members, judged), *further]
+    notes += [*_warn_of_repeated_clusters(members, judged), *further, *(store.notes() if store is not None else ())]
     code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
     _print_results(marked, members, notes, flags, code, problems, known)
     return code

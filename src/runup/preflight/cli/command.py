@@ -205,7 +205,12 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
 @preflight.command("compare")
 @click.argument("before", metavar="A", shell_complete=names.versions)
 @click.argument("after", metavar="B", shell_complete=names.versions)
-@click.option("--store", default="", metavar="DIR", help="Reports that `preflight run --store` has kept.")
+@click.option(
+    "--store",
+    default="",
+    metavar="DIR|sqlite:FILE|configmap:NAMESPACE/NAME",
+    help="Reports that `preflight run --store` or a schedule has kept.",
+)
 @click.option("--cluster", default="", metavar="NAME", help="With --store: whose, if a day alone is given.")
 @click.option("--to", default="", metavar="VERSION", help="Of two dumps, or of a store: the update that is compared.")
 @_wide
@@ -236,7 +241,7 @@ def compare(
     if cluster and not store:
         raise click.UsageError("--cluster is about the reports of --store; give that, too", ctx)
     if store or (not dump and _are_places(before, after)):
-        _compare_kept((before, after), store, cluster, to, output)
+        _compare_kept(ctx, (before, after), store, cluster, to, output)
         return
     if to:
         raise click.UsageError("--to is about two dumps, or about --store; A and B are the versions here", ctx)
@@ -262,7 +267,9 @@ def _are_places(*words: str) -> bool:
     return any(is_place(word) for word in words)
 
 
-def _compare_kept(words: tuple[str, str], store: str, cluster: str, to: str, output: str | None) -> None:
+def _compare_kept(
+    ctx: click.Context, words: tuple[str, str], store: str, cluster: str, to: str, output: str | None
+) -> None:
     """Prints what came and went between two reports that are not on the cluster."""
     from runup.preflight.cli import compared as places
     from runup.preflight.cli.render import history_tables as rendered
@@ -270,7 +277,7 @@ def _compare_kept(words: tuple[str, str], store: str, cluster: str, to: str, out
     def compare_pair() -> int:
         """Compares two kept reports, prints the difference, and returns 0."""
         if store:
-            pairs = places.of_store(words, store, cluster, to)
+            pairs = places.of_store(words, store, cluster, to, connection_of(ctx).config)
         else:
             pairs = [places.report_in(Path(word), to) for word in words]
         (first, before), (second, after) = pairs
@@ -379,8 +386,8 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
 @click.option(
     "--store",
     default="",
-    metavar="DIR|sqlite:FILE",
-    help="Keep the report in this folder or file, by cluster and time.",
+    metavar="DIR|sqlite:FILE|configmap:NAMESPACE/NAME",
+    help="Keep the report in this folder, file or ConfigMap, by cluster and time.",
 )
 @click.option("--prometheus-url", default="", metavar="URL", help="A Prometheus or Thanos for checks that are queries.")
 @click.option("--prometheus-ca", default="", metavar="FILE", help="Certificate authorities for it.")

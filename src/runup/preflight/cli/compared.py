@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,6 +19,9 @@ from runup.cli.errors import CommandError
 from runup.preflight.control import report_store, stores
 from runup.preflight.control.stores import Store
 from runup.preflight.decide.report import FORMAT, Report, read
+
+if TYPE_CHECKING:
+    from kubekit.kube.config import ClusterConfig
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}|today|yesterday")
 _FORMS = "give CLUSTER, CLUSTER@DAY, a DAY (2026-11-22, yesterday), a report's file or a dump"
@@ -80,9 +83,11 @@ def _of_output(document: dict[str, Any], path: Path) -> Report:
         raise CommandError(f"{path}: {error.message}") from error
 
 
-def of_store(words: Sequence[str], store: str, cluster: str, target: str) -> list[tuple[str, Report]]:
+def of_store(
+    words: Sequence[str], store: str, cluster: str, target: str, config: Callable[[], ClusterConfig]
+) -> list[tuple[str, Report]]:
     """Returns a name and a report for each word, out of a store. Raises CommandError, and Terminal without a store."""
-    place = stores.opened(store)
+    place = stores.opened(store, config)
     names = place.clusters()
     today = SystemClock().now().astimezone(UTC).date()
     return [_stored_report(word, place, names, cluster, target, today) for word in words]

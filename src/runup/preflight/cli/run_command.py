@@ -55,7 +55,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
         )
     rules, known = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
-    store = store_of(flags.store)
+    store = store_of(flags.store, connection)
     now = SystemClock().now()
     if flags.manifests:
         return _of_manifests(flags, rules, known, now)
@@ -69,13 +69,14 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         kept = [(name, one.report, flags.to, one.problem) for name, one in zip(names, judged, strict=True)]
         problems = stored(store, kept, now)
     clusters, notes = results_of(judged, rules, known, now)
+    notes += store.notes() if store is not None else ()
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
     _print(clusters, notes, flags, many=len(judged) > 1, problems=problems, known=known)
     return forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in clusters])
 
 
-def store_of(typed: str) -> Store | None:
+def store_of(typed: str, connection: Connection) -> Store | None:
     """Returns the store, None without one; whether it can be written is looked at before anything is read.
 
     Raises Terminal.
@@ -84,7 +85,7 @@ def store_of(typed: str) -> Store | None:
         return None
     from runup.preflight.control import stores
 
-    store = stores.opened(typed)
+    store = stores.opened(typed, connection.config)
     store.check()
     return store
 

@@ -63,7 +63,8 @@ def run(connection: Connection, flags: Flags) -> int:
         if flags.remove:
             return _remove_schedule(client)
         if flags.every:
-            return _make_schedule(client, flags)
+            config = connection.config()
+            return _make_schedule(client, flags, config.context or config.address)
         shown = _read_schedule(client)
     code = _exit_code(shown)
     text = machine(_as_data(shown, code), flags.output) if flags.output else _schedule_text(shown)
@@ -71,19 +72,23 @@ def run(connection: Connection, flags: Flags) -> int:
     return code
 
 
-def _make_schedule(client: SyncClient, flags: Flags) -> int:
-    """Creates or updates the CronJob and what it needs, prints the result, and returns the exit code."""
+def _make_schedule(client: SyncClient, flags: Flags, cluster: str) -> int:
+    """Creates or updates the CronJob and what it needs, prints the result, and returns the exit code.
+
+    `cluster` is the name under which its reports are kept, that of the context as elsewhere.
+    """
     found = _cron_job(client)
     try:
         cron = schedule.kept_cron(found, flags.every) or schedule.cron_of(flags.every, client.now())
     except ValueError as error:
         raise CommandError(f"--every {error}") from error
     checking = _checking_of(client, flags)
-    wanted = Schedule(flags.every, cron, checking, own_rights())
+    wanted = Schedule(flags.every, cron, checking, own_rights(), cluster)
     monitored = cluster_runs.has_monitoring(client)
     cluster_runs.apply_all(client, (namespace_object(),))
-    # Before the CronJob: its account may change the ConfigMap, and not create one.
+    # Before the CronJob: its account may change the ConfigMaps, and not create one.
     kept_reports.ensure(client)
+    kept_reports.ensure_series(client)
     objects = schedule.objects(wanted, monitored=monitored)
     cluster_runs.apply_all(client, objects)
     # The CronJob's Jobs have the label too, and one of them may run.

@@ -1,4 +1,8 @@
-"""Reads and changes the ConfigMap of the reports that preflights in the cluster leave."""
+"""Reads and changes the ConfigMaps of the reports that preflights in the cluster leave.
+
+`preflight-history` has the newest report of each update, `preflight-reports` all reports of scheduled runs, as long as
+they have room (`config_map_store`).
+"""
 
 from __future__ import annotations
 
@@ -8,19 +12,23 @@ from typing import Any, TypeVar
 
 from kubekit.api.codec import DecodeError
 from kubekit.api.core_v1 import ConfigMap
+from kubekit.error_types import Terminal
 from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, Conflict, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
+from runup.preflight.control.config_map_store import ConfigMapStore
 from runup.preflight.control.read_only_client import refuse_writes
-from runup.preflight.decide import kept_history
+from runup.preflight.decide import kept_history, packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
 from runup.preflight.decide.kept_history import NAME, LastScheduled
 from runup.preflight.decide.report import Report, read
 
 # Each conflict means that another run added its report; more of them at once than this do not end together.
 _ATTEMPTS = 10
+# Of a schedule that an earlier runup made.
+_UNNAMED = "this cluster"
 T = TypeVar("T")
 
 
@@ -39,18 +47,33 @@ def ensure(client: SyncClient) -> None:
             client.send(calls.create(CONFIG_MAP, kept_history.empty_config_map(), field_manager=FIELD_MANAGER))
 
 
+def ensure_series(client: SyncClient) -> None:
+    """Creates the ConfigMap of all reports if there is none. Raises KubeError."""
+    try:
+        client.send(calls.get(ConfigMap, packed_reports.SERIES, NAMESPACE))
+    except NotFound:
+        empty = packed_reports.empty_config_map(NAMESPACE, packed_reports.SERIES)
+        with suppress(AlreadyExists):
+            client.send(calls.create(CONFIG_MAP, empty, field_manager=FIELD_MANAGER))
+
+
 def add(client: SyncClient, report: Report) -> None:
     """Adds a report to the ConfigMap. Raises KubeError."""
     _patch_kept(client, lambda kept: (kept_history.with_report(kept, report), None))
 
 
 class HistorySink:
-    """The ConfigMap of kept reports, as a scheduled run writes it; `last` is what was noted of the run."""
+    """The ConfigMaps of kept reports, as a scheduled run writes them; `last` is what was noted of the run.
 
-    def __init__(self, config: ClusterConfig, clock: Clock) -> None:
+    `not_in_series` says why the report is not among all reports, empty if it is.
+    """
+
+    def __init__(self, config: ClusterConfig, clock: Clock, cluster: str = "") -> None:
         self._config = config
         self._clock = clock
+        self._cluster = cluster or _UNNAMED
         self.last: LastScheduled | None = None
+        self.not_in_series = ""
 
     def write(self, data: bytes) -> None:
         """Adds the report in `data`. Raises OSError, also for errors of the API server."""
@@ -64,6 +87,12 @@ class HistorySink:
             raise OSError(f"ConfigMap {NAMESPACE}/{NAME}: {text}") from error
         except (KubeError, DecodeError) as error:
             raise OSError(f"ConfigMap {NAMESPACE}/{NAME}: {error}") from error
+        store = ConfigMapStore(f"{NAMESPACE}/{packed_reports.SERIES}", lambda: self._config)
+        try:
+            store.keep(self._cluster, report, now)
+        except Terminal as error:
+            # The result stands in the first ConfigMap: a schedule of an earlier runup has no other.
+            self.not_in_series = f"{error.message}; `runup preflight schedule --every` creates it"
 
 
 def _patch_kept(client: SyncClient, decide: Callable[[ConfigMap], tuple[dict[str, Any], T]]) -> T:

@@ -13,7 +13,8 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,7 +24,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.error_types import Terminal
-from kubekit.lang.files import contents, write_whole
+from kubekit.lang.files import contents, write_new
 from runup.preflight.decide.report import FORMAT, BadReport, Report, is_of, read
 from runup.preflight.decide.stored_reports import same_findings
 
@@ -64,16 +65,26 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
     before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
     if before and _is_kept(before[-1], report):
         return before[-1].path
-    times = f"{observed:{_TIME}}Z.{now.astimezone(UTC):{_TIME}%f}Z"
-    file = place / f"{times}.{quote(report.target_version or 'unknown', safe='+')}{_SUFFIX}"
     data = json.dumps(printed(cluster, report), indent=1, ensure_ascii=True) + "\n"
     try:
         place.mkdir(parents=True, exist_ok=True)
-        write_whole(file, data)
+        return _written(place, observed, now.astimezone(UTC), report.target_version or "unknown", data)
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error
-    return file
+
+
+def _written(place: Path, observed: datetime, now: datetime, target: str, data: str) -> Path:
+    """Writes a report under a name that no other has, and returns its file. Raises OSError.
+
+    Two results of one moment that are written at one moment differ by a microsecond in their names.
+    """
+    while True:
+        file = place / f"{observed:{_TIME}}Z.{now:{_TIME}%f}Z.{quote(target, safe='+')}{_SUFFIX}"
+        with suppress(FileExistsError):
+            write_new(file, data)
+            return file
+        now += timedelta(microseconds=1)
 
 
 def check(folder: Path) -> None:

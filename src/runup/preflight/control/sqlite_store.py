@@ -103,6 +103,10 @@ class SqliteStore:
         except (TypeError, ValueError) as error:
             raise self._bad(f"has a report of {cluster} without a time ({error})") from error
 
+    def notes(self) -> tuple[str, ...]:
+        """Returns nothing: a file keeps all."""
+        return ()
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Yields the file as it is read. Raises Terminal."""

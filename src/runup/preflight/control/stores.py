@@ -1,17 +1,22 @@
-"""The places in which reports are kept: a folder, or `sqlite:FILE`."""
+"""The places in which reports are kept: a folder, `sqlite:FILE`, or `configmap:NAMESPACE/NAME` in a cluster."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kubekit.error_types import Terminal
 from runup.preflight.control import report_store
 from runup.preflight.control.report_store import Kept
 from runup.preflight.decide.report import Report
 
+if TYPE_CHECKING:
+    from kubekit.kube.config import ClusterConfig
+
 _SQLITE = "sqlite"
+_CONFIG_MAP = "configmap"
 
 
 class Store(Protocol):
@@ -30,6 +35,9 @@ class Store(Protocol):
 
     def reports_of(self, cluster: str) -> tuple[Kept, ...]:
         """Returns what is kept of a cluster, the oldest first."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Returns what its user should know of what was kept or read: reports that are not there any more."""
 
 
 class FolderStore:
@@ -55,9 +63,16 @@ class FolderStore:
         """Returns what is kept of a cluster, the oldest first."""
         return report_store.reports_of(self.folder, cluster)
 
+    def notes(self) -> tuple[str, ...]:
+        """Returns nothing: a folder keeps all."""
+        return ()
 
-def opened(typed: str) -> Store:
-    """Returns the store that `--store` names; nothing is read yet. Raises Terminal for what names none."""
+
+def opened(typed: str, config: Callable[[], ClusterConfig] | None = None) -> Store:
+    """Returns the store that `--store` names; nothing is read yet. Raises Terminal for what names none.
+
+    `config` leads to the cluster that has a ConfigMap; without it that is the kubeconfig's current context.
+    """
     kind, colon, path = typed.partition(":")
     if colon and kind == _SQLITE:
         if not path:
@@ -65,4 +80,9 @@ def opened(typed: str) -> Store:
         from runup.preflight.control.sqlite_store import SqliteStore
 
         return SqliteStore(Path(path))
+    if colon and kind == _CONFIG_MAP:
+        from kubekit.kube.config import load
+        from runup.preflight.control.config_map_store import ConfigMapStore
+
+        return ConfigMapStore(path, config or load)
     return FolderStore(Path(typed))

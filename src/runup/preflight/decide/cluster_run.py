@@ -129,7 +129,7 @@ def namespace_object() -> Apply:
 def objects(run: Run) -> tuple[Apply, ...]:
     """Returns what a run needs, in the order in which it is applied: the account and its rights, then the Job."""
     marks = _labels_and_annotations(run)
-    access = account_objects(run.name, run.rights, report_map(run.id), ("get", "create", "patch"), marks)
+    access = account_objects(run.name, run.rights, (report_map(run.id),), ("get", "create", "patch"), marks)
     return (*access, Apply(JOB, _with_marks(job(run), marks)))
 
 
@@ -176,14 +176,14 @@ def is_left_over(metadata: Mapping[str, Any], now: datetime) -> bool:
 
 
 def account_objects(
-    name: str, rights: Iterable[Right], config_map: str, verbs: tuple[str, ...], marks: JSON
+    name: str, rights: Iterable[Right], config_maps: tuple[str, ...], verbs: tuple[str, ...], marks: JSON
 ) -> tuple[Apply, ...]:
-    """Returns an account called `name`, which may read `rights` and use `verbs` on one ConfigMap, and nothing else.
+    """Returns an account called `name`, which may read `rights` and use `verbs` on its ConfigMaps, and nothing else.
 
     Nobody may connect to its pods. A namespace that does not exist holds nothing to read, so its Role is left out.
     """
     rights = tuple(rights)
-    own = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [config_map], "verbs": list(verbs)}
+    own = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [*config_maps], "verbs": list(verbs)}
     made: list[tuple[Resource, JSON]] = [
         (SERVICE_ACCOUNT, {"metadata": {"name": name, "namespace": NAMESPACE}}),
         (CLUSTER_ROLE, {"metadata": {"name": name}, "rules": read_rules(rights)}),

@@ -17,7 +17,7 @@ import msgspec
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
 from kubekit.api.workloads_v1 import CronJob
-from runup.preflight.decide import kept_history
+from runup.preflight.decide import kept_history, packed_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, deletions_of, job_spec
 from runup.preflight.decide.service_account import Right
 from runup.process.plan import Apply, Delete
@@ -44,12 +44,16 @@ JSON = dict[str, Any]
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """A preflight every `every` (`24h`), as `cron` says in UTC; `rights` is what its checks read."""
+    """A preflight every `every` (`24h`), as `cron` says in UTC; `rights` is what its checks read.
+
+    `cluster` is the name under which all its reports are kept.
+    """
 
     every: str
     cron: str
     checking: Checking
     rights: tuple[Right, ...]
+    cluster: str = ""
 
     @property
     def target(self) -> str:
@@ -96,10 +100,11 @@ def kept_cron(found: CronJob | None, every: str) -> str:
 def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     """Returns the account with its rights, the CronJob, and the alerts where `monitored` says that the API is served.
 
-    The account may change the ConfigMap of reports, and cannot create one: the command does.
+    The account may change the ConfigMaps of reports, and cannot create one: the command does.
     """
     marks: JSON = {"labels": PART_OF | {SCHEDULED_LABEL: "true"}}
-    access = account_objects(NAME, schedule.rights, kept_history.NAME, ("get", "patch"), marks)
+    config_maps = (kept_history.NAME, packed_reports.SERIES)
+    access = account_objects(NAME, schedule.rights, config_maps, ("get", "patch"), marks)
     rules = (Apply(RULE, _alerting_rules(schedule, marks)),) if monitored else ()
     return (*access, Apply(CRON_JOB, _cron_job(schedule, marks)), *rules)
 
@@ -125,6 +130,7 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
         {"name": "PREFLIGHT_ID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
         {"name": "PREFLIGHT_REPORT_SINK", "value": "history"},
     ]
+    env += [{"name": "PREFLIGHT_CLUSTER", "value": schedule.cluster}] if schedule.cluster else []
     spec = job_spec(NAME, schedule.checking, env) | {"activeDeadlineSeconds": TIMEOUT_S}
     metadata = {
         "name": NAME,

@@ -1,0 +1,210 @@
+"""Keeps reports in a ConfigMap of a cluster: `--store configmap:NAMESPACE/NAME` (docs/decisions/0100).
+
+Several commands and scheduled preflights may write to one at once: a change carries the resourceVersion that it was
+decided on, and whoever was too late decides again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.codec import DecodeError
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.error_types import Terminal
+from kubekit.kube import calls
+from kubekit.kube.api_errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.config import ClusterConfig
+from runup.preflight.control.report_store import Kept, is_same, printed, report_of
+from runup.preflight.decide import packed_reports
+from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER
+from runup.preflight.decide.packed_reports import Entry
+from runup.preflight.decide.report import Report
+
+# Each conflict means that another command added its report; more of them at once than this do not end together.
+_ATTEMPTS = 20
+# https://kubernetes.io/docs/concepts/overview/working-with-objects/names/
+_NAMES = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?)")
+
+
+class PackedReport(Kept, frozen=True):
+    """A report in a key of the ConfigMap."""
+
+    packed: bytes = b""
+    name: str = ""
+
+    def report(self) -> Report:
+        """Returns the report. Raises Terminal if the value cannot be used."""
+        return _report_in(self.packed, self.name)
+
+
+class ConfigMapStore:
+    """The reports in one ConfigMap of the cluster that `config` leads to."""
+
+    def __init__(self, place: str, config: Callable[[], ClusterConfig]) -> None:
+        matched = _NAMES.fullmatch(place)
+        if matched is None:
+            text = f"--store configmap:{place}: names no ConfigMap; give configmap:NAMESPACE/NAME"
+            raise Terminal(text, reason="BadStore")
+        self.namespace, self.map_name = matched[1], matched[3]
+        self.name = f"configmap:{place}"
+        self._config = config
+        self._read: ConfigMap | None = None
+        self._went: list[Entry] = []
+
+    def check(self) -> None:
+        """Raises Terminal if no report could be added. Asks the server to try, which makes nothing."""
+        try:
+            with SyncClient(self._config()) as client:
+                kept = self._existing(client)
+                if kept is None:
+                    empty = packed_reports.empty_config_map(self.namespace, self.map_name)
+                    client.send(calls.create(CONFIG_MAP, empty, dry_run=True, field_manager=FIELD_MANAGER))
+                else:
+                    self._refuse_others(kept)
+                    self._patch(client, {"metadata": {}}, dry_run=True)
+        except (KubeError, DecodeError) as error:
+            raise self._bad(error) from error
+
+    def keep(self, cluster: str, report: Report, now: datetime) -> None:
+        """Adds a report; a dump that is judged again with the same result is not added twice. Raises Terminal."""
+        try:
+            with SyncClient(self._config()) as client:
+                self._add(client, cluster, report, now)
+        except (KubeError, DecodeError) as error:
+            raise self._bad(error) from error
+
+    def _add(self, client: SyncClient, cluster: str, report: Report, now: datetime) -> None:
+        observed = (report.observed_time or now).astimezone(UTC).replace(microsecond=0)
+        packed = packed_reports.pack(codec.encode(printed(cluster, report)))
+        for left in reversed(range(_ATTEMPTS)):
+            kept = self._existing(client) or self._created(client)
+            self._refuse_others(kept)
+            if self._has(kept, cluster, report, observed):
+                return
+            key = packed_reports.free_key(cluster, observed, now, kept.binary_data)
+            try:
+                patch, dropped = packed_reports.with_report(kept, key, packed)
+            except ValueError as error:
+                raise self._bad(error) from error
+            try:
+                self._patch(client, patch)
+            except Conflict:
+                if not left:
+                    raise
+            else:
+                self._read = None
+                self._went += dropped
+                return
+
+    def _has(self, kept: ConfigMap, cluster: str, report: Report, observed: datetime) -> bool:
+        """Returns whether the newest report of the cluster at that moment says the same."""
+        for entry in reversed(packed_reports.entries(kept.binary_data)):
+            packed = kept.binary_data[entry.key]
+            if entry.observed == observed and _cluster_in(packed) == cluster:
+                with suppress(Terminal):
+                    return is_same(_report_in(packed, self.name), report)
+                return False
+        return False
+
+    def clusters(self) -> tuple[str, ...]:
+        """Returns the names of the clusters that have reports, sorted. Raises Terminal if there is no ConfigMap."""
+        self._read = None
+        return tuple(sorted({each.cluster for each in self._reports()}))
+
+    def reports_of(self, cluster: str) -> tuple[Kept, ...]:
+        """Returns what is kept of a cluster, the oldest first. Raises Terminal."""
+        return tuple(each for each in self._reports() if each.cluster == cluster)
+
+    def notes(self) -> tuple[str, ...]:
+        """Returns which reports had to go: those for what was added here, else all until now, as it was read."""
+        if self._went:
+            newest = max(entry.observed for entry in self._went)
+            return (self._dropped_text(len(self._went), newest, "had to go for it"),)
+        gone = packed_reports.dropped_from(self._read) if self._read is not None else packed_reports.Dropped()
+        if not gone.reports:
+            return ()
+        return (self._dropped_text(gone.reports, gone.until, "are not there any more"),)
+
+    def _dropped_text(self, number: int, until: datetime | None, what: str) -> str:
+        last = f", the newest of {until:%Y-%m-%d %H:%M}Z" if until is not None else ""
+        limits = f"{packed_reports.MAX_REPORTS} reports and {packed_reports.MAX_BYTES // 1024} KiB"
+        return f"--store {self.name}: a ConfigMap holds {limits}; the {number} oldest {what}{last}"
+
+    def _reports(self) -> list[PackedReport]:
+        if self._read is None:
+            self._read = self._opened()
+        kept = self._read.binary_data
+        return [self._stored(entry, kept[entry.key]) for entry in packed_reports.entries(kept)]
+
+    def _stored(self, entry: Entry, packed: bytes) -> PackedReport:
+        name = f"{self.name}: {entry.key}"
+        return PackedReport(_cluster_in(packed), entry.observed, entry.written, Path(entry.key), packed, name)
+
+    def _opened(self) -> ConfigMap:
+        try:
+            with SyncClient(self._config()) as client:
+                kept = self._existing(client)
+        except (KubeError, DecodeError) as error:
+            raise self._bad(error) from error
+        if kept is None:
+            raise self._bad("there is no such ConfigMap; a run with --store makes it")
+        self._refuse_others(kept)
+        return kept
+
+    def _existing(self, client: SyncClient) -> ConfigMap | None:
+        try:
+            return client.send(calls.get(ConfigMap, self.map_name, self.namespace))
+        except NotFound:
+            return None
+
+    def _created(self, client: SyncClient) -> ConfigMap:
+        empty = packed_reports.empty_config_map(self.namespace, self.map_name)
+        with suppress(AlreadyExists):
+            client.send(calls.create(CONFIG_MAP, empty, field_manager=FIELD_MANAGER))
+        return client.send(calls.get(ConfigMap, self.map_name, self.namespace))
+
+    def _patch(self, client: SyncClient, patch: packed_reports.JSON, *, dry_run: bool = False) -> None:
+        client.send(
+            calls.merge_patch(
+                CONFIG_MAP, self.map_name, patch, self.namespace, field_manager=FIELD_MANAGER, dry_run=dry_run
+            )
+        )
+
+    def _refuse_others(self, kept: ConfigMap) -> None:
+        if not packed_reports.is_store(kept):
+            raise self._bad("is not a store of runup's; name a ConfigMap that runup has made, or a new one")
+
+    def _bad(self, why: object) -> Terminal:
+        hint = "; name a ConfigMap that you may get, create and patch" if isinstance(why, Forbidden) else ""
+        hint = f"; make it first: kubectl create namespace {self.namespace}" if isinstance(why, NotFound) else hint
+        return Terminal(f"--store {self.name}: {why}{hint}", reason="BadStore")
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """What of a report says whose it is."""
+
+    cluster: str = ""
+
+
+def _cluster_in(packed: bytes) -> str:
+    """Returns the name of a report's cluster, empty if it cannot be read."""
+    try:
+        return msgspec.json.decode(packed_reports.unpack(packed), type=_Named).cluster
+    except (ValueError, RecursionError):  # DecodeError and UnicodeDecodeError are ValueErrors
+        return ""
+
+
+def _report_in(packed: bytes, name: str) -> Report:
+    try:
+        data = packed_reports.unpack(packed)
+    except ValueError as error:
+        raise Terminal(f"{name}: {error}", reason="BadReport") from error
+    return report_of(data, name)

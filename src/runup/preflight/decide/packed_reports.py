@@ -1,0 +1,159 @@
+"""Reports in a ConfigMap as `--store configmap:NAMESPACE/NAME` keeps them: packed, a bounded number, the newest.
+
+    binaryData:
+      20261123T092159Z.20261123T092201125000Z.6ea1f3b2c4d0.json.gz: ...
+
+The key has when the cluster was as the report says, when it was written, and a hash of the cluster's name. The value is
+the report as JSON with the name of its cluster, packed by gzip. An annotation says how many older ones had to go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.meta_v1 import Wire
+from runup.preflight.decide import report as reports
+from runup.preflight.decide.cluster_run import PART_OF, REPORTS_LABEL
+
+SERIES = "preflight-reports"
+"""The ConfigMap in which scheduled preflights keep all their reports, in the namespace of the schedule."""
+STORE_LABEL = "preflight.runup.dev/store"
+"""Label of a ConfigMap that is a store, by which one of somebody else is not written to."""
+DROPPED = "preflight.runup.dev/dropped"
+"""Annotation with the number of reports that had to go, and of when the newest of them was."""
+MAX_REPORTS = 200
+# The API server takes 1 MiB of keys and values in a ConfigMap; the annotation and managed fields count apart.
+# https://kubernetes.io/docs/concepts/configuration/configmap/
+MAX_BYTES = 900 * 1024
+_TIME = "%Y%m%dT%H%M%S"
+_KEY = re.compile(r"(\d{8}T\d{6})Z\.(\d{8}T\d{12})Z\.[0-9a-f]{12}\.json\.gz")
+# For zlib: a gzip header and trailer.
+_GZIP = 16 + zlib.MAX_WBITS
+# A report, the name of its cluster, and the spaces of somebody who wrote it by hand.
+_MAX_UNPACKED = reports.MAX_BYTES + 64 * 1024
+
+JSON = dict[str, Any]
+
+
+class Dropped(Wire, frozen=True, kw_only=True):
+    """How many reports had to go for newer ones, and when the newest of them was observed."""
+
+    reports: int = 0
+    until: datetime | None = None
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A report in the ConfigMap by its key: when the cluster was so, and when the report was written."""
+
+    key: str
+    observed: datetime
+    written: datetime
+
+
+def pack(document: bytes) -> bytes:
+    """Returns a report packed by gzip; the same report is packed the same at any time."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
+    return packer.compress(document) + packer.flush()
+
+
+def unpack(packed: bytes) -> bytes:
+    """Returns what was packed. Raises ValueError for what is not gzip, is cut, or is larger than any report."""
+    unpacker = zlib.decompressobj(_GZIP)
+    try:
+        document = unpacker.decompress(packed, _MAX_UNPACKED)
+    except zlib.error as error:
+        raise ValueError(f"it is not packed by gzip ({error})") from error
+    if unpacker.unconsumed_tail:
+        raise ValueError(f"it unpacks to more than {_MAX_UNPACKED // 1024} KiB")
+    if not unpacker.eof:
+        raise ValueError("it is cut")
+    return document
+
+
+def entries(keys: Iterable[str]) -> tuple[Entry, ...]:
+    """Returns the reports of a ConfigMap, the oldest first; keys that somebody else added are left out."""
+    found = []
+    for key in keys:
+        try:
+            if matched := _KEY.fullmatch(key):
+                observed = datetime.strptime(matched[1], _TIME).replace(tzinfo=UTC)
+                written = datetime.strptime(matched[2], f"{_TIME}%f").replace(tzinfo=UTC)
+                found.append(Entry(key, observed, written))
+        except ValueError:
+            continue  # digits that are no time
+    return tuple(sorted(found, key=lambda entry: (entry.observed, entry.written, entry.key)))
+
+
+def free_key(cluster: str, observed: datetime, now: datetime, taken: Iterable[str]) -> str:
+    """Returns a key for a report of a cluster; of two that are written at one moment, the later one's is different."""
+    digest = hashlib.sha256(cluster.encode()).hexdigest()[:12]
+    known, written = set(taken), now.astimezone(UTC)
+    while True:
+        key = f"{observed.astimezone(UTC):{_TIME}}Z.{written:{_TIME}%f}Z.{digest}.json.gz"
+        if key not in known:
+            return key
+        written += timedelta(microseconds=1)
+
+
+def empty_config_map(namespace: str, name: str) -> JSON:
+    """Returns the ConfigMap as it is created."""
+    labels = PART_OF | {REPORTS_LABEL: "true", STORE_LABEL: "true"}
+    metadata = {"name": name, "namespace": namespace, "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+def is_store(kept: ConfigMap) -> bool:
+    """Returns whether a ConfigMap is a store of reports."""
+    return kept.metadata.labels.get(STORE_LABEL) == "true"
+
+
+def with_report(kept: ConfigMap, key: str, packed: bytes) -> tuple[JSON, tuple[Entry, ...]]:
+    """Returns the merge patch that adds a report, and the reports that have no room beside it: the oldest.
+
+    Raises ValueError for a report that has no room by itself, or is older than all that fill the ConfigMap.
+    """
+    values: dict[str, bytes] = {**kept.binary_data, key: packed}
+    others = sum(len(name) + len(text.encode()) for name, text in kept.data.items())
+    known = entries(values)
+    mine = {entry.key for entry in known}
+    others += sum(len(name) + len(value) for name, value in values.items() if name not in mine)
+    dropped = _without_room(known, values, MAX_BYTES - others)
+    if any(entry.key == key for entry in dropped):
+        size = f"{-(-len(packed) // 1024)} KiB"
+        raise ValueError(f"the report takes {size} packed, and newer ones fill the {MAX_BYTES // 1024} KiB there are")
+    patch: JSON = {"binaryData": {key: codec.to_dict(packed), **{entry.key: None for entry in dropped}}}
+    metadata: JSON = {"resourceVersion": kept.metadata.resource_version}
+    if dropped:
+        before = dropped_from(kept)
+        until = max([entry.observed for entry in dropped] + ([before.until] if before.until else []))
+        note = Dropped(reports=before.reports + len(dropped), until=until)
+        metadata["annotations"] = {DROPPED: codec.encode(note).decode()}
+    return {"metadata": metadata, **patch}, dropped
+
+
+def _without_room(known: tuple[Entry, ...], values: Mapping[str, bytes], room: int) -> tuple[Entry, ...]:
+    """Returns the oldest reports, as many as have to go so that the others are few and small enough."""
+    left = [len(entry.key) + len(values[entry.key]) for entry in known]
+    start = max(len(known) - MAX_REPORTS, 0)
+    while start < len(known) and sum(left[start:]) > room:
+        start += 1
+    return known[:start]
+
+
+def dropped_from(kept: ConfigMap) -> Dropped:
+    """Returns what had to go of a ConfigMap until now; nothing if its note cannot be read."""
+    try:
+        note = codec.decode(Dropped, kept.metadata.annotations.get(DROPPED, "{}"))
+    except codec.DecodeError:
+        return Dropped()
+    naive = note.until is not None and note.until.utcoffset() is None
+    return Dropped() if naive or note.reports < 0 else note

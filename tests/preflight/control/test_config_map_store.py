@@ -1,0 +1,148 @@
+"""Reports in a ConfigMap of the cluster: what is refused before anything is read, what goes, who comes too late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from tests.preflight.control.test_report_store import NOON, REPORT
+from tests.servers import Server
+
+from kubekit.error_types import Terminal
+from kubekit.kube import calls, config
+from kubekit.kube.api_errors import NotFound
+from kubekit.kube.clock import SystemClock
+from runup.preflight.control import kept_reports, report_store
+from runup.preflight.control.config_map_store import ConfigMapStore
+from runup.preflight.control.kept_reports import HistorySink
+from runup.preflight.decide import packed_reports
+from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, namespace_object
+from runup.preflight.decide.packed_reports import MAX_REPORTS
+from runup.preflight.decide.report import encode
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def cluster(server: Server) -> Iterator[Server]:
+    """A cluster with no ConfigMap of that name."""
+
+    def remove() -> None:
+        with suppress(NotFound):
+            server.client.send(calls.delete(CONFIG_MAP, "kept", "default"))
+
+    remove()
+    yield server
+    remove()
+
+
+def store(server: Server, place: str = "default/kept") -> ConfigMapStore:
+    """The store of that name."""
+    return ConfigMapStore(place, lambda: config.load(str(server.kubeconfig)))
+
+
+def test_whether_it_can_be_written_is_asked_of_the_server(cluster: Server) -> None:
+    """Which makes nothing, before the first report and after it."""
+    store(cluster).check()
+    with pytest.raises(Terminal, match="there is no such ConfigMap; a run with --store makes it"):
+        store(cluster).clusters()
+    store(cluster).keep("a", REPORT, NOON)
+    before = cluster.client.send(calls.get_raw(CONFIG_MAP, "kept", "default"))
+    store(cluster).check()
+    assert cluster.client.send(calls.get_raw(CONFIG_MAP, "kept", "default")) == before
+
+
+def test_the_oldest_reports_go_and_that_is_said(cluster: Server) -> None:
+    """By who added the new one, and to whoever reads it later."""
+    full = packed_reports.empty_config_map("default", "kept")
+    keys = [packed_reports.free_key("a", NOON + number * HOUR, NOON, ()) for number in range(MAX_REPORTS)]
+    value = packed_reports.pack(b'{"cluster": "a"}')
+    full["binaryData"] = {key: packed_reports.codec.to_dict(value) for key in keys}
+    cluster.client.send(calls.create(CONFIG_MAP, full))
+    mine, later = store(cluster), NOON + 1000 * HOUR
+    mine.keep("b", replace(REPORT, observed_time=later), later)
+    mine.keep("b", replace(REPORT, observed_time=later + HOUR), later)
+    (said,) = mine.notes()
+    limits = "--store configmap:default/kept: a ConfigMap holds 200 reports and 900 KiB; the 2 oldest"
+    assert said == f"{limits} had to go for it, the newest of 2026-11-23 13:00Z"
+    other = store(cluster)
+    assert other.clusters() == ("a", "b")
+    assert len(other.reports_of("a")) == MAX_REPORTS - 2
+    assert other.notes() == (f"{limits} are not there any more, the newest of 2026-11-23 13:00Z",)
+
+
+def test_a_report_that_was_damaged_is_named(cluster: Server) -> None:
+    """And costs no other one."""
+    store(cluster).keep("a", REPORT, NOON)
+    key = packed_reports.free_key("a", NOON + HOUR, NOON, ())
+    cluster.client.send(calls.merge_patch(CONFIG_MAP, "kept", {"binaryData": {key: "e30="}}, "default"))
+    mine = store(cluster)
+    assert mine.clusters() == ("", "a")
+    assert [each.report() for each in mine.reports_of("a")] == [REPORT]
+    with pytest.raises(Terminal, match=rf"configmap:default/kept: {key}: it is not packed by gzip"):
+        mine.reports_of("")[0].report()
+
+
+@pytest.mark.parametrize("place", ["", "kept", "default/", "/kept", "default/kept/x", "Default/kept", "default/../x"])
+def test_a_name_that_is_none(place: str) -> None:
+    """With the form that it should have."""
+    with pytest.raises(Terminal, match=f"--store configmap:{place}: names no ConfigMap; give configmap:NAMESPACE/NAME"):
+        ConfigMapStore(place, config.load)
+
+
+def test_a_config_map_of_somebody_else(cluster: Server) -> None:
+    """Is neither read nor written."""
+    cluster.client.send(calls.create(CONFIG_MAP, {"metadata": {"name": "kept", "namespace": "default"}}))
+    for asked in (store(cluster).check, store(cluster).clusters, lambda: store(cluster).keep("a", REPORT, NOON)):
+        with pytest.raises(Terminal, match="is not a store of runup's; name a ConfigMap that runup has made"):
+            asked()
+
+
+def test_a_namespace_that_is_not_there(cluster: Server) -> None:
+    """The command that makes it is told."""
+    with pytest.raises(Terminal, match=r'"nowhere" not found; make it first: kubectl create namespace nowhere'):
+        store(cluster, "nowhere/kept").check()
+
+
+def test_a_scheduled_run_keeps_every_report(cluster: Server) -> None:
+    """Of one update too, of which the first ConfigMap has the newest alone; by the name that the schedule says."""
+    cluster.client.send(
+        calls.apply(namespace_object().resource, namespace_object().object, field_manager="test", force=True)
+    )
+    for name in (kept_reports.NAME, packed_reports.SERIES):
+        with suppress(NotFound):
+            cluster.client.send(calls.delete(CONFIG_MAP, name, NAMESPACE))
+    kept_reports.ensure(cluster.client)
+    kept_reports.ensure_series(cluster.client)
+    reports = [replace(REPORT, preflight_id=f"run-{n}", observed_time=NOON + n * HOUR) for n in range(3)]
+    for report in reports:
+        sink = HistorySink(config.load(str(cluster.kubeconfig)), SystemClock(), "harbour")
+        sink.write(encode(report))
+        assert sink.not_in_series == ""
+    series = store(cluster, f"{NAMESPACE}/{packed_reports.SERIES}")
+    assert series.clusters() == ("harbour",)
+    assert [each.report().preflight_id for each in series.reports_of("harbour")] == ["run-0", "run-1", "run-2"]
+    newest = report_store.newest(series.reports_of("harbour"), NOON + HOUR)
+    assert newest is not None
+    assert newest.report().preflight_id == "run-0"
+
+
+def test_a_schedule_of_an_earlier_runup_has_no_such_config_map(cluster: Server) -> None:
+    """Its result counts all the same, and the log says what is missing."""
+    cluster.client.send(
+        calls.apply(namespace_object().resource, namespace_object().object, field_manager="test", force=True)
+    )
+    kept_reports.ensure(cluster.client)
+    taken = {"metadata": {"name": packed_reports.SERIES, "namespace": NAMESPACE}}
+    with suppress(NotFound):
+        cluster.client.send(calls.delete(CONFIG_MAP, packed_reports.SERIES, NAMESPACE))
+    cluster.client.send(calls.create(CONFIG_MAP, taken))
+    sink = HistorySink(config.load(str(cluster.kubeconfig)), SystemClock())
+    sink.write(encode(replace(REPORT, preflight_id="run-9")))
+    assert sink.last is not None
+    assert sink.last.id == "run-9"
+    assert "is not a store of runup's" in sink.not_in_series
+    cluster.client.send(calls.delete(CONFIG_MAP, packed_reports.SERIES, NAMESPACE))
