@@ -68,6 +68,7 @@ TYPED_BY = {
     "checks/writing-checks.md": "tests/journeys/cli/test_guide_of_checks.py",
     "drains.md": "tests/rehearse/cli/test_drain_command.py",
     "fleets.md": "tests/fleet/cli/test_fleet_commands.py",
+    "forecast.md": "tests/rehearse/cli/test_forecast_command.py",
     "gates.md": "tests/fleet/cli/test_gates.py",
     "install.md": "tests/install/test_pages.py",
     "metrics.md": "tests/install/test_pages_of_files.py",

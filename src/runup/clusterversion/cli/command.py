@@ -65,6 +65,8 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "channel": "runup.advice.cli.channel:channel",
         "accept": "runup.advice.cli.accept:accept",
         "rollback": "runup.clusterversion.cli.rollback:rollback",
+        # A forecast simulates drains: it stands above all other commands.
+        "forecast": "runup.rehearse.cli.forecast_command:forecast",
         "status": "runup.updatestatus.cli.command:status",
     },
     summaries={
@@ -72,6 +74,7 @@ _IN_SPITE_OF = ("allow_not_recommended", "allow_explicit_upgrade", "allow_upgrad
         "channel": "Set or clear the update channel",
         "rollback": "Rollback the cluster to the previous release.",
         "accept": "Accept risks exposed to conditional updates.",
+        "forecast": "How long an update takes, and whether it fits into a window.",
         "status": "Display the status of the current cluster version update or multi-arch migration",
     },
     sections=(

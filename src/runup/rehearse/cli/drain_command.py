@@ -86,7 +86,7 @@ def drain(
     from runup.rehearse.decide.drains.simulation import simulate
 
     hours = _parse_window(window)
-    source = _read_source(connection_of(ctx), dump)
+    source = read_source(connection_of(ctx), dump)
     settings = DrainSettings(
         forces=source.openshift if force is None else force,
         drain_timeout_s=drain_minutes * 60,
@@ -127,7 +127,8 @@ def _parse_window(text: str) -> Window | None:
     return Window(opens, closes)
 
 
-def _read_source(connection: Connection, dump: str) -> DrainSource:
+def read_source(connection: Connection, dump: str) -> DrainSource:
+    """Returns what is known of the dump, or without one of the cluster. Raises CommandError for a bad dump."""
     from runup.dump.dump_files import BadDump
     from runup.rehearse.control import drain_source
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from kubekit.api import codec
 from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError, NotFound
+from runup.api.config_v1 import ClusterVersion
 from runup.rehearse.decide.drain_inputs import KINDS, Kind
 
 if TYPE_CHECKING:
@@ -19,30 +20,36 @@ if TYPE_CHECKING:
     from runup.dump.load import Dump
 
 OPENSHIFT = "MachineConfigPool"
+VERSION = "ClusterVersion"
 
 
 @dataclass(slots=True)
 class DrainSource:
-    """Objects by kind, and why kinds are missing; `now` is the dump's time, None for a cluster."""
+    """Objects by kind, and why kinds are missing; `now` is the dump's time, None for a cluster.
+
+    `cluster_version` is None where there is none, or it cannot be read, which `missing` says.
+    """
 
     objects: dict[str, list[Any]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     openshift: bool = False
     now: datetime | None = None
     notes: tuple[str, ...] = ()
+    cluster_version: ClusterVersion | None = None
 
 
 def of_cluster(client: SyncClient) -> DrainSource:
     """Lists every kind. What cannot be listed is named; a kind that the server does not have is empty."""
     source = DrainSource()
     try:
-        client.send(calls.get_path("/apis/config.openshift.io/v1/clusterversions/version"))
+        source.cluster_version = client.send(calls.get(ClusterVersion, "version"))
         source.openshift = True
     except NotFound:
         pass
-    except ApiError:
+    except (ApiError, codec.DecodeError) as error:
         # Whoever may not read it is told the kinds of both.
         source.openshift = True
+        source.missing[VERSION] = str(error)
     for kind in KINDS:
         name = kind.resource.kind
         if name == OPENSHIFT and not source.openshift:
@@ -67,6 +74,8 @@ def of_dump(path: Path) -> DrainSource:
     source = DrainSource(openshift=dump.has_cluster_version, now=moment_of(dump), notes=dump.problems)
     wanted = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
     for obj in dump.objects:
+        if obj["kind"] == VERSION and obj["apiVersion"].startswith("config.openshift.io/"):
+            _set_cluster_version(source, obj)
         kind = wanted.get((obj["apiVersion"].rpartition("/")[0], obj["kind"]))
         if kind is not None:
             _add_object(source, kind, obj)
@@ -74,6 +83,13 @@ def of_dump(path: Path) -> DrainSource:
         if kind.resource.kind != OPENSHIFT or source.openshift:
             _note_incomplete(source, kind, dump)
     return source
+
+
+def _set_cluster_version(source: DrainSource, obj: Mapping[str, Any]) -> None:
+    try:
+        source.cluster_version = codec.convert(ClusterVersion, obj)
+    except codec.DecodeError as error:
+        source.missing[VERSION] = f"it cannot be read: {error}"
 
 
 def _add_object(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:

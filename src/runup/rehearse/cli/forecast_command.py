@@ -1,0 +1,133 @@
+"""The command `runup upgrade forecast`: how long an update takes, and whether it fits into a window. Only reads."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, time, tzinfo
+from typing import TYPE_CHECKING
+
+import click
+
+from runup.cli.connection import connection_of, connection_options
+from runup.cli.errors import CommandError
+from runup.cli.lazy import Command
+
+if TYPE_CHECKING:
+    from runup.rehearse.decide.update_forecast import Fit, Forecast
+
+FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
+_WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
+_MINUTES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
+_MOST_MINUTES = 24 * 60
+_AT_ONCE_S = 60
+
+
+@click.command("forecast", cls=Command)
+@click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump; else the cluster, read only.")
+@click.option("--between", default="", metavar="HH:MM-HH:MM", help="Whether it fits into the next such window.")
+@click.option(
+    "--timezone", "zone", default="UTC", show_default=True, metavar="NAME", help="Of --between: Europe/Berlin."
+)
+@click.option("--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update tells.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@connection_options
+@click.pass_context
+def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_minutes: str, output: str | None) -> int:
+    """How long an update takes, by what earlier ones took and by simulated drains of the nodes; nothing is changed.
+
+    \b
+      runup upgrade forecast
+      runup upgrade forecast --between 22:00-06:00 --timezone Europe/Berlin
+      runup upgrade forecast --dump must-gather --node-minutes 5-12 -o json
+
+    Exit codes: 0 it fits, or without --between all is known; 2 it does not fit; 3 this cannot be told; 1 an error.
+    """
+    from kubekit.kube.clock import SystemClock
+    from runup.cli.output import write
+    from runup.cli.render.text import err, machine, out
+    from runup.rehearse.cli.drain_command import read_source
+    from runup.rehearse.cli.render.forecast_text import forecast_data, forecast_text
+    from runup.rehearse.control.drain_source import VERSION
+    from runup.rehearse.decide import update_forecast
+    from runup.rehearse.decide.drain_inputs import drained_cluster
+    from runup.rehearse.decide.drains.drained_cluster import DrainSettings
+    from runup.rehearse.decide.drains.simulation import simulate
+
+    hours, place = _parse_window(between), _parse_zone(zone)
+    least_s, most_s = _parse_minutes(node_minutes) or update_forecast.GUESSED_NODE_S
+    source = read_source(connection_of(ctx), dump)
+    cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
+    if not cluster.nodes:
+        raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
+    settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
+    now = source.now or SystemClock().now()
+    why = source.missing.get(VERSION, "")
+    version = source.cluster_version
+    found = update_forecast.forecast(
+        (version.status.history if version is not None else ()) if source.openshift else None,
+        cluster.pools,
+        cluster.nodes,
+        # At least: whoever has to delete a pod by hand does it at once.
+        simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
+        simulate(cluster, replace(settings, node_update_s=most_s), now),
+        guessed=not node_minutes,
+        why_no_history=f"what earlier updates took: ClusterVersion: {why}" if why else "",
+    )
+    fit = alone = None
+    if hours is not None:
+        window = update_forecast.next_window(*hours, place, SystemClock().now())
+        fit = update_forecast.fit(found.total, window, guessed=found.guessed)
+        if source.openshift:
+            part = found.parts[0]
+            alone = update_forecast.fit(part.range, window, guessed=part.guessed)
+    code = exit_code(found, fit)
+    text = machine(forecast_data(found, fit, alone, code), output) if output else forecast_text(found, fit, zone, alone)
+    write([*(err(f"warning: {note}\n") for note in source.notes), out(text)])
+    return code
+
+
+def exit_code(found: Forecast, fit: Fit | None) -> int:
+    """Returns the exit code that a forecast ends the command with."""
+    from runup.rehearse.decide import update_forecast
+
+    if fit is None:
+        return FITS if found.total.high_s is not None else NOT_ALL_KNOWN
+    codes = {update_forecast.FITS: FITS, update_forecast.DOES_NOT_FIT: DOES_NOT_FIT}
+    return codes.get(fit.verdict, NOT_ALL_KNOWN)
+
+
+def _parse_window(text: str) -> tuple[time, time] | None:
+    if not text:
+        return None
+    match = _WINDOW.fullmatch(text)
+    if match is None:
+        raise CommandError(f"--between {text}: give two times of day, such as 22:00-06:00")
+    numbers = [int(each) for each in match.groups()]
+    opens, closes = time(numbers[0], numbers[1]), time(numbers[2], numbers[3])
+    if opens == closes:
+        raise CommandError(f"--between {text}: it never opens; leave it out for any time of day")
+    return opens, closes
+
+
+def _parse_zone(name: str) -> tzinfo:
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        text = f"--timezone {name}: this machine does not know it; give a name such as Europe/Berlin, or UTC"
+        raise CommandError(text) from error
+
+
+def _parse_minutes(text: str) -> tuple[int, int] | None:
+    """Returns the least and the most seconds of `A-B` or `A` minutes, None without any."""
+    if not text:
+        return None
+    match = _MINUTES.fullmatch(text)
+    least, most = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if not 0 < least <= most <= _MOST_MINUTES:
+        raise CommandError(f"--node-minutes {text}: give minutes such as 10, or the least and the most: 5-12")
+    return least * 60, most * 60

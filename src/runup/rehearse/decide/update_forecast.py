@@ -1,0 +1,295 @@
+"""How long an update takes: a range for each part, with what it rests on, and whether it fits into a window.
+
+In: what earlier updates took (ClusterVersion's history), when the nodes of a pool came back from the last one (their
+condition Ready), and the simulated drains of the nodes as they are now. Out: a `Forecast`. What nothing tells has no
+upper end, and a range that rests on a guess is never said to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from typing import TYPE_CHECKING
+
+from kubekit.api.conditions import find
+from kubekit.api.core_v1 import Node
+from runup.api.config_v1 import UpdateHistory
+from runup.rehearse.decide.drains.drain_result import DrainResult, PoolTimeline
+
+if TYPE_CHECKING:
+    from runup.rehearse.decide.drains.drained_cluster import Pool
+
+CONTROL_PLANE = "control plane"
+MASTER = "master"
+# Older updates were of a cluster that was another one.
+_MAX_UPDATES = 5
+# One update tells little of the next: up to twice as long is reckoned with.
+_OF_ONE = 2
+# A pool whose nodes came back over a longer time was restarted by something else than the update, too.
+_ONE_ROLL_OUT_S = 2 * 24 * 3600
+GUESSED_NODE_S = (5 * 60, 20 * 60)
+"""The time of a node from drained to ready where nothing tells: a virtual machine, and a machine with slow firmware."""
+FITS, DOES_NOT_FIT, CANNOT_TELL = "fits", "does not fit", "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A time in seconds; without `high_s` nobody knows how long at most."""
+
+    low_s: int
+    high_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The control plane, or a pool: how long it takes, and what that rests on; `guessed` if on a guess of ours."""
+
+    name: str
+    range: Range
+    sources: tuple[str, ...]
+    guessed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """How long an update takes in all, and each part of it; `unknown` says what could not be told, and why."""
+
+    total: Range
+    parts: tuple[Part, ...]
+    unknown: tuple[str, ...] = ()
+    guessed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Whether something fits between two times."""
+
+    opens: datetime
+    closes: datetime
+    verdict: str
+    why: str
+
+    @property
+    def length_s(self) -> int:
+        """Returns how long the window is; on a day on which clocks change it is another length."""
+        return int((self.closes.astimezone(UTC) - self.opens.astimezone(UTC)).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class RollOut:
+    """The last time that all nodes of a pool came back, one after another: of which update, and when."""
+
+    version: str
+    nodes: int
+    at_once: int
+    span_s: int
+
+    @property
+    def pool_s(self) -> int:
+        """Returns what the whole pool took: the nodes until the first one came back are not in the span."""
+        rounds = -(-self.nodes // self.at_once)
+        return round(self.span_s * rounds / (rounds - 1))
+
+
+def earlier_updates(history: Sequence[UpdateHistory]) -> tuple[tuple[str, int], ...]:
+    """Returns the version and the seconds of each completed update, the newest first; the installation is none."""
+    found = []
+    # The oldest entry is the installation, which pruning keeps (docs/upstream-behaviour.md 6.3).
+    for entry in history[:-1]:
+        if entry.state != "Completed" or entry.completion_time is None:
+            continue
+        if None in (entry.started_time.utcoffset(), entry.completion_time.utcoffset()):
+            continue
+        seconds = int((entry.completion_time - entry.started_time).total_seconds())
+        if seconds > 0:
+            found.append((entry.version, seconds))
+    return tuple(found[:_MAX_UPDATES])
+
+
+def last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[UpdateHistory]) -> RollOut | None:
+    """Returns the roll-out of a pool in the newest update, None if its nodes do not tell of one.
+
+    Every node must have become Ready since that update began. A pool whose nodes all go at once tells nothing of the
+    time of one.
+    """
+    update = next((entry for entry in history[:-1] if entry.state == "Completed"), None)
+    if update is None or update.started_time.utcoffset() is None:
+        return None
+    back = []
+    for name in pool.nodes:
+        ready = find(nodes[name].status.conditions, "Ready") if name in nodes else None
+        when = ready.last_transition_time if ready is not None and ready.status == "True" else None
+        if when is None or when.utcoffset() is None or when <= update.started_time:
+            return None
+        back.append(when)
+    at_once = max(pool.at_once, 1)
+    if len(back) <= at_once or (max(back) - update.started_time).total_seconds() > _ONE_ROLL_OUT_S:
+        return None
+    span = int((max(back) - min(back)).total_seconds())
+    return RollOut(update.version, len(back), at_once, span) if span > 0 else None
+
+
+def range_of(samples: Sequence[int]) -> Range:
+    """Returns what so many took, at least one: from the shortest to the longest; of one, up to twice as long."""
+    low, high = min(samples), max(samples)
+    return Range(low, high * _OF_ONE if len(samples) == 1 else high)
+
+
+def forecast(
+    history: Sequence[UpdateHistory] | None,
+    pools: Sequence[Pool],
+    nodes: Iterable[Node],
+    quick: DrainResult,
+    slow: DrainResult,
+    *,
+    guessed: bool,
+    why_no_history: str = "",
+) -> Forecast:
+    """Returns how long an update takes.
+
+    `quick` and `slow` are the drains as simulated with the least and the most time that a node takes; `guessed` if
+    these times are ours. `history` is None for a cluster without a ClusterVersion, whose pools are all there is.
+    """
+    by_name = {node.metadata.name: node for node in nodes}
+    timelines = {pool.name: (pool, later) for pool, later in zip(quick.pools, slow.pools, strict=True)}
+    parts = {
+        pool.name: _pool_part(pool, by_name, history or (), timelines[pool.name], slow, guessed=guessed)
+        for pool in pools
+        if not pool.paused and pool.name in timelines
+    }
+    paused = tuple(f"pool {pool.name} is paused: it stays as it is" for pool in pools if pool.paused)
+    unknown = (*paused, *(why_no_history,) * bool(why_no_history), *slow.unknown)
+    if history is None:
+        return _of_pools_in_turn(tuple(parts.values()), quick, slow, unknown)
+    control_plane = _control_plane(history, parts.pop(MASTER, None))
+    return _of_control_plane_and_pools(control_plane, tuple(parts.values()), unknown)
+
+
+def _of_pools_in_turn(
+    parts: tuple[Part, ...], quick: DrainResult, slow: DrainResult, unknown: tuple[str, ...]
+) -> Forecast:
+    """Returns the forecast of a cluster whose groups of nodes go one after another, the control plane first."""
+    open_ended = any(part.range.high_s is None for part in parts) or bool(slow.unknown)
+    total = Range(quick.duration_s, None if open_ended else slow.duration_s)
+    return Forecast(total, parts, unknown, any(part.guessed for part in parts))
+
+
+def _of_control_plane_and_pools(control_plane: Part, pools: tuple[Part, ...], unknown: tuple[str, ...]) -> Forecast:
+    """Returns the forecast of an OpenShift cluster.
+
+    The other pools go on side by side; they begin when the machine-config operator is updated, which is at the latest
+    when the control plane is.
+    """
+    lows = [part.range.low_s for part in (control_plane, *pools)]
+    highs = [part.range.high_s for part in pools]
+    most = control_plane.range.high_s
+    known = [each for each in highs if each is not None]
+    high = most + max(known, default=0) if most is not None and len(known) == len(highs) else None
+    parts = (control_plane, *pools)
+    return Forecast(Range(max(lows), high), parts, unknown, any(part.guessed for part in parts))
+
+
+def _control_plane(history: Sequence[UpdateHistory], master: Part | None) -> Part:
+    """Returns the control plane's part: what earlier updates took, its nodes included."""
+    earlier = earlier_updates(history)
+    blocked = master is not None and master.range.high_s is None
+    if not earlier:
+        low = master.range.low_s if master is not None else 0
+        sources = ("no earlier update is in the history of ClusterVersion", *(master.sources if master else ()))
+        return Part(CONTROL_PLANE, Range(low, None), sources)
+    took = range_of([seconds for _, seconds in earlier])
+    sources = (_sentence_of_updates(earlier),)
+    if blocked and master is not None:
+        return Part(CONTROL_PLANE, Range(took.low_s, None), (*sources, *master.sources[1:]))
+    return Part(CONTROL_PLANE, took, sources)
+
+
+def _sentence_of_updates(earlier: Sequence[tuple[str, int]]) -> str:
+    times = [f"{_minutes(seconds)} ({version})" for version, seconds in earlier]
+    if len(times) == 1:
+        return f"1 earlier update took {times[0]} minutes; of one, twice as long is reckoned with"
+    return f"{len(times)} earlier updates took {', '.join(times[:-1])} and {times[-1]} minutes"
+
+
+def _minutes(seconds: int) -> int:
+    return max(round(seconds / 60), 1)
+
+
+def _pool_part(
+    pool: Pool,
+    nodes: Mapping[str, Node],
+    history: Sequence[UpdateHistory],
+    timelines: tuple[PoolTimeline, PoolTimeline],
+    slow: DrainResult,
+    *,
+    guessed: bool,
+) -> Part:
+    """Returns the part of a pool: as its last roll-out went if its nodes tell, else as it is simulated."""
+    quick_pool, slow_pool = timelines
+    rolled = last_roll_out(pool, nodes, history)
+    if rolled is not None:
+        time_s = range_of([rolled.pool_s])
+        per_node = _minutes(rolled.pool_s * rolled.at_once // rolled.nodes)
+        source = (
+            f"its {rolled.nodes} nodes came back within {_minutes(rolled.span_s)} minutes in the update to "
+            f"{rolled.version}, {rolled.at_once} at a time: {per_node} for each; twice as long is reckoned with"
+        )
+    else:
+        time_s = Range(_pool_s(quick_pool), _pool_s(slow_pool))
+        times = "guessed" if guessed else "as given"
+        count = "1 node" if len(pool.nodes) == 1 else f"{len(pool.nodes)} nodes, {pool.at_once} at a time"
+        source = f"simulated drains of {count}; the time of a node is {times}"
+    blocks = _why_without_end(slow_pool, slow)
+    if blocks:
+        time_s = Range(time_s.low_s, None)
+    return Part(pool.name, time_s, (source, *blocks), guessed and rolled is None)
+
+
+def _pool_s(pool: PoolTimeline) -> int:
+    """Returns what the drains of a pool take, from the first that begins."""
+    if not pool.nodes:
+        return 0
+    ends = [node.drained_s if node.back_s is None else node.back_s for node in pool.nodes]
+    return max(ends) - min(node.from_s for node in pool.nodes)
+
+
+def _why_without_end(pool: PoolTimeline, result: DrainResult) -> tuple[str, ...]:
+    """Returns why nobody knows how long the pool takes at most; nothing if its drains come to an end."""
+    names = {node.node for node in pool.nodes}
+    stuck = [
+        f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}"
+        for node in result.nodes
+        if node.node in names
+        for blocked in node.blocked
+        if blocked.to_s is None
+    ]
+    not_all = ["not all is known of its drains, see below"] if result.unknown else []
+    return (*((pool.held,) if pool.held else ()), *stuck[:3], *not_all)
+
+
+def next_window(opens: time, closes: time, zone: tzinfo, now: datetime) -> tuple[datetime, datetime]:
+    """Returns when the window opens next, not before `now`, and closes; it may go past midnight."""
+    day = now.astimezone(zone).date()
+    # Today's may be over, and the clock's change may skip the hour of tomorrow's.
+    for number in range(3):
+        opening = datetime.combine(day + timedelta(days=number), opens, zone)
+        closing = datetime.combine(opening.date() + timedelta(days=closes <= opens), closes, zone)
+        if opening.astimezone(UTC) >= now.astimezone(UTC):
+            return opening, closing
+    raise AssertionError("a window opens each day")
+
+
+def fit(time_s: Range, window: tuple[datetime, datetime], *, guessed: bool) -> Fit:
+    """Returns whether what takes `time_s` fits into the window."""
+    opens, closes = window
+    length_s = int((closes.astimezone(UTC) - opens.astimezone(UTC)).total_seconds())
+    if time_s.low_s > length_s:
+        return Fit(opens, closes, DOES_NOT_FIT, "the shortest time that is reckoned with is longer")
+    if time_s.high_s is None:
+        return Fit(opens, closes, CANNOT_TELL, "nothing tells how long it takes at most")
+    if time_s.high_s > length_s:
+        return Fit(opens, closes, CANNOT_TELL, "the longest time that is reckoned with is longer")
+    if guessed:
+        return Fit(opens, closes, CANNOT_TELL, "that a node takes so long is guessed; give --node-minutes")
+    return Fit(opens, closes, FITS, "the longest time that is reckoned with is shorter")
