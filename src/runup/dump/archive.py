@@ -68,6 +68,11 @@ def _is_kept(name: PurePosixPath, also: tuple[str, ...]) -> bool:
     return name.suffix in SUFFIXES or name.name in _KEPT or _CONFIG_MAPS in "/".join(name.parts[:-1]) + "/"
 
 
+def may_hold_objects(name: PurePosixPath) -> bool:
+    """Returns whether a file of a dump, by its path in it, may hold objects or tell of the dump itself."""
+    return _is_kept(name, ())
+
+
 def _relative_path(name: PurePosixPath) -> PurePosixPath:
     """Returns `name` as a relative path; raises ValueError if it leads outside."""
     if ".." in name.parts:

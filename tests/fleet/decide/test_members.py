@@ -82,6 +82,7 @@ clusters:
   labels: {env: production, edge: false, rack: 7}
 - {name: light, kubeconfig: light.kubeconfig}
 - {name: island, dump: /dumps/island.tar.gz}
+- {name: far, dump: "s3://gathers/nov/far.tar.gz"}
 """
 
 
@@ -91,6 +92,7 @@ def test_an_inventory_names_clusters_and_where_they_are_read() -> None:
         Member("harbour", context="admin@harbour", labels={"env": "production", "edge": "false", "rack": "7"}),
         Member("light", kubeconfig="fleets/light.kubeconfig"),
         Member("island", dump="/dumps/island.tar.gz"),
+        Member("far", dump="s3://gathers/nov/far.tar.gz"),
     )
 
 

@@ -368,6 +368,8 @@ def start(here: InCluster, number: int) -> str:
 def test_a_schedule_says_what_is_new(scheduled: InCluster) -> None:
     """The first run fails, because nobody has seen what it found; the second finds nothing new."""
     sandbox = scheduled.sandbox
+    # What is said of the cluster between two runs would be news.
+    sandbox.until(lambda version: find(version.status.conditions, "Upgradeable"), "Upgradeable is told")
     _forget(scheduled)
     sandbox.run("preflight", "schedule", "--every", "24h", "--image", scheduled.image)
     before = sandbox.run("preflight", "schedule")

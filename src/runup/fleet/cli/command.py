@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 SUBCOMMANDS = {"rehearse": "runup.rehearse.cli.fleet_command:rehearse"}
 SUMMARIES = {"rehearse": "Rehearse one release on a copy of each of many clusters."}
 F = TypeVar("F", bound=Callable[..., Any])
-SECTIONS = (("Clusters", ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout")),)
+SECTIONS = (
+    (
+        "Clusters",
+        ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout", "engine", "scheduler"),
+    ),
+)
 
 
 def _complete_context_names(ctx: click.Context) -> Iterable[str]:
@@ -49,9 +54,9 @@ _MEMBERS = (
     click.option(
         "--dumps",
         multiple=True,
-        metavar="DIR|TAR",
+        metavar="DIR|TAR|s3://BUCKET/PREFIX",
         shell_complete=static_completion.files,
-        help="A folder of dumps, packed or not, or a tar archive of it.",
+        help="A folder of dumps, packed or not, a tar archive of it, or where a store has them.",
     ),
     click.option(
         "--inventory",
@@ -76,6 +81,14 @@ _MEMBERS = (
         type=click.IntRange(1, 86400),
         help="Seconds that one cluster may take.",
     ),
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        default="local",
+        show_default=True,
+        help="What reads the dumps: processes here, or the workers of a Dask scheduler.",
+    ),
+    click.option("--scheduler", default="", metavar="tcp://HOST:PORT", help="With --engine dask: its address."),
 )
 
 
@@ -90,6 +103,11 @@ def named_by(members: dict[str, Any]) -> Named:
     """Returns the clusters as they were named by the options of `member_options`."""
     from runup.fleet.cli.fleet_members import Named
 
+    scheduler = members["scheduler"]
+    if (members["engine"] == "dask") != bool(scheduler):
+        raise click.UsageError(
+            "--engine dask and --scheduler tcp://HOST:PORT need each other", click.get_current_context()
+        )
     contexts = tuple(name for part in members["contexts"] for name in part.split(",") if name)
     return Named(
         contexts,
@@ -99,6 +117,7 @@ def named_by(members: dict[str, Any]) -> Named:
         members["selector"],
         members["parallel"],
         members["timeout"],
+        scheduler,
     )
 
 

@@ -8,22 +8,25 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+import msgspec.structs
 
 from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError, describe
 from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
-from runup.fleet.control import cluster_sources
+from runup.fleet.control import cluster_sources, remote_dumps
 from runup.fleet.control.workers import Lost, Pool, Retried
-from runup.fleet.decide.members import BadFleet, Member, fleet_of, selected
+from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, selected
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
     from runup.cli.render.text import Output
+    from runup.fleet.control.dask_engine import DaskPool
 
 R = TypeVar("R")
 
@@ -32,7 +35,10 @@ _LIVE_AT_ONCE = 8
 
 
 class Named(msgspec.Struct, frozen=True):
-    """The clusters as named: by contexts, folders, dumps, an inventory; and which of them are chosen."""
+    """The clusters as named: by contexts, folders, dumps, an inventory; and which of them are chosen.
+
+    `scheduler` is the address of a Dask scheduler, whose workers read the dumps; this machine does without one.
+    """
 
     contexts: tuple[str, ...] = ()
     kubeconfigs: tuple[str, ...] = ()
@@ -41,6 +47,7 @@ class Named(msgspec.Struct, frozen=True):
     selector: str = ""
     parallel: int = 0
     timeout_s: int = 600
+    scheduler: str = ""
 
 
 @contextmanager
@@ -62,12 +69,27 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
             for folder in named.kubeconfigs:
                 _append_to(cluster_sources.of_kubeconfigs(Path(folder)), found, notes)
             for path in named.dumps:
+                if is_address(path):
+                    _append_to(_remote_members(path, named), found, notes)
+                    continue
                 _append_to(unpacked.enter_context(cluster_sources.of_dumps(Path(path))), found, notes)
             for file in named.inventories:
                 found += cluster_sources.of_inventory(Path(file))
             yield selected(fleet_of(found), named.selector), notes
     except BadFleet as error:
         raise CommandError(error.message) from error
+
+
+def _remote_members(address: str, named: Named) -> tuple[list[Member], list[str]]:
+    """Returns the members of which a store has dumps, listed by a process that ends before others begin."""
+    pool: Pool[str, remote_dumps.Listing] = Pool(remote_dumps.list_dumps, 1, float(named.timeout_s))
+    listing = remote_dumps.Listing()
+    for _, answer in pool.run([address]):
+        if isinstance(answer, Lost):
+            listing = remote_dumps.Listing(problem=f"{address}: {answer.why}")
+        elif not isinstance(answer, Retried):
+            listing = answer
+    return remote_dumps.members_of(address, listing)
 
 
 @contextmanager
@@ -122,10 +144,11 @@ def read_all(
     for member in members:
         if member.problem:
             progress.count_one()
-    for part, size in _dumps_and_live(members, named.parallel):
+    for part, size in _dumps_and_live(members, named):
         if not part:
             continue
-        pool: Pool[Member, R] = Pool(work, min(size, len(part)), float(named.timeout_s))
+        reading = partial(_read_wherever, work=work, lost=lost)
+        pool = _pool(reading, min(size, len(part)), named, dumps=bool(part[0].dump))
         for index, answer in pool.run(part):
             member = part[index]
             if isinstance(answer, Retried):
@@ -141,12 +164,38 @@ def read_all(
     return [results[member.name] for member in members]
 
 
-def _dumps_and_live(members: Sequence[Member], parallel: int) -> tuple[tuple[list[Member], int], ...]:
-    """Returns the dumps, which cost processor time, and the live clusters, which cost waiting; each with how many."""
+def _read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable[[Member, str], R]) -> R:
+    """Returns the result of a member; a dump in a store is on this machine meanwhile."""
+    if not is_address(member.dump):
+        return work(member)
+    try:
+        with remote_dumps.fetched(member.dump) as path:
+            return work(msgspec.structs.replace(member, dump=str(path)))
+    except remote_dumps.CannotFetch as error:
+        return lost(member, str(error))
+
+
+def _pool(
+    reading: Callable[[Member], R], size: int, named: Named, *, dumps: bool
+) -> Pool[Member, R] | DaskPool[Member, R]:
+    if dumps and named.scheduler:
+        from runup.fleet.control.dask_engine import DaskPool
+
+        return DaskPool(reading, named.scheduler, float(named.timeout_s))
+    return Pool(reading, size, float(named.timeout_s))
+
+
+def _dumps_and_live(members: Sequence[Member], named: Named) -> tuple[tuple[list[Member], int], ...]:
+    """Returns the dumps, which cost processor time, and the live clusters, which cost waiting; each with how many.
+
+    Dumps that others read come last: their client has threads, beside which no process is forked.
+    """
+    parallel = named.parallel
     readable = [member for member in members if not member.problem]
     dumps = [member for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
-    return (dumps, parallel or _processor_count()), (live, parallel or _LIVE_AT_ONCE)
+    parts = (dumps, parallel or _processor_count()), (live, parallel or _LIVE_AT_ONCE)
+    return parts[::-1] if named.scheduler else parts
 
 
 def _processor_count() -> int:

@@ -13,12 +13,13 @@ from kubekit.lang.files import contents
 from runup.dump import archive
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import COLLECTED, BadDump
+from runup.fleet.control import remote_dumps
 from runup.fleet.decide.inventory_file import members_in
 from runup.fleet.decide.members import BadFleet, Member
 
 ALL = "all"
 _CASE = "-cv.yaml"
-_PACKED = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz", ".tar.bz2", ".tbz2", ".gz")
+_PACKED = remote_dumps.PACKED
 # What the folder of one dump has at its top.
 _OF_ONE = ("cluster-scoped-resources", "namespaces", "config", "resources", "cluster-resources", COLLECTED)
 # Beside the folders of one must-gather of several images.
@@ -158,12 +159,7 @@ def _dumps_in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]
 
 def _dump_name(entry: Path) -> str:
     """Returns the name of a dump as `preflight run --dump` names it: without the suffixes of archives."""
-    name = entry.name
-    if entry.is_dir():
-        return name
-    for suffix in (".gz", ".tgz", ".xz", ".txz", ".bz2", ".tbz2", ".tar"):
-        name = name.removesuffix(suffix)
-    return name
+    return entry.name if entry.is_dir() else remote_dumps.without_suffixes(entry.name)
 
 
 def of_inventory(file: Path) -> tuple[Member, ...]:

@@ -18,7 +18,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from runup.fleet.decide.members import BadFleet, Member
+from runup.fleet.decide.members import BadFleet, Member, is_address
 
 _FIELDS = ("name", "context", "kubeconfig", "dump", "labels")
 
@@ -45,7 +45,7 @@ def _parse_member(entry: Any, file: str, where: str) -> Member:
         raise BadFleet(f"{where}: where {name} is read is missing; give context, kubeconfig or dump")
     return Member(
         name,
-        _relative_to_file(dump, file),
+        dump if is_address(dump) else _relative_to_file(dump, file),
         _relative_to_file(kubeconfig, file),
         context,
         _parse_labels(entry.get("labels"), where),

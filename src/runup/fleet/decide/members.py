@@ -90,3 +90,9 @@ def _fits_term(labels: Mapping[str, str], term: str) -> bool:
         key, _, value = term.partition("=")
         return labels.get(key.strip()) == value.strip("= ")
     return term[1:].strip() not in labels if term.startswith("!") else term in labels
+
+
+def is_address(text: str) -> bool:
+    """Returns whether the text is the address of a store and not a path: `s3://bucket/prefix`."""
+    scheme, colon, _ = text.partition("://")
+    return bool(colon) and scheme.replace("+", "").isalnum()
