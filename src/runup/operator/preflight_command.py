@@ -288,13 +288,13 @@ def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
     """Returns where the report goes: to the history, a ConfigMap, stdout or a file."""
     from runup.preflight.control.report_sinks import ConfigMapSink, FileSink, StreamSink
 
-    sink_url = os.environ.get("PREFLIGHT_REPORT_SINK")
-    if sink_url == "history":
+    sink_kind = os.environ.get("PREFLIGHT_REPORT_SINK")
+    if sink_kind == "history":
         from kubekit.kube.clock import SystemClock
         from runup.preflight.control.kept_reports import HistorySink
 
         return HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""))
-    if where == "configmap":
+    if sink_kind == "configmap":
         # For clusters that forbid hostPath volumes (docs/operator.md).
         return ConfigMapSink(config, request.namespace, request.preflight_id)
     return StreamSink(sys.stdout.buffer) if report == "-" else FileSink(Path(report))
