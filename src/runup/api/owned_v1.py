@@ -81,9 +81,9 @@ def applied_by(metadata: OwnedMeta, manager: str) -> ManagedFields | None:
     """Returns the entry with the fields that `manager` applied, None if it applied none."""
     # Only entries of server-side apply name fields that a later apply can remove; those of a subresource are apart:
     # https://kubernetes.io/docs/reference/using-api/server-side-apply/
-    ours = (manager, "Apply", "")
+    applier = (manager, "Apply", "")
     entries = metadata.managed_fields
-    return next((each for each in entries if (each.manager, each.operation, each.subresource) == ours), None)
+    return next((entry for entry in entries if (entry.manager, entry.operation, entry.subresource) == applier), None)
 
 
 def fields_of(metadata: OwnedMeta, manager: str) -> bytes:
@@ -92,10 +92,10 @@ def fields_of(metadata: OwnedMeta, manager: str) -> bytes:
     return codec.encode(entry.fields_v1) if entry is not None else b""
 
 
-def without_others(obj: Owned, manager: str, label: str, others: bytes) -> Owned:
+def without_others(obj: Owned, manager: str, label: str, other_writes: bytes) -> Owned:
     """Returns `obj` reduced to the part kept in memory: identity, one label, the fields that `manager` applied."""
     metadata = obj.metadata
-    kept = OwnedMeta(
+    metadata_kept = OwnedMeta(
         name=metadata.name,
         namespace=metadata.namespace,
         uid=metadata.uid,
@@ -104,4 +104,4 @@ def without_others(obj: Owned, manager: str, label: str, others: bytes) -> Owned
         deletion_timestamp=metadata.deletion_timestamp,
         labels={label: metadata.labels[label]} if label in metadata.labels else {},
     )
-    return replace(obj, metadata=kept, owned=fields_of(metadata, manager), others=others)
+    return replace(obj, metadata=metadata_kept, owned=fields_of(metadata, manager), others=other_writes)

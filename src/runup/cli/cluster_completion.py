@@ -29,11 +29,11 @@ def versions(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Co
 def risks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Returns the names of risks, also after a comma."""
     # `upgrade accept A,B` takes several names: the last one is completed, the ones before it stay.
-    done, comma, last = incomplete.rpartition(",")
-    start = done + comma
+    typed_names, comma, last = incomplete.rpartition(",")
+    start = typed_names + comma
     return [
-        static_completion.item(start + each.value, help=each.help)
-        for each in _matching_items(_ask_cluster(ctx, _risks), last)
+        static_completion.item(start + candidate.value, help=candidate.help)
+        for candidate in _matching_items(_ask_cluster(ctx, _risks), last)
     ]
 
 
@@ -45,11 +45,11 @@ def _target_versions(cluster: ClusterVersion) -> list[tuple[str, str]]:
     """Returns the versions that the cluster is offered, the newest first, each with a word about its risks."""
     from runup.cli.versions import newest_first
 
-    named = {release.version: "recommended" for release in cluster.status.available_updates or ()}
+    labels_by_version = {release.version: "recommended" for release in cluster.status.available_updates or ()}
     for update in cluster.status.conditional_updates:
         # A conditional update whose risks are all accepted is in both lists: it counts as recommended.
-        named.setdefault(update.release.version, "with known risks")
-    return newest_first(named.items(), lambda pair: pair[0])
+        labels_by_version.setdefault(update.release.version, "with known risks")
+    return newest_first(labels_by_version.items(), lambda pair: pair[0])
 
 
 def _risks(cluster: ClusterVersion) -> list[tuple[str, str]]:

@@ -90,10 +90,10 @@ def read_preflight_target(client: SyncClient, namespace: str) -> str | None:
     from runup.preflight.decide import preflight_deployment
 
     try:
-        found = client.send(calls.get_raw(DEPLOYMENT, preflight_deployment.NAME, namespace))
+        deployment_data = client.send(calls.get_raw(DEPLOYMENT, preflight_deployment.NAME, namespace))
     except (NotFound, Forbidden):
         return None
-    labels: dict[str, str] = found.get("metadata", {}).get("labels") or {}
+    labels: dict[str, str] = deployment_data.get("metadata", {}).get("labels") or {}
     return labels.get(preflight_deployment.TARGET_LABEL) or preflight_deployment.NAME
 
 

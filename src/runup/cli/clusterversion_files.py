@@ -65,16 +65,16 @@ def dump(path: str, *, alerts: bool = False, config_maps: bool = False) -> Read:
         if not os.path.isdir(folder):
             return _of_file(folder)
         roots = list(_roots(folder))
-        read = _of_cases(folder) if not roots else None
-        if read is None:
-            found = _versions_in_trees(roots) or _in_archive(folder) or _in_folder(folder)
-            read = Read(_newest([(_typed(place, folder, path), obj) for place, obj in found], path))
+        cluster_read = _of_cases(folder) if not roots else None
+        if cluster_read is None:
+            versions_found = _versions_in_trees(roots) or _in_archive(folder) or _in_folder(folder)
+            cluster_read = Read(_newest([(_typed(place, folder, path), obj) for place, obj in versions_found], path))
             for root in (*roots, folder):
-                if alerts and read.alerts is None and not read.problem:
-                    read = _with_first_alerts(read, root)
+                if alerts and cluster_read.alerts is None and not cluster_read.problem:
+                    cluster_read = _with_first_alerts(cluster_read, root)
         if not config_maps:
-            return read
-        return msgspec.structs.replace(read, config_maps=tuple(_config_maps(roots, folder)))
+            return cluster_read
+        return msgspec.structs.replace(cluster_read, config_maps=tuple(_config_maps(roots, folder)))
 
 
 @contextmanager
@@ -122,15 +122,15 @@ def _versions_in_trees(roots: list[str]) -> list[Found]:
 
 def _in_archive(folder: str) -> list[Found]:
     """Returns the ClusterVersion of each Insights archive; its files omit the kind and name that their path states."""
-    found: list[Found] = []
+    versions_found: list[Found] = []
     for below in ("", *sorted(os.listdir(folder))):
         for name in _INSIGHTS:
             file = os.path.join(folder, below, name)
             # Archives of different releases have the file at different paths; the first is taken.
             if os.path.isfile(file) and isinstance(gathered := document(file), dict):
-                found.append((os.path.join(folder, below), gathered))
+                versions_found.append((os.path.join(folder, below), gathered))
                 break
-    return found
+    return versions_found
 
 
 def _in_folder(folder: str) -> list[Found]:
@@ -197,11 +197,11 @@ def _objects(file: str) -> Iterator[JSON]:
         documents = kyaml.load_all(_contents_of(file), name=file)
     except kyaml.YamlError:
         return
-    for each in documents:
-        for item in _items_of(each):
+    for yaml_document in documents:
+        for item in _items_of(yaml_document):
             # The items of a list do not repeat the list's kind: `ConfigMapList` has items without `kind`.
-            if isinstance(each, dict) and text(each, "kind").endswith("List"):
-                item.setdefault("kind", text(each, "kind").removesuffix("List"))
+            if isinstance(yaml_document, dict) and text(yaml_document, "kind").endswith("List"):
+                item.setdefault("kind", text(yaml_document, "kind").removesuffix("List"))
             yield item
 
 
@@ -211,17 +211,17 @@ def _items_of(document: Any) -> list[JSON]:
     return mappings(document, "items") if isinstance(document.get("items"), list) else [document]
 
 
-def _newest(found: list[Found], path: str) -> JSON:
+def _newest(versions_found: list[Found], path: str) -> JSON:
     """Returns the newest ClusterVersion. Raises CommandError if there is none, or if they are of several clusters."""
-    if not found:
+    if not versions_found:
         raise CommandError(f"the dump {path} has no ClusterVersion, so its updates are not known")
-    if len(found) > 1:
+    if len(versions_found) > 1:
         from runup.dump.clusters import Seen, why_several
 
-        if why := why_several(path, [Seen(place, obj) for place, obj in found]):
+        if why := why_several(path, [Seen(place, obj) for place, obj in versions_found]):
             raise CommandError(why)
     # A dump may hold one object twice, as gathered at different times.
-    return max((obj for _place, obj in found), key=_resource_version)
+    return max((obj for _place, obj in versions_found), key=_resource_version)
 
 
 def _typed(place: str, folder: str, path: str) -> str:
@@ -268,28 +268,30 @@ def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
                 yield obj
 
 
-def _with_first_alerts(read: Read, root: str) -> Read:
+def _with_first_alerts(cluster_read: Read, root: str) -> Read:
     for name in _ALERTS:
         path = os.path.join(root, name)
         if os.path.isfile(path):
-            return _with_alerts(read, path)
-    return read
+            return _with_alerts(cluster_read, path)
+    return cluster_read
 
 
-def _with_alerts(read: Read, path: str) -> Read:
-    """Returns `read` with the alerts in the file at `path`, or with the problem that `oc` would report."""
+def _with_alerts(cluster_read: Read, path: str) -> Read:
+    """Returns `cluster_read` with the alerts in the file at `path`, or with the problem that `oc` would report."""
     try:
         content = contents(path)
     except FileNotFoundError:
         content = b""
     if not content:
-        return msgspec.structs.replace(read, alerts_path=path)
+        return msgspec.structs.replace(cluster_read, alerts_path=path)
     import json
 
     try:
-        return msgspec.structs.replace(read, alerts=json.loads(content), alerts_path=path)
+        return msgspec.structs.replace(cluster_read, alerts=json.loads(content), alerts_path=path)
     except (ValueError, RecursionError) as error:
-        return msgspec.structs.replace(read, problem=f"parsing alerts: {_error_as_go_says(error)}", alerts_path=path)
+        return msgspec.structs.replace(
+            cluster_read, problem=f"parsing alerts: {_error_as_go_says(error)}", alerts_path=path
+        )
 
 
 # Python's messages for invalid JSON, and Go's, which oc prints.
@@ -304,12 +306,12 @@ _GO_WORDS = {
 
 def _error_as_go_says(error: Exception) -> str:
     """Returns the text of a JSON error as Go words it, which `oc` prints."""
-    where, message = getattr(error, "pos", -1), getattr(error, "msg", "")
+    position, message = getattr(error, "pos", -1), getattr(error, "msg", "")
     document = getattr(error, "doc", "")
-    if message.startswith("Unterminated string") or (message and not document[where:].strip()):
+    if message.startswith("Unterminated string") or (message and not document[position:].strip()):
         return "unexpected end of JSON input"
     if message in _GO_WORDS:
-        return f"invalid character '{document[where:].strip()[0]}' {_GO_WORDS[message]}"
+        return f"invalid character '{document[position:].strip()[0]}' {_GO_WORDS[message]}"
     return str(error)
 
 

@@ -76,13 +76,15 @@ def _remember_one(ctx: click.Context, param: click.Parameter, value: tuple[str, 
     """
     connection, name = connection_of(ctx), str(param.name)
     before: str | None = getattr(connection, name)
-    for each in filter(None, value):
-        if before is not None and before != each and not ctx.resilient_parsing:
+    for option_value in filter(None, value):
+        if before is not None and before != option_value and not ctx.resilient_parsing:
             from runup.cli.errors import CommandError
 
             several = "; of several clusters: runup fleet, with --contexts" if name == "context" else ""
-            raise CommandError(f"{param.opts[0]} is given twice, {before} and {each}: give one of them{several}")
-        before = each
+            raise CommandError(
+                f"{param.opts[0]} is given twice, {before} and {option_value}: give one of them{several}"
+            )
+        before = option_value
     setattr(connection, name, before)
 
 

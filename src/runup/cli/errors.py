@@ -112,8 +112,8 @@ def _invalid(error: Exception) -> str:
 def _of_file(error: Exception) -> Failure | None:
     """Returns the text about a named file or folder that cannot be used, or about a full disk."""
     if isinstance(error, OSError) and error.strerror:
-        named = f"{error.filename}: " if error.filename else ""
-        return Failure(with_prefix(f"{named}{error.strerror}"))
+        file_prefix = f"{error.filename}: " if error.filename else ""
+        return Failure(with_prefix(f"{file_prefix}{error.strerror}"))
     return None
 
 

@@ -81,11 +81,11 @@ def read(document: JSON) -> Facts:
         channel=text(spec, "channel"),
         upstream=text(spec, "upstream"),
         desired=_release(desired),
-        channels=tuple(each for each in _items_of(desired, "channels") if isinstance(each, str)),
+        channels=tuple(channel for channel in _items_of(desired, "channels") if isinstance(channel, str)),
         conditions=conditions_of(status),
-        available=tuple(_release(each) for each in mappings(status, "availableUpdates")),
-        conditional=tuple(_update(each) for each in mappings(status, "conditionalUpdates")),
-        history=tuple(_release(each) for each in mappings(status, "history")),
+        available=tuple(_release(release) for release in mappings(status, "availableUpdates")),
+        conditional=tuple(_update(update) for update in mappings(status, "conditionalUpdates")),
+        history=tuple(_release(entry) for entry in mappings(status, "history")),
     )
 
 
@@ -98,8 +98,13 @@ def conditions_of(holder: Mapping[str, Any]) -> tuple[Condition, ...]:
     """Returns the conditions of a status. One without a status gets Unknown."""
     return tuple(
         # metav1.Condition requires a status, so that a missing one can only be unknown.
-        Condition(text(each, "type"), text(each, "status") or "Unknown", text(each, "reason"), text(each, "message"))
-        for each in mappings(holder, "conditions")
+        Condition(
+            text(condition, "type"),
+            text(condition, "status") or "Unknown",
+            text(condition, "reason"),
+            text(condition, "message"),
+        )
+        for condition in mappings(holder, "conditions")
     )
 
 
@@ -122,7 +127,7 @@ def texts(holder: Mapping[str, Any] | None, key: str) -> dict[str, str]:
 
 def mappings(holder: Mapping[str, Any], key: str) -> list[JSON]:
     """Returns the objects in the list at `key`."""
-    return [each for each in _items_of(holder, key) if isinstance(each, dict)]
+    return [item for item in _items_of(holder, key) if isinstance(item, dict)]
 
 
 def _items_of(holder: Mapping[str, Any], key: str) -> list[Any]:
@@ -135,5 +140,5 @@ def _release(value: Mapping[str, Any]) -> Release:
 
 
 def _update(value: Mapping[str, Any]) -> Update:
-    risks = tuple(Risk(text(each, "name"), text(each, "message")) for each in mappings(value, "risks"))
+    risks = tuple(Risk(text(risk, "name"), text(risk, "message")) for risk in mappings(value, "risks"))
     return Update(_release(mapping(value, "release")), risks, first_condition(conditions_of(value), "Recommended"))

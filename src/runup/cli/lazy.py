@@ -134,9 +134,9 @@ class Group(_Helping, click.Group):
         from runup.cli.errors import UsageProblem
 
         # A wrong hint is worse than none, so only a near match counts.
-        asked = args[0].lower()
-        named = self.suggest_for.get(asked)
-        near = [named] if named else get_close_matches(asked, self.list_commands(ctx), n=1, cutoff=_NEAR)
+        typed_name = args[0].lower()
+        suggested = self.suggest_for.get(typed_name)
+        near = [suggested] if suggested else get_close_matches(typed_name, self.list_commands(ctx), n=1, cutoff=_NEAR)
         hint = f"; did you mean {quote_go(near[0])}?" if near else ""
         raise UsageProblem(f"unknown command {quote_go(' '.join(args))}{hint}", ctx)
 

@@ -63,9 +63,9 @@ def _check_digest(digest: str) -> None:
 
 def _split(name: str) -> tuple[str, str, str]:
     """Returns registry, namespace and name. A single word with a dot in it counts as a registry: `4.0.1` is one."""
-    first, slash, rest = name.partition("/")
+    first, slash, after_registry = name.partition("/")
     if not slash:
         return (name, "", "") if "." in name or name.startswith("localhost") else ("", "", name)
-    registry, path = (first, rest) if any(c in first for c in ":.") or first == "localhost" else ("", name)
+    registry, path = (first, after_registry) if any(c in first for c in ":.") or first == "localhost" else ("", name)
     namespace, _, last = path.rpartition("/")
     return registry, namespace, last

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def item(value: str, **said: Any) -> CompletionItem:
+def item(value: str, **text: Any) -> CompletionItem:
     """Returns one candidate; `help` is its description, `type` leaves completion to the shell (`dir`, `file`)."""
     from click.shell_completion import CompletionItem  # only a command line that is being completed needs it
 
-    return CompletionItem(value, **said)
+    return CompletionItem(value, **text)
 
 
 def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:

@@ -59,8 +59,8 @@ def _check_prerelease(piece: str) -> None:
 
 def numbers(text: str) -> tuple[int, int, int]:
     """Returns major, minor and patch of a version that `check_version` accepts."""
-    major, minor, rest = text.split(".", 2)
-    return int(major), int(minor), int(rest.partition("+")[0].partition("-")[0])
+    major, minor, patch_part = text.split(".", 2)
+    return int(major), int(minor), int(patch_part.partition("+")[0].partition("-")[0])
 
 
 def newest_first(items: Iterable[T], version: Callable[[T], str]) -> list[T]:

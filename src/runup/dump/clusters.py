@@ -19,34 +19,38 @@ class Seen(NamedTuple):
     obj: JSON
 
 
-def why_several(name: str, seen: Iterable[Seen]) -> str:
+def why_several(name: str, sightings: Iterable[Seen]) -> str:
     """Returns an error that names the clusters of the dump `name`, or an empty string if it has one at most."""
-    seen = tuple(seen)
+    sightings = tuple(sightings)
     for kind in ("ClusterVersion", "Namespace"):
-        clusters = list(_distinct_clusters([each for each in seen if each.obj.get("kind", "ClusterVersion") == kind]))
+        clusters = list(
+            _distinct_clusters(
+                [sighting for sighting in sightings if sighting.obj.get("kind", "ClusterVersion") == kind]
+            )
+        )
         if len(clusters) > 1:
-            rows = [f"  {each.place}: {_describe_cluster(each.obj)}" for each in clusters[:MAX_NAMED]]
+            rows = [f"  {sighting.place}: {_describe_cluster(sighting.obj)}" for sighting in clusters[:MAX_NAMED]]
             more = [f"  and {len(clusters) - MAX_NAMED} more"] * (len(clusters) > MAX_NAMED)
             hint = "give each of them by itself, with its own folder"
             return "\n".join([f"{name} holds {len(clusters)} clusters; {hint}:", *rows, *more])
     return ""
 
 
-def _distinct_clusters(seen: Sequence[Seen]) -> Iterator[Seen]:
+def _distinct_clusters(sightings: Sequence[Seen]) -> Iterator[Seen]:
     """Yields the first sighting of each cluster."""
-    kept: list[Seen] = []
-    for each in seen:
-        if not any(_is_same(each, other) for other in kept):
-            kept.append(each)
-            yield each
+    distinct: list[Seen] = []
+    for sighting in sightings:
+        if not any(_is_same(sighting, other) for other in distinct):
+            distinct.append(sighting)
+            yield sighting
 
 
-def _is_same(one: Seen, other: Seen) -> bool:
+def _is_same(first: Seen, other: Seen) -> bool:
     """Compares by the first mark that both have; without any, what is in one place is one cluster."""
-    for mine, yours in zip(_identifying_marks(one.obj), _identifying_marks(other.obj), strict=True):
-        if mine and yours:
-            return mine == yours
-    return one.place == other.place
+    for mark, yours in zip(_identifying_marks(first.obj), _identifying_marks(other.obj), strict=True):
+        if mark and yours:
+            return mark == yours
+    return first.place == other.place
 
 
 def _identifying_marks(obj: JSON) -> tuple[str, ...]:
@@ -64,8 +68,8 @@ def _identifying_marks(obj: JSON) -> tuple[str, ...]:
 def _describe_cluster(obj: JSON) -> str:
     cluster_id, uid, *_ = _identifying_marks(obj)
     version = str(_mapping(_mapping(obj, "status"), "desired").get("version") or "")
-    known = f"cluster {cluster_id}" if cluster_id else f"uid {uid}" if uid else "a cluster without an id"
-    return f"{known}, at {version}" if version else known
+    identity_text = f"cluster {cluster_id}" if cluster_id else f"uid {uid}" if uid else "a cluster without an id"
+    return f"{identity_text}, at {version}" if version else identity_text
 
 
 def _mapping(obj: JSON, key: str) -> JSON:

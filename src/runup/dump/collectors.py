@@ -110,17 +110,24 @@ def _of_trees(layout: Layout, objects: Iterable[JSON], broken: AbstractSet[Path]
             spoilt.add((root, resource))
     related = {identity(obj)[3]: _related(obj) for obj in objects if obj["kind"] == "ClusterOperator"}
     for root, of_kind in names.items():
-        asked = {each for name in of_kind.get(_OPERATORS, ()) for each in related.get(name, ())}
+        requests = {
+            related_objects for name in of_kind.get(_OPERATORS, ()) for related_objects in related.get(name, ())
+        }
         if of_kind.get(_OPERATORS, set()) >= _EVERY_CLUSTERS:
-            asked.add((_OPERATORS, ALL))
+            requests.add((_OPERATORS, ALL))
         if is_must_gather(root, layout.root):
             for resource in _empty_folders(root):
                 of_kind.setdefault(resource, set())
-            asked |= {(resource, ALL) for resource in _LISTED}
-            asked |= {(resource, ALL) for resource, name in _LISTED_WITH.items() if name in of_kind.get(resource, ())}
+            requests |= {(resource, ALL) for resource in _LISTED}
+            requests |= {
+                (resource, ALL) for resource, name in _LISTED_WITH.items() if name in of_kind.get(resource, ())
+            }
         # Of a kind without an object there is no file: it was empty, or its listing failed.
         yield from (
-            (resource, where) for resource, where in asked if resource in of_kind if (root, resource) not in spoilt
+            (resource, namespace)
+            for resource, namespace in requests
+            if resource in of_kind
+            if (root, resource) not in spoilt
         )
 
 
@@ -193,17 +200,17 @@ def of_record(root: Path) -> Recorded | None:
     """Returns the record of `runup dump collect` in the folder `root`, or None without one."""
     if not (root / COLLECTED).is_file():
         return None
-    known: list[tuple[Resource, str]] = []
+    recorded: list[tuple[Resource, str]] = []
     absent: set[Resource] = set()
     for row in _rows_of_record(root / COLLECTED, "kinds"):
         plural, _, group = str(row.get("resource") or "").partition(".")
         namespaces = row.get("namespaces")
         if row.get("state") == "complete":
-            where = namespaces if isinstance(namespaces, list) and namespaces else [ALL]
-            known += [((group, plural), str(each)) for each in where]
+            namespaces_read = namespaces if isinstance(namespaces, list) and namespaces else [ALL]
+            recorded += [((group, plural), str(namespace)) for namespace in namespaces_read]
         elif row.get("state") == "absent":
             absent.add((group, plural))
-    return Recorded(tuple(known), frozenset(absent))
+    return Recorded(tuple(recorded), frozenset(absent))
 
 
 def _rows_of_record(file: Path, key: str) -> list[dict[str, Any]]:

@@ -67,8 +67,8 @@ class CompleteKinds:
         if not namespaces:
             return f"the dump has only a part of the {plural}: whether there were others is not known"
         more = f" and {len(namespaces) - MAX_NAMED} more" if len(namespaces) > MAX_NAMED else ""
-        named = f"namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces[:MAX_NAMED])}{more}"
-        return f"of {plural} the dump has only the {named}: whether there were others is not known"
+        namespaces_text = f"namespace{'s' if len(namespaces) > 1 else ''} {', '.join(namespaces[:MAX_NAMED])}{more}"
+        return f"of {plural} the dump has only the {namespaces_text}: whether there were others is not known"
 
 
 def complete_kinds(
@@ -83,35 +83,41 @@ def complete_kinds(
     `plural_of` names the resource of a (group, kind); files that are `broken` prove nothing.
     """
     objects = tuple(objects)
-    held: dict[Resource, set[str]] = defaultdict(set)
+    held_namespaces: dict[Resource, set[str]] = defaultdict(set)
     for obj in objects:
         group, kind, namespace, _ = identity(obj)
-        held[group, plural_of[group, kind]].add(namespace)
+        held_namespaces[group, plural_of[group, kind]].add(namespace)
 
     def plural(group: str, kind: str) -> Resource:
         return group, plural_of.get((group, kind)) or guess_plural(kind)
 
     numbers = Counter(identity(obj)[:2] for obj in objects)
-    proofs = _by_answers(layout, {file: each for file, each in lists.items() if file not in broken}, plural, numbers)
+    proofs = _by_answers(
+        layout, {file: kept_lists for file, kept_lists in lists.items() if file not in broken}, plural, numbers
+    )
     record = of_record(layout.root)
     if record is not None:
         # It was written with the lists and knows what was asked for, as these do not.
         unread = {resource_collected(file) for file in broken}
         proofs = defaultdict(set)
-        for resource, where in record.known:
-            proofs[resource] |= set() if resource in unread else {where}
+        for resource, proven_namespace in record.known:
+            proofs[resource] |= set() if resource in unread else {proven_namespace}
     else:
-        for resource, where in proven_by_tool(layout, objects, broken):
-            proofs[resource].add(where)
+        for resource, proven_namespace in proven_by_tool(layout, objects, broken):
+            proofs[resource].add(proven_namespace)
     _by_listed_namespaces(proofs, objects)
     if ALL in proofs.get(_POOLS, ()) and _machines(objects) == numbers["", "Node"]:
         proofs[_NODES].add(ALL)
     whole = frozenset(
-        {resource for resource, where in proofs.items() if ALL in where}
+        {resource for resource, namespaces in proofs.items() if ALL in namespaces}
         | set(_singleton_kinds(layout, objects, plural))
     )
-    namespaces = {resource: frozenset(where) for resource, where in proofs.items() if resource not in whole and where}
-    partly = (frozenset(held) | frozenset(namespaces)) - whole
+    namespaces = {
+        resource: frozenset(namespaces)
+        for resource, namespaces in proofs.items()
+        if resource not in whole and namespaces
+    }
+    partly = (frozenset(held_namespaces) | frozenset(namespaces)) - whole
     return CompleteKinds(whole, partly, namespaces, record.absent if record else frozenset())
 
 
@@ -129,10 +135,16 @@ def _by_answers(
     # Folders are looked at once each: a dump may have a list in every one of thousands.
     is_parent = cache(has_namespaces)
     placed = [
-        (file, each, place_of(file, layout, is_parent)) for file, file_lists in lists.items() for each in file_lists
+        (file, file_list, place_of(file, layout, is_parent))
+        for file, file_lists in lists.items()
+        for file_list in file_lists
     ]
     # In the place where `oc adm inspect` puts a list, nothing else is written.
-    answers = [each for each in placed if each[1].is_answer or (each[2] is not None and not each[1].is_cut)]
+    answers = [
+        placed_list
+        for placed_list in placed
+        if placed_list[1].is_answer or (placed_list[2] is not None and not placed_list[1].is_cut)
+    ]
     limited = _is_limited(listed for _file, listed, place in answers if place is None)
     proofs: Proofs = defaultdict(set)
     empty: dict[Resource, list[str | None]] = defaultdict(list)
@@ -148,10 +160,10 @@ def _by_answers(
                 continue
             proofs[plural(group, kind)] |= reach
     for resource, places in empty.items():
-        known = {place or ALL for place in places if place is not None}
-        proofs[resource] |= known
+        known_places = {place or ALL for place in places if place is not None}
+        proofs[resource] |= known_places
         # An empty list does not say where it looked. Beside other lists of its kind it is one of several parts.
-        alone = not known and len(places) == 1 and not proofs[resource]
+        alone = not known_places and len(places) == 1 and not proofs[resource]
         if alone and not (limited and _IS_NAMESPACED.get(resource, True)):
             proofs[resource].add(ALL)
     return proofs
@@ -167,8 +179,8 @@ def _namespaces_reached(listed: Listed, kind: tuple[str, str], place: str | None
 
 def _is_limited(answers: Iterable[Listed]) -> bool:
     """Returns whether lists that were collected together are of one namespace only, as by a context's namespace."""
-    reached = [each.namespaces for each in answers if each.namespaces]
-    return bool(reached) and all(len(each) == 1 for each in reached)
+    reached = [answer.namespaces for answer in answers if answer.namespaces]
+    return bool(reached) and all(len(namespaces) == 1 for namespaces in reached)
 
 
 def _of_empty(file: Path, listed: Listed, plural: Plural) -> Resource | None:
@@ -181,10 +193,10 @@ def _by_listed_namespaces(proofs: Proofs, objects: Iterable[JSON]) -> None:
     """Adds the cluster to every kind that is known in each of its namespaces, if these are known to be all."""
     if ALL not in proofs.get(_NAMESPACES, ()):
         return
-    every = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
-    for where in proofs.values():
-        if every and every <= where:
-            where.add(ALL)
+    all_namespaces = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
+    for proven in proofs.values():
+        if all_namespaces and all_namespaces <= proven:
+            proven.add(ALL)
 
 
 def _machines(objects: Iterable[JSON]) -> int | None:

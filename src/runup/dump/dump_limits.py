@@ -51,10 +51,10 @@ def decoding_bytes(data: bytes) -> int:
 
 def text_of(data: bytes) -> str:
     """Returns the text of a file. Raises UnicodeDecodeError, and TooMuchToDecode."""
-    if (wanted := decoding_bytes(data)) > MAX_DECODING_BYTES:
+    if (needed_bytes := decoding_bytes(data)) > MAX_DECODING_BYTES:
         limit = f"more than the {MAX_DECODING_BYTES // MIB} MiB that one file may take"
         way_out = f"give it as a list in JSON, or {WAY_OUT}"
-        raise TooMuchToDecode(f"decoding it would take {wanted // MIB} MiB, {limit}; {way_out}")
+        raise TooMuchToDecode(f"decoding it would take {needed_bytes // MIB} MiB, {limit}; {way_out}")
     return data.decode("utf-8-sig")
 
 
@@ -62,19 +62,19 @@ def size_of(value: Any) -> int:
     """Returns the memory of a decoded value with all that it holds."""
     size, stack = 0, [value]
     while stack:
-        each = stack.pop()
-        size += sys.getsizeof(each)
-        if isinstance(each, dict):
-            stack += each
-            stack += each.values()
-        elif isinstance(each, list):
-            stack += each
+        member = stack.pop()
+        size += sys.getsizeof(member)
+        if isinstance(member, dict):
+            stack += member
+            stack += member.values()
+        elif isinstance(member, list):
+            stack += member
     return size
 
 
 def check_folder(folder: Path) -> None:
     """Raises BadDump for a folder that is too deep, or has too many entries. Links are not followed."""
-    left, waiting = MAX_ENTRIES, [(os.fspath(folder), 1)]
+    remaining, waiting = MAX_ENTRIES, [(os.fspath(folder), 1)]
     while waiting:
         path, depth = waiting.pop()
         if depth > MAX_DEPTH:
@@ -83,10 +83,10 @@ def check_folder(folder: Path) -> None:
         try:
             with os.scandir(path) as entries:
                 for entry in entries:
-                    left -= 1
+                    remaining -= 1
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append((entry.path, depth + 1))
-                    if left < 0:
+                    if remaining < 0:
                         text = f"{folder} has more than {MAX_ENTRIES} entries; give the folder of one dump"
                         raise BadDump(text, reason="DumpTooLarge")
         except OSError:

@@ -131,19 +131,23 @@ def _as_list(document: Any, kind: tuple[str, str] | None) -> Any:
 
 def _read_list(document: JSON) -> Listed:
     """Returns what a list holds: its kinds, their namespaces and numbers, and whether it was cut."""
-    held: dict[tuple[str, str], frozenset[str]] = {}
+    namespaces_by_kind: dict[tuple[str, str], frozenset[str]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for item in _items_of(document):
         if not why_no_object(item):
             group, kind, namespace, _ = identity(item)
-            held[group, kind] = held.get((group, kind), frozenset()) | {namespace}
+            namespaces_by_kind[group, kind] = namespaces_by_kind.get((group, kind), frozenset()) | {namespace}
             counts[group, kind] += 1
     metadata = document.get("metadata")
     # A list that was asked for in parts has a token for the next one (Kubernetes API concepts, "Retrieving large
     # results sets in chunks"); one that somebody put together has no metadata of a list.
     is_cut = isinstance(metadata, dict) and bool(metadata.get("continue") or metadata.get("remainingItemCount"))
-    is_answer = not is_cut and (not held or (isinstance(metadata, dict) and "resourceVersion" in metadata))
-    return Listed(_text_at(document, "apiVersion"), _text_at(document, "kind"), held, is_answer, is_cut, counts)
+    is_answer = not is_cut and (
+        not namespaces_by_kind or (isinstance(metadata, dict) and "resourceVersion" in metadata)
+    )
+    return Listed(
+        _text_at(document, "apiVersion"), _text_at(document, "kind"), namespaces_by_kind, is_answer, is_cut, counts
+    )
 
 
 def insights_kind(file: Path) -> tuple[str, str] | None:
@@ -175,10 +179,12 @@ def _as_served(document: JSON) -> JSON:
 
 def _config_map(file: Path, below: Sequence[str]) -> Iterator[JSON]:
     """Yields the ConfigMap of a folder with a file for each of its keys, at the first of them."""
-    files = sorted(each for each in file.parent.iterdir() if each.is_file())
+    files = sorted(config_file for config_file in file.parent.iterdir() if config_file.is_file())
     if file != files[0]:
         return
-    data = {each.name.removesuffix(".json"): contents(each).decode(errors="replace") for each in files}
+    data = {
+        config_file.name.removesuffix(".json"): contents(config_file).decode(errors="replace") for config_file in files
+    }
     yield {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -226,8 +232,8 @@ def _configuration(file: Path) -> JSON | None:
         return None
     text = contents(file, MAX_FILE_BYTES).decode(errors="replace")
     spec_start = _SPEC.search(text)
-    head, rest = (text[: spec_start.start()], text[spec_start.end() :]) if spec_start else ("", "")
-    if "\nmetadata:" not in f"\n{head}" or "\nmetadata:" in rest or "\nkind:" not in f"\n{head}":
+    head, after_spec = (text[: spec_start.start()], text[spec_start.end() :]) if spec_start else ("", "")
+    if "\nmetadata:" not in f"\n{head}" or "\nmetadata:" in after_spec or "\nkind:" not in f"\n{head}":
         return None
     document = kyaml.load(head)
     return document if isinstance(document, dict) and document.get("kind") == "MachineConfig" else None

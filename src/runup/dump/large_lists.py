@@ -63,12 +63,12 @@ def read(data: bytes, *, packs: bool = False) -> JSON | None:
     try:
         if len(msgspec.json.decode(data, type=_Counted).items) > MAX_ITEMS:
             return None
-        found = msgspec.json.decode(data, type=_List)
-        metadata = msgspec.json.decode(found.metadata) if len(bytes(found.metadata)) <= _MAX_METADATA else {}
-        items = _decode_items(found.items, packs=packs)
+        item_list = msgspec.json.decode(data, type=_List)
+        metadata = msgspec.json.decode(item_list.metadata) if len(bytes(item_list.metadata)) <= _MAX_METADATA else {}
+        items = _decode_items(item_list.items, packs=packs)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    head = {"apiVersion": found.api_version, "kind": found.kind, "metadata": metadata}
+    head = {"apiVersion": item_list.api_version, "kind": item_list.kind, "metadata": metadata}
     return {key: value for key, value in head.items() if value} | {"items": items}
 
 
@@ -98,22 +98,22 @@ def _packed(raw: bytes) -> Any:
         metadata = msgspec.json.decode(raw, type=_Head).metadata
     except msgspec.ValidationError:
         return msgspec.json.decode(raw)
-    named = {"name": metadata.name, "namespace": metadata.namespace}
-    return {"metadata": {key: value for key, value in named.items() if value}, PACKED: raw}
+    object_name = {"name": metadata.name, "namespace": metadata.namespace}
+    return {"metadata": {key: value for key, value in object_name.items() if value}, PACKED: raw}
 
 
 def _decode_items(raw: tuple[msgspec.Raw, ...], *, packs: bool) -> list[Any]:
     """Returns the objects of a large list without managedFields. Raises ValueError at a limit of memory."""
-    left = MAX_OBJECTS_BYTES
+    remaining_bytes = MAX_OBJECTS_BYTES
     items: list[Any] = []
-    for each in raw:
-        if decoding_bytes(bytes(each)) > MAX_ITEM_BYTES:
+    for raw_item in raw:
+        if decoding_bytes(bytes(raw_item)) > MAX_ITEM_BYTES:
             raise ValueError(f"item {len(items) + 1} is larger than any object of a cluster")
-        item = _packed(bytes(each)) if packs else msgspec.json.decode(each)
+        item = _packed(bytes(raw_item)) if packs else msgspec.json.decode(raw_item)
         if isinstance(metadata := item.get("metadata"), dict):
             metadata.pop("managedFields", None)
-        left -= size_of(item)
-        if left < 0:
+        remaining_bytes -= size_of(item)
+        if remaining_bytes < 0:
             limit = f"{MAX_OBJECTS_BYTES >> 20} MiB"
             raise ValueError(f"{len(items)} of its {len(raw)} objects take {limit}, all that a dump may; {WAY_OUT}")
         items.append(item)

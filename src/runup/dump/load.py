@@ -99,7 +99,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     broken: set[Path] = set()
     problems: list[str] = []
     skipped = 0
-    seen: list[Seen] = []
+    sightings: list[Seen] = []
     memory = Memory(layout.name)
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
@@ -115,7 +115,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 skipped += 1
                 continue
             if identity(raw) in _OF_A_CLUSTER:
-                seen.append(Seen(_path_to_name(file, layout), raw))
+                sightings.append(Seen(_path_to_name(file, layout), raw))
             obj, mended_problems = mend_object(raw)
             memory.take(obj, str(file))
             problems += mended_problems
@@ -123,15 +123,15 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
             if key in objects_by_identity:
                 if obj == objects_by_identity[key]:
                     continue
-                which = "the one read last" if version == versions[key] else "the newer"
-                problems.append(f"{_object_name(obj)} is given twice; {which} counts")
+                version_chosen = "the one read last" if version == versions[key] else "the newer"
+                problems.append(f"{_object_name(obj)} is given twice; {version_chosen} counts")
                 if version < versions[key]:
                     continue
             objects_by_identity[key], versions[key] = obj, version
             plural = _plural_of(file, layout)
             if plural[:3] == key[1].lower()[:3]:  # a tree also has files that are called after their objects
                 plurals.setdefault(key[:2], plural)
-    if why := why_several(layout.name, seen):
+    if why := why_several(layout.name, sightings):
         raise BadDump(why, reason="SeveralClusters")
     for group, kind, _namespace, _name in objects_by_identity:
         plurals.setdefault((group, kind), guess_plural(kind))
@@ -155,16 +155,16 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
 
 def _kubernetes(layout: Layout, dump: Dump, problems: list[str]) -> KubernetesVersion:
     """Returns the Kubernetes of a cluster without a ClusterVersion. Raises BadDump if it is not known to be one."""
-    found = version_in(layout, dump.objects)
+    dump_version = version_in(layout, dump.objects)
     why = ""
     if sign := of_openshift(dump.objects):
         why = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
-    elif not found.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in dump.objects):
+    elif not dump_version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in dump.objects):
         why = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
     if why:
         text = _without_cluster_version(layout, [])
         raise BadDump("\n".join([f"{text}{why}", *_first_lines(problems)]), reason="NoClusterVersion")
-    return found
+    return dump_version
 
 
 def moment_of(dump: Dump) -> datetime | None:

@@ -45,12 +45,14 @@ def mend_object(obj: JSON) -> tuple[JSON, tuple[str, ...]]:
     conditions = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(status, dict) or not isinstance(conditions, list):
         return obj, ()
-    kept, problems = _conditions(conditions)
+    kept_conditions, problems = _conditions(conditions)
     if not problems:
         return obj, ()
-    where = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    about = f"{obj['kind']} {where}{metadata['name']}"
-    return {**obj, "status": {**status, "conditions": kept}}, tuple(f"{about}: {each}" for each in problems)
+    namespace_prefix = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    about = f"{obj['kind']} {namespace_prefix}{metadata['name']}"
+    return {**obj, "status": {**status, "conditions": kept_conditions}}, tuple(
+        f"{about}: {problem}" for problem in problems
+    )
 
 
 def replace_old_version(obj: JSON) -> JSON:
@@ -72,16 +74,16 @@ def _is_empty(selector: Any) -> bool:
 
 def _conditions(rows: Iterable[Any]) -> tuple[list[Any], list[str]]:
     """Returns each type of condition once, the one that changed last, and a message for each that was dropped."""
-    kept: dict[str, JSON] = {}
+    conditions_by_type: dict[str, JSON] = {}
     problems: list[str] = []
     for row in rows:
         type_ = row.get("type") if isinstance(row, dict) else None
         if not isinstance(type_, str) or not type_:
             problems.append("a condition without a type was left out")
             continue
-        before = kept.get(type_)
+        before = conditions_by_type.get(type_)
         if before is not None:
             problems.append(f"condition {type_} is given twice; the one that changed last counts")
         if before is None or str(row.get("lastTransitionTime")) >= str(before.get("lastTransitionTime")):
-            kept[type_] = row
-    return list(kept.values()), problems
+            conditions_by_type[type_] = row
+    return list(conditions_by_type.values()), problems

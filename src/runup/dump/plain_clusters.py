@@ -80,21 +80,21 @@ def _of_file(file: Path) -> str:
         return ""
     try:
         data = contents(file, MIB)
-        read: Any = json.loads(data) if file.suffix == ".json" else kyaml.load(data, name=file.name)
+        document: Any = json.loads(data) if file.suffix == ".json" else kyaml.load(data, name=file.name)
     except (OSError, ValueError, RecursionError):
         return ""
-    return _version_in(read)
+    return _version_in(document)
 
 
-def _version_in(read: Any) -> str:
+def _version_in(document: Any) -> str:
     """Returns the Kubernetes version that a document says, or an empty string."""
-    if not isinstance(read, dict):
+    if not isinstance(document, dict):
         return ""
     for above in _ABOVE:
-        if isinstance(read.get(above), dict):
-            return _version_in(read[above])
-    found = next((str(read[key]) for key in _KEYS if read.get(key)), "")
-    return found if _VERSION.match(found) else ""
+        if isinstance(document.get(above), dict):
+            return _version_in(document[above])
+    version_text = next((str(document[key]) for key in _KEYS if document.get(key)), "")
+    return version_text if _VERSION.match(version_text) else ""
 
 
 def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:

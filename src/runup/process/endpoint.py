@@ -113,8 +113,8 @@ class Endpoint:
         self._runners.append(runner)
         await runner.setup()
         await web.TCPSite(runner, host, port, ssl_context=context).start()
-        shown = f"[{host}]" if ":" in host else host
-        return f"{'https' if context else 'http'}://{shown}:{runner.addresses[0][1]}"
+        shown_host = f"[{host}]" if ":" in host else host
+        return f"{'https' if context else 'http'}://{shown_host}:{runner.addresses[0][1]}"
 
     def follow(self, profile: TlsProfile | None) -> None:
         """Serves by the cluster's TLS profile from the next connection on; None means our own defaults."""
@@ -133,8 +133,8 @@ class Endpoint:
         if self._refused is not None:
             refusal = await self._refused(request.headers.get("Authorization", ""), request.path)
             if refusal is not None:
-                asked = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
-                return web.Response(text=f"{refusal.message}\n", status=refusal.status, headers=asked)
+                challenge_headers = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
+                return web.Response(text=f"{refusal.message}\n", status=refusal.status, headers=challenge_headers)
         text = generate_latest(self._metrics.registry)
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 

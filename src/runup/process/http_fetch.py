@@ -54,10 +54,12 @@ async def fetch(
         loopback, place = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
         async with asyncio.timeout(within_s):
             for hop in range(MAX_REDIRECTS + 1):
-                own = {"Authorization": authorization} if authorization and is_same_server(place, url) else {}
+                request_headers = (
+                    {"Authorization": authorization} if authorization and is_same_server(place, url) else {}
+                )
                 # The first URL is the administrator's and may name any address; a redirect may name no internal one.
                 reach = AddressPolicy(not hop, loopback)
-                answer = await _fetch_once(place, reach, limit, {**(headers or {}), **own}, context)
+                answer = await _fetch_once(place, reach, limit, {**(headers or {}), **request_headers}, context)
                 if isinstance(answer, Page):
                     return answer
                 place = answer
@@ -71,8 +73,8 @@ async def fetch(
 
 def is_same_server(place: str, url: str) -> bool:
     """Returns whether a password for `url` may be sent to `place`."""
-    asked, first = urlsplit(place), urlsplit(url)
-    return (asked.scheme, asked.netloc) == ("https", first.netloc)
+    requested, first = urlsplit(place), urlsplit(url)
+    return (requested.scheme, requested.netloc) == ("https", first.netloc)
 
 
 async def _fetch_once(
@@ -80,9 +82,9 @@ async def _fetch_once(
 ) -> Page | str:
     """Returns the page, or the target of a redirect."""
     parts = urlsplit(url)
-    written = address_of(parts.hostname or "")
-    if written is not None:
-        _refuse_address(reach, written)
+    resolved_address = address_of(parts.hostname or "")
+    if resolved_address is not None:
+        _refuse_address(reach, resolved_address)
     # A proxy is the administrator's and resolves names itself: behind one only literal addresses can be checked.
     connector = aiohttp.TCPConnector(
         socket_factory=_factory(

@@ -83,7 +83,7 @@ async def run_while_leader(
     if not elect:
         await run_until_stopped(stopping, work())
         return
-    chosen = election or await _election(client)
+    chosen_election = election or await _election(client)
     leading = asyncio.Event()
     elector = LeaderElector(
         client,
@@ -91,9 +91,9 @@ async def run_while_leader(
         name=lease,
         # Unique even if a replacement has the same host name.
         identity=f"{os.uname().nodename}_{uuid4()}",
-        lease_duration_s=chosen.lease_duration_s,
-        renew_deadline_s=chosen.renew_deadline_s,
-        retry_period_s=chosen.retry_period_s,
+        lease_duration_s=chosen_election.lease_duration_s,
+        renew_deadline_s=chosen_election.renew_deadline_s,
+        retry_period_s=chosen_election.retry_period_s,
         clock=clock,
         on_started=leading.set,
         on_stopped=stopping.set,
@@ -129,10 +129,10 @@ async def run_until_stopped(stopping: asyncio.Event, work: Coroutine[Any, Any, N
     task = asyncio.create_task(work)
     stop = asyncio.create_task(_wait(stopping))
     try:
-        done, _ = await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+        completed, _ = await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         await cancel([task, stop])
-    if task in done:
+    if task in completed:
         task.result()
 
 

@@ -55,9 +55,9 @@ class MetricsAuthorizer:
         if scheme.lower() != "bearer" or not token.strip():
             return Refusal(401, "a bearer token is needed")
         key = (hashlib.sha256(token.strip().encode()).digest(), path)
-        kept = self._kept.get(key)
-        if kept is not None and self._clock.monotonic() < kept[0]:
-            return kept[1]
+        cached = self._kept.get(key)
+        if cached is not None and self._clock.monotonic() < cached[0]:
+            return cached[1]
         try:
             refusal = await run_within(self._clock, ANSWER_S, self._review_access(token.strip(), path))
         except (KubeError, DecodeError, TimeoutError) as error:

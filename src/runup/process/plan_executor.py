@@ -142,9 +142,9 @@ def status_operations(action: PatchStatus) -> list[dict[str, Any]]:
 
 def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:
     """Returns the Event to create; its name is a digest of its text and time, so that a retry does not duplicate it."""
-    when = f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    event_time = f"{now:%Y-%m-%dT%H:%M:%SZ}"
     namespace = event.key.namespace or "default"
-    text = "\n".join((str(event.key), event.reason, event.message, when))
+    text = "\n".join((str(event.key), event.reason, event.message, event_time))
     name = f"{event.key.name}.{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     involved = {"apiVersion": event.resource.api_version, "kind": event.resource.kind, "name": event.key.name}
     involved |= {"uid": event.uid} if event.uid else {}
@@ -157,7 +157,7 @@ def event_object(event: Event, now: datetime, component: str) -> dict[str, Any]:
         "reason": event.reason,
         "message": cut(printable(event.message), 1024),
         "source": {"component": component},
-        "firstTimestamp": when,
-        "lastTimestamp": when,
+        "firstTimestamp": event_time,
+        "lastTimestamp": event_time,
         "count": 1,
     }

@@ -45,14 +45,14 @@ class TlsSettings:
     def __init__(self, context: ssl.SSLContext, flags: TlsProfile) -> None:
         self._context = context
         self._flags = flags
-        self._defaults = ":".join(each["name"] for each in context.get_ciphers() if each["protocol"] != "TLSv1.3")
+        self._defaults = ":".join(cipher["name"] for cipher in context.get_ciphers() if cipher["protocol"] != "TLSv1.3")
         self.follow(None)
 
     def follow(self, cluster: TlsProfile | None) -> None:
         """Applies the cluster's profile, None for our own defaults; flags override both."""
-        asked = cluster or TlsProfile()
-        version = self._flags.min_version or asked.min_version
-        ciphers = self._flags.ciphers or asked.ciphers
+        new_profile = cluster or TlsProfile()
+        version = self._flags.min_version or new_profile.min_version
+        ciphers = self._flags.ciphers or new_profile.ciphers
         # Profiles that allow TLS 1.0 or 1.1 have no entry: 1.2 is the least.
         self._context.minimum_version = VERSIONS.get(version, ssl.TLSVersion.TLSv1_2)
         names = tls_profile.openssl_names(ciphers)

@@ -16,19 +16,19 @@ T = TypeVar("T")
 async def in_thread(work: Callable[[], T], name: str) -> T:
     """Returns what `work` returns or raises; a cancelled caller or an ending process leaves the thread behind."""
     loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
+    future: asyncio.Future[T] = loop.create_future()
 
     def settle_if_open(give: Callable[[], None]) -> None:
-        if not done.done():
+        if not future.done():
             give()
 
     def run() -> None:
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 -- it is raised where it was asked for
-            hand_to_loop(lambda error=error: done.set_exception(error))  # type: ignore[misc]
+            hand_to_loop(lambda error=error: future.set_exception(error))  # type: ignore[misc]
         else:
-            hand_to_loop(lambda: done.set_result(result))
+            hand_to_loop(lambda: future.set_result(result))
 
     def hand_to_loop(give: Callable[[], None]) -> None:
         try:
@@ -37,4 +37,4 @@ async def in_thread(work: Callable[[], T], name: str) -> T:
             return  # the loop is gone: the process ends
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return await done
+    return await future

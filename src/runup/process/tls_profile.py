@@ -91,11 +91,11 @@ _NAMED = {
 def profile_of(api_server: Mapping[str, Any]) -> TlsProfile:
     """Returns the profile of the object APIServer `cluster`; the intermediate profile if it sets none."""
     spec = api_server.get("spec")
-    wanted = (spec.get("tlsSecurityProfile") if isinstance(spec, dict) else None) or {}
-    if wanted.get("type") != "Custom":
+    profile = (spec.get("tlsSecurityProfile") if isinstance(spec, dict) else None) or {}
+    if profile.get("type") != "Custom":
         # openshift/api: without a type the intermediate profile applies.
-        return _NAMED.get(wanted.get("type", ""), _NAMED["Intermediate"])
-    custom = wanted.get("custom") or {}
+        return _NAMED.get(profile.get("type", ""), _NAMED["Intermediate"])
+    custom = profile.get("custom") or {}
     ciphers = (_iana(str(name)) for name in custom.get("ciphers") or ())
     return TlsProfile(str(custom.get("minTLSVersion", "")), tuple(name for name in ciphers if name))
 
@@ -120,11 +120,11 @@ def _iana(name: str) -> str:
     if name.startswith("TLS_"):
         return name
     plain = name.replace("-", "").replace("_", "")
-    known = {each.removeprefix("TLS_").replace("_WITH", "").replace("_", ""): each for each in _OLD}
+    cipher_names = {cipher.removeprefix("TLS_").replace("_WITH", "").replace("_", ""): cipher for cipher in _OLD}
     rsa = {f"RSA{plain}", f"RSA{plain}SHA256", f"{plain}SHA256", plain}
     changed = {item.replace("AES128", "AES128CBC") if "GCM" not in item else item for item in rsa}
     changed |= {item.replace("AES256", "AES256CBC") if "GCM" not in item else item for item in rsa}
-    return next((known[item] for item in sorted(rsa | changed) if item in known), "")
+    return next((cipher_names[item] for item in sorted(rsa | changed) if item in cipher_names), "")
 
 
 def inject_profile(data: Mapping[str, Any], profile: TlsProfile | None) -> dict[str, Any]:
@@ -165,22 +165,22 @@ def _with_profile(text: str, profile: TlsProfile) -> str:
         end = "" if not text or text.endswith("\n") else "\n"
         return text + end + "servingInfo:\n" + _profile_lines(profile, "  ")
     indent = " " * serving[1].start_mark.column
-    gone: set[int] = set()
+    removed_lines: set[int] = set()
     for key, value in serving[1].value:
         if key.value in _KEYS:
             last = value.end_mark.line if value.end_mark.column else value.end_mark.line - 1
-            gone.update(range(key.start_mark.line, max(last, key.start_mark.line) + 1))
+            removed_lines.update(range(key.start_mark.line, max(last, key.start_mark.line) + 1))
     at = serving[0].start_mark.line + 1
-    head = [line for number, line in enumerate(lines[:at]) if number not in gone]
-    tail = [line for number, line in enumerate(lines[at:], start=at) if number not in gone]
+    head = [line for number, line in enumerate(lines[:at]) if number not in removed_lines]
+    tail = [line for number, line in enumerate(lines[at:], start=at) if number not in removed_lines]
     return "".join([*head, _profile_lines(profile, indent), *tail])
 
 
 def _rewrite_document(text: str, profile: TlsProfile) -> str:
     document = kyaml.load(text)
     serving = document.get("servingInfo") or {}
-    kept = {key: value for key, value in serving.items() if key not in _KEYS}
-    document["servingInfo"] = {**kept, **_values(profile)}
+    kept_serving = {key: value for key, value in serving.items() if key not in _KEYS}
+    document["servingInfo"] = {**kept_serving, **_values(profile)}
     return kyaml.dump(document)
 
 

@@ -59,7 +59,7 @@ def declared(
     `applies_to` is for updates other than `ALL` and `MINOR`; `updates` then describes them in words. `clusters` are the
     kinds of cluster that the check is for, by default those that have all that it reads.
     """
-    resources = tuple(read if isinstance(read, Resource) else resource_of(read) for read in reads)
+    resources = tuple(kind if isinstance(kind, Resource) else resource_of(kind) for kind in reads)
     return CatalogueCheck(
         name,
         component,

@@ -55,9 +55,9 @@ def _refuse_duplicates(declared: dict[str, CatalogueCheck]) -> None:
 
     Reports, pages and acceptances refer to checks and risks by name.
     """
-    taken: dict[str, str] = {}
+    files_by_name: dict[str, str] = {}
     for module, check in declared.items():
         for name in {check.name, check.unknown_risk} - {""}:
-            if name in taken:
-                raise BadCatalogue(f"{module} and {taken[name]} both declare {name}")
-            taken[name] = module
+            if name in files_by_name:
+                raise BadCatalogue(f"{module} and {files_by_name[name]} both declare {name}")
+            files_by_name[name] = module

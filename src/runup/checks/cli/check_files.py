@@ -44,7 +44,7 @@ def read(words: Sequence[str]) -> tuple[Found, ...]:
 def _paths(path: Path) -> list[Path]:
     """Returns the file, or all YAML and JSON files of the folder. Raises CommandError if there is none."""
     if path.is_dir():
-        files = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES and each.is_file())
+        files = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
         if not files:
             raise CommandError(f"{path} contains no YAML or JSON file")
         return files
@@ -83,8 +83,8 @@ def _read(path: Path) -> Found:
                 errors.append(str(error))
                 continue
             checks.append(check)
-            errors += [f"{path}: {each}" for each in _refused_reads(check)]
-            notes += [f"{path}: {each}" for each in _notes(document, check)]
+            errors += [f"{path}: {read_problem}" for read_problem in _refused_reads(check)]
+            notes += [f"{path}: {note}" for note in _notes(document, check)]
     return Found(path, tuple(checks), tuple(cases_read), tuple(errors), tuple(notes))
 
 
@@ -93,7 +93,7 @@ def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
     from kubekit.lang import yaml as kyaml
 
     try:
-        return [each for each in kyaml.load_all(text, name=str(path)) if each is not None], []
+        return [document for document in kyaml.load_all(text, name=str(path)) if document is not None], []
     except kyaml.YamlError as error:
         return [], [str(error)]
 
@@ -117,7 +117,9 @@ def _notes(document: dict[str, Any], check: Check) -> Iterator[str]:
         yield f"{check.name}: spec.risk.remediation is missing: say what helps"
     if not spec.get("targets"):
         yield f"{check.name}: spec.targets is missing: it is for updates to every later release"
-    built_in_names = {name for each in CHECKS for name in (each.name, each.unknown_risk)}
+    built_in_names = {
+        name for catalogue_check in CHECKS for name in (catalogue_check.name, catalogue_check.unknown_risk)
+    }
     if risk.get("name") in built_in_names:
         yield f"{check.name}: risk {risk['name']} is a built-in check's, and would be merged with it"
     annotations = (document.get("metadata") or {}).get("annotations") or {}

@@ -68,8 +68,8 @@ def lint(paths: tuple[str, ...], strict: bool) -> int:
     return 1 if bad else 0
 
 
-def _count_of(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count_of(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @checks.command("test")
@@ -88,7 +88,7 @@ def test(paths: tuple[str, ...]) -> int:
     if errors := [error for result in results for error in result.errors]:
         raise CommandError("\n".join(errors))
     by_name = {check.name: check for result in results for check in result.checks}
-    cases_by_check = {each.check: each for result in results for each in result.cases}
+    cases_by_check = {case.check: case for result in results for case in result.cases}
     failed = 0
     for name in sorted(cases_by_check.keys() - by_name.keys()):
         failed += 1
@@ -157,7 +157,7 @@ def _data(check: Check) -> dict[str, Any]:
         "component": check.component,
         "severity": check.severity,
         "updates": check.updates,
-        "reads": sorted({read.name for read in check.reads}),
+        "reads": sorted({resource.name for resource in check.reads}),
         "unknownRisk": check.unknown_risk,
     }
 
@@ -211,16 +211,18 @@ def _read(paths: tuple[str, ...]) -> tuple[Check, ...]:
     return tuple(check for result in results for check in result.checks)
 
 
-def _check_named(name: str, known: tuple[Check, ...], given: bool) -> Check:
+def _check_named(name: str, known_checks: tuple[Check, ...], accept_given: bool) -> Check:
     """Returns the check of that name, or else the one whose risk has it. Raises CommandError."""
     import difflib
 
     # Names of checks come first, since a risk may have the name of another check.
-    for names in ([each.name for each in known], [each.unknown_risk for each in known]):
+    for names in ([check.name for check in known_checks], [check.unknown_risk for check in known_checks]):
         if name in names:
-            return known[names.index(name)]
-    similar = difflib.get_close_matches(name, [each.name for each in known], 1)
-    elsewhere = "" if given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
+            return known_checks[names.index(name)]
+    similar = difflib.get_close_matches(name, [check.name for check in known_checks], 1)
+    elsewhere = (
+        "" if accept_given else "; for a release's own: `runup release extract IMAGE --to DIR`, and --release-dir DIR"
+    )
     hint = f"; did you mean {similar[0]}?" if similar else f"; `runup checks list` names those built in{elsewhere}"
     raise CommandError(f"there is no check {name}{hint}")
 

@@ -65,8 +65,8 @@ def skeleton(name: str, component: str, resource: str, kind: str, target: str, f
 
     `resource` is `plural.version.group`, as kubectl takes it; the core group's has no group.
     """
-    plural, _, rest = resource.partition(".")
-    version, _, group = rest.partition(".")
+    plural, _, group_name = resource.partition(".")
+    version, _, group = group_name.partition(".")
     risk = "".join(word[:1].upper() + word[1:] for word in name.replace(".", "-").split("-"))
     placeholders = {
         "name": name,
@@ -94,11 +94,13 @@ def complete_resource(resource: str, kind: str) -> tuple[str, str]:
         return resource, kind
     if not resource and not kind:
         return "configmaps.v1", "ConfigMap"
-    plural, _, rest = resource.partition(".")
-    group = rest.partition(".")[2]
-    for known in RESOURCES.values():
-        if known.kind == kind or (known.plural, known.group) == (plural, group):
-            known_resource = f"{known.plural}.{known.version}" + (f".{known.group}" if known.group else "")
-            return resource or known_resource, known.kind
+    plural, _, group_name = resource.partition(".")
+    group = group_name.partition(".")[2]
+    for resource_type in RESOURCES.values():
+        if resource_type.kind == kind or (resource_type.plural, resource_type.group) == (plural, group):
+            known_resource = f"{resource_type.plural}.{resource_type.version}" + (
+                f".{resource_type.group}" if resource_type.group else ""
+            )
+            return resource or known_resource, resource_type.kind
     typed, other = (f"--resource {resource}", "--kind") if resource else (f"--kind {kind}", "--resource")
     raise CommandError(f"{typed} is not a kind that runup knows; give its {other}, too")

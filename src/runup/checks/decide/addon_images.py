@@ -61,15 +61,15 @@ def running(
 ) -> list[Running]:
     """Returns what runs of the rows, in their order: each version with its pods; not what is from the registries."""
     having = [pod for pod in pods if pod.addons]
-    found: list[Running] = []
+    addons_found: list[Running] = []
     for row in rows:
         by_tag: dict[str, list[PlacedPod]] = {}
         for pod in having:
             for image in pod.addons:
                 if _repository_path(image).endswith(row["image"]) and not image.startswith(but_from):
                     by_tag.setdefault(_image_tag(image), []).append(pod)
-        found += [Running(row, tag, number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
-    return found
+        addons_found += [Running(row, tag, number(tag), tuple(pods)) for tag, pods in sorted(by_tag.items())]
+    return addons_found
 
 
 @lru_cache(1024)

@@ -95,8 +95,8 @@ def missing_kinds(check: Check, cases: Sequence[Case]) -> Iterator[str]:
     kinds = {case.expect for case in cases}
     for expect in ("Clear", "Applies"):
         if not any(case.expect == expect and (case.objects or case.prometheus) for case in cases):
-            what = "an answer of prometheus" if check.query else "objects"
-            yield f"there is no case with {what} that expects {expect}"
+            missing_text = "an answer of prometheus" if check.query else "objects"
+            yield f"there is no case with {missing_text} that expects {expect}"
     if check.query and "Unknown" not in kinds:
         yield "there is no case that expects Unknown: leave `prometheus` out, or give it no sample"
     if check.reads and "Unknown" not in kinds:
@@ -115,16 +115,18 @@ def _problem(check: Check, case: Case) -> str:
         )
     except VersionError as error:
         return str(error)
-    if unknown := sorted(set(case.lacking) - {read.name for read in check.reads}):
+    if unknown := sorted(set(case.lacking) - {resource.name for resource in check.reads}):
         return f"lacking names {', '.join(unknown)}, which the check does not read"
     snapshot = snapshot_of(
-        check.reads, case.objects, lacking=lambda read: "not allowed to list it" if read.name in case.lacking else ""
+        check.reads,
+        case.objects,
+        lacking=lambda resource: "not allowed to list it" if resource.name in case.lacking else "",
     )
     outcome = run_check(check, snapshot, context)
     if outcome.result != case.expect:
         messages = " ".join(finding.message for finding in outcome.findings)
         return f"expected {case.expect}, found {outcome.result}{f': {messages}' if messages else ''}"
-    return _of_findings(case, [each for each in outcome.findings if each.applies is Applies.YES])
+    return _of_findings(case, [finding for finding in outcome.findings if finding.applies is Applies.YES])
 
 
 def _answers(check: Check, case: Case) -> PrometheusState:
@@ -140,13 +142,13 @@ def _answers(check: Check, case: Case) -> PrometheusState:
     return PrometheusState(configured=True, answers={check.query: answer})
 
 
-def _of_findings(case: Case, found: Sequence[Any]) -> str:
+def _of_findings(case: Case, actual_values: Sequence[Any]) -> str:
     """Returns how the messages or resources differ from what the case expects, or an empty string if they do not."""
-    messages = " ".join(finding.message for finding in found)
+    messages = " ".join(finding.message for finding in actual_values)
     if case.message and case.message not in messages:
         return f"expected a message with {case.message!r}, found {messages!r}"
-    names = sorted({item.name for finding in found for item in finding.resources})
+    names = sorted({item.name for finding in actual_values for item in finding.resources})
     if case.resources is not None and sorted(case.resources) != names:
-        wanted, actual = (", ".join(each) or "nothing" for each in (sorted(case.resources), names))
-        return f"expected it to be about {wanted}, found {actual}"
+        expected_text, actual = (", ".join(texts) or "nothing" for texts in (sorted(case.resources), names))
+        return f"expected it to be about {expected_text}, found {actual}"
     return ""

@@ -30,8 +30,13 @@ _CATALOG = "registry.example/redhat-operator-index:v5.2"
 
 def page(check: Check) -> str:
     """Returns the page about the check's risk, in Markdown."""
-    summary, *rest = check.about.split("\n\n")
-    parts = [f"# {check.name}", summary, f"**Reads** {_reads_in_words(check.reads)}.", *(_bold(part) for part in rest)]
+    summary, *paragraphs = check.about.split("\n\n")
+    parts = [
+        f"# {check.name}",
+        summary,
+        f"**Reads** {_reads_in_words(check.reads)}.",
+        *(_bold(part) for part in paragraphs),
+    ]
     quoted_messages = "\n".join(f"> {message}" for message in messages(check))
     parts += [f"**For example** this, before an update from {_SOURCE} to {_TARGET}:"]
     parts += [f"```yaml\n{check.example.strip()}\n```", f"is reported as\n\n{quoted_messages}"]
@@ -67,10 +72,14 @@ def unknown_page(check: Check) -> str:
 
 def example(check: Check) -> tuple[Snapshot, Context]:
     """Returns the snapshot and the context of the check's example."""
-    documents = [each for each in kyaml.load_all(check.example) if isinstance(each, dict)]
-    target = [each for each in documents if _is_targets(each)]
-    cluster = (each for each in documents if not _is_targets(each) and "schema" not in each and "update" not in each)
-    update = next((each["update"] for each in documents if "update" in each), None)
+    documents = [document for document in kyaml.load_all(check.example) if isinstance(document, dict)]
+    target = [document for document in documents if _is_targets(document)]
+    cluster = (
+        document
+        for document in documents
+        if not _is_targets(document) and "schema" not in document and "update" not in document
+    )
+    update = next((document["update"] for document in documents if "update" in document), None)
     if update:
         # Between versions of Kubernetes that the example names itself, such as the way back.
         source, to = Version(update["from"]), Version(update["to"])
@@ -82,7 +91,7 @@ def example(check: Check) -> tuple[Snapshot, Context]:
         _KUBERNETES,
         manifests=tuple(target),
         target_image=_IMAGE,
-        catalogs=_catalogs([each for each in documents if "schema" in each]),
+        catalogs=_catalogs([document for document in documents if "schema" in document]),
     )
 
 
@@ -117,19 +126,19 @@ def _is_targets(obj: dict[str, Any]) -> bool:
 
 def _bold(part: str) -> str:
     """Returns the paragraph with its opening, if it has one, in bold type instead of with a colon."""
-    opening = next((each for each in OPENINGS if part.startswith(each)), "")
+    opening = next((opening for opening in OPENINGS if part.startswith(opening)), "")
     return f"**{opening}**{part.removeprefix(opening).removeprefix(':')}"
 
 
 def _reads_in_words(reads: Sequence[Resource]) -> str:
     """Returns the reads in words, each once: `pods`, `nodes` and `configmaps` of namespace `openshift-config`."""
-    named = list(dict.fromkeys(_read_in_words(read) for read in reads))
-    return _join_words(named)
+    read_texts = list(dict.fromkeys(_read_in_words(resource) for resource in reads))
+    return _join_words(read_texts)
 
 
-def _read_in_words(read: Resource) -> str:
-    namespace = namespace_of(read)
-    return f"`{read.name}`" + (f" of namespace `{namespace}`" if namespace else "")
+def _read_in_words(resource: Resource) -> str:
+    namespace = namespace_of(resource)
+    return f"`{resource.name}`" + (f" of namespace `{namespace}`" if namespace else "")
 
 
 def _join_words(items: Iterable[str]) -> str:

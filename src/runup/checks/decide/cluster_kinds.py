@@ -66,5 +66,5 @@ def for_cluster(checks: Iterable[C], kind: ClusterKind) -> tuple[C, ...]:
 
 def reads_in(reads: Iterable[Resource], kind: ClusterKind) -> tuple[Resource, ...]:
     """Returns the kinds to be read in a cluster of this kind, each once."""
-    every = dict.fromkeys(reads)
-    return tuple(read for read in every if kind is ClusterKind.OPENSHIFT or not is_openshifts(read))
+    all_reads = dict.fromkeys(reads)
+    return tuple(resource for resource in all_reads if kind is ClusterKind.OPENSHIFT or not is_openshifts(resource))

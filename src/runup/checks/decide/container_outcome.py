@@ -96,8 +96,8 @@ def _why_ended(check: Check, pod: Pod) -> str:
         return f"its container did not end{limit}{_waiting_clause(pod)}"
     ended = _terminated_state(pod)
     if ended is None:
-        what = pod.status.reason or pod.status.phase
-        return f"its Pod came to {what}: {_quote(pod.status.message)}".rstrip(": ")
+        reason = pod.status.reason or pod.status.phase
+        return f"its Pod came to {reason}: {_quote(pod.status.message)}".rstrip(": ")
     if ended.exit_code or ended.reason == "OOMKilled":
         last = _quote(ended.message)
         return f"its container ended with exit code {ended.exit_code} ({ended.reason}): {last}".rstrip(": ")
@@ -107,7 +107,7 @@ def _why_ended(check: Check, pod: Pod) -> str:
 def _waiting_clause(pod: Pod) -> str:
     """Returns a clause about the first container that waits, or an empty string."""
     waits = (status.state.waiting for status in pod.status.container_statuses)
-    return next((f": it waited ({each.reason}): {_quote(each.message)}".rstrip(": ") for each in waits if each), "")
+    return next((f": it waited ({wait.reason}): {_quote(wait.message)}".rstrip(": ") for wait in waits if wait), "")
 
 
 def _terminated_state(pod: Pod) -> ContainerStateTerminated | None:
@@ -118,21 +118,27 @@ def _terminated_state(pod: Pod) -> ContainerStateTerminated | None:
     return None
 
 
-def _why_not(said: Report, context: Context, preflight_id: str) -> Iterator[str]:
+def _why_not(container_report: Report, context: Context, preflight_id: str) -> Iterator[str]:
     """Yields the reasons why a report does not answer what was asked."""
     # A container need not repeat the id of the preflight.
-    if said.target_version != str(context.target) or said.preflight_id not in ("", preflight_id):
-        yield f"its container's report is of another preflight, for {said.target_version}"
-    if said.execution_status != "completed":
-        yield f"its container's checks are {said.execution_status}: {said.message or 'it does not say why'}"
-    if not said.checks and not said.risks:
+    if container_report.target_version != str(context.target) or container_report.preflight_id not in (
+        "",
+        preflight_id,
+    ):
+        yield f"its container's report is of another preflight, for {container_report.target_version}"
+    if container_report.execution_status != "completed":
+        yield (
+            f"its container's checks are {container_report.execution_status}: "
+            f"{container_report.message or 'it does not say why'}"
+        )
+    if not container_report.checks and not container_report.risks:
         yield "its container checked nothing: its report names no check and no risk"
-    if said.risks_omitted:
-        yield f"its container found {said.risks_omitted} more risks than its report has"
+    if container_report.risks_omitted:
+        yield f"its container found {container_report.risks_omitted} more risks than its report has"
     applies_by_result = {"Applies": "True", "Unknown": "Unknown"}
     for result, applies in applies_by_result.items():
-        unexplained = [check.name for check in said.checks if check.result == result]
-        if unexplained and not any(risk.applies == applies for risk in said.risks):
+        unexplained = [check.name for check in container_report.checks if check.result == result]
+        if unexplained and not any(risk.applies == applies for risk in container_report.risks):
             yield f"its container's report says {result} for {names(unexplained)}, and names no such risk"
 
 

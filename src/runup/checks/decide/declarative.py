@@ -160,8 +160,8 @@ class _Problem(Exception):
 def _with_location(problem: _Problem, file: str, text: str) -> str:
     """Returns the problem with the file, the line and the field that it is in."""
     line = line_of(text, problem.path)
-    where = f"{file}, line {line}" if line else file
-    return f"{where}: {problem.path}: {problem.problem}"
+    location = f"{file}, line {line}" if line else file
+    return f"{location}: {problem.path}: {problem.problem}"
 
 
 def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
@@ -186,7 +186,9 @@ def _spec_of(document: Any) -> tuple[str, PreflightCheckSpec]:
 def _parse_spec(spec: PreflightCheckSpec) -> _Compiled:
     """Returns the spec with its ranges, reads and expressions parsed. Raises _Problem."""
     _check_risk(spec.risk)
-    reads = {read.name: _parse_read(read, f"spec.reads[{index}]") for index, read in enumerate(spec.reads)}
+    reads = {
+        read_spec.name: _parse_read(read_spec, f"spec.reads[{index}]") for index, read_spec in enumerate(spec.reads)
+    }
     if len(reads) != len(spec.reads):
         raise _Problem("spec.reads", "two of them have one name")
     if spec.for_ and spec.for_ not in reads:
@@ -238,8 +240,8 @@ def _check_risk(risk: RiskSpec) -> None:
 def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None:
     """Checks the part of a spec that runs an image. Raises _Problem with the field's path."""
     if not TAG.fullmatch(container.image):
-        what = "give the image's name in the release's image-references, such as cluster-network-operator"
-        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is not the name of an image: {what}")
+        hint = "give the image's name in the release's image-references, such as cluster-network-operator"
+        raise _Problem("spec.container.image", f"{container.image[:MAX_NAME]!r} is not the name of an image: {hint}")
     if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S:
         raise _Problem("spec.container.timeoutSeconds", f"is {container.timeout_seconds}, not 1 to {MAX_CONTAINER_S}")
     if spec.reads or spec.for_:
@@ -248,9 +250,9 @@ def _check_container(spec: PreflightCheckSpec, container: ContainerSpec) -> None
         )
 
 
-def _check_query(spec: PreflightCheckSpec, asked: PromQLSpec) -> None:
-    if not asked.query.strip() or len(asked.query) > MAX_QUERY:
-        raise _Problem("spec.promql.query", f"has {len(asked.query)} characters, not 1 to {MAX_QUERY}")
+def _check_query(spec: PreflightCheckSpec, query_spec: PromQLSpec) -> None:
+    if not query_spec.query.strip() or len(query_spec.query) > MAX_QUERY:
+        raise _Problem("spec.promql.query", f"has {len(query_spec.query)} characters, not 1 to {MAX_QUERY}")
     if spec.reads or spec.for_:
         raise _Problem("spec.reads", "a check with a query reads no objects from the API server; leave spec.reads out")
 
@@ -263,23 +265,23 @@ def _parse_read(spec: ReadSpec, path: str) -> Read:
         raise _Problem(f"{path}.fields", "list the fields that the check needs, such as spec.nodeName")
     if not spec.kind and not spec.resource:
         raise _Problem(path, f"give a kind, one of {_known_kinds()}; or group, version and resource (the plural)")
-    known = _known_resource(spec)
+    known_type = _known_resource(spec)
     group, version, plural = (
-        (known.group, spec.version or known.version, spec.resource or known.plural)
-        if known
+        (known_type.group, spec.version or known_type.version, spec.resource or known_type.plural)
+        if known_type
         else (spec.group, spec.version, spec.resource)
     )
     missing = [field for field, value in (("version", version), ("resource (the plural)", plural)) if not value]
     if missing:
-        what = f"kind {spec.kind!r}" if spec.kind else f"resource {spec.resource!r}"
+        read_text = f"kind {spec.kind!r}" if spec.kind else f"resource {spec.resource!r}"
         of_group = f" of group {spec.group!r}" if spec.group else ""
         raise _Problem(
             path,
-            f"{what}{of_group} is not a kind that runup knows ({_known_kinds()}), so give {names(missing)} too"
+            f"{read_text}{of_group} is not a kind that runup knows ({_known_kinds()}), so give {names(missing)} too"
             + ("" if spec.group else ", and the group unless it is the core's"),
         )
     # Fields are sorted, so that reads of the same fields are one key in a snapshot and share one list.
-    kind = spec.kind or (known.kind if known else "")
+    kind = spec.kind or (known_type.kind if known_type else "")
     return Read(group, version, kind, plural, bool(spec.namespace), spec.namespace, tuple(sorted(set(spec.fields))))
 
 
@@ -327,7 +329,7 @@ def _run_check(compiled: _Compiled, snapshot: Snapshot, context: Context) -> Ite
     if spec.promql is not None:
         yield from _of_prometheus(spec, spec.promql.query, context)
         return
-    lists = {name: snapshot.listed(read) for name, read in compiled.reads.items()}
+    lists = {name: snapshot.listed(read_resource) for name, read_resource in compiled.reads.items()}
     shared = {name: [as_dict(obj) for obj in objects] for name, objects in lists.items() if name != spec.for_}
     variables: dict[str, Any] = {UPDATE: _update(context), **shared}
     # One object at a time becomes a dict: all of them at once would take the memory that `reads` saves.
@@ -413,10 +415,12 @@ def _findings(spec: PreflightCheckSpec, objects: Sequence[Any], answers: Sequenc
     risk = spec.risk
     applying = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.applies]
     if applying:
-        own = [answer.message for _, answer in applying if answer.message]
-        more = f" And {len(own) - MESSAGES} more." if len(own) > MESSAGES else ""
+        own_messages = [answer.message for _, answer in applying if answer.message]
+        more = f" And {len(own_messages) - MESSAGES} more." if len(own_messages) > MESSAGES else ""
         yield _applying_finding(
-            spec, " ".join(own[:MESSAGES]) + more if own else risk.message, (obj for obj, _ in applying)
+            spec,
+            " ".join(own_messages[:MESSAGES]) + more if own_messages else risk.message,
+            (obj for obj, _ in applying),
         )
     failed = [(obj, answer) for obj, answer in zip(objects, answers, strict=True) if answer.error]
     if failed:
@@ -428,12 +432,12 @@ def _resources(spec: PreflightCheckSpec, objects: Iterable[Any]) -> tuple[Report
     """Returns the objects that a finding is about, sorted by namespace and name; none for a check without `for`."""
     if not spec.for_:
         return ()
-    read = next(read for read in spec.reads if read.name == spec.for_)
-    known = _known_resource(read)
-    kind = read.kind or (known.kind if known else read.resource)
+    for_read = next(read_spec for read_spec in spec.reads if read_spec.name == spec.for_)
+    known_type = _known_resource(for_read)
+    kind = for_read.kind or (known_type.kind if known_type else for_read.resource)
     return tuple(
         ReportedResource(
-            group=known.group if known else read.group,
+            group=known_type.group if known_type else for_read.group,
             kind=kind,
             namespace=obj.metadata.namespace,
             name=obj.metadata.name,

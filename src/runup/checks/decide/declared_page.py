@@ -34,8 +34,8 @@ def _applies_when(spec: Mapping[str, Any]) -> str:
     """Returns in words when the risk applies: the container's answer, the query or the expression."""
     if container := spec.get("container"):
         return f"the release's image `{container['image']}`, run with `preflight --format=preflight-v1-json`, says so."
-    if asked := spec.get("promql"):
-        return f"Prometheus answers 1 to\n\n```\n{asked['query'].strip()}\n```"
-    whose = f" of one of its `{spec['for']}`" if spec.get("for") else ""
+    if query := spec.get("promql"):
+        return f"Prometheus answers 1 to\n\n```\n{query['query'].strip()}\n```"
+    subject = f" of one of its `{spec['for']}`" if spec.get("for") else ""
     only = f", where `{spec['when'].strip()}`" if spec.get("when") else ""
-    return f"this is true{whose}{only}:\n\n```\n{spec['expression'].strip()}\n```"
+    return f"this is true{subject}{only}:\n\n```\n{spec['expression'].strip()}\n```"

@@ -64,7 +64,7 @@ def service_group(node: Node) -> str:
 
 def distribution_of(nodes: Iterable[Node]) -> Distribution:
     """Returns what the nodes are of: the first row that one of them matches; else Kubernetes by itself."""
-    told = [(node, node.status.node_info) for node in nodes]
+    node_infos = [(node, node.status.node_info) for node in nodes]
     for row in document("distributions")["distributions"]:
         if any(
             (row.get("kubelet") and row["kubelet"] in info.kubelet_version)
@@ -72,7 +72,7 @@ def distribution_of(nodes: Iterable[Node]) -> Distribution:
             or (row.get("provider") and node.spec.provider_id.startswith(row["provider"]))
             or any(label in node.metadata.labels for label in row.get("labels", ()))
             or any(annotation in node.metadata.annotations for annotation in row.get("annotations", ()))
-            for node, info in told
+            for node, info in node_infos
         ):
             return _distribution_named(row["name"])
     return _distribution_named("")
@@ -82,7 +82,9 @@ def distribution_of(nodes: Iterable[Node]) -> Distribution:
 def _distribution_named(name: str) -> Distribution:
     """Returns the row of that distribution, or that of all others if it has none."""
     table = document("distributions")
-    row = next((each for each in table["distributions"] if each["name"] == name), table["other"])
+    row = next(
+        (distribution for distribution in table["distributions"] if distribution["name"] == name), table["other"]
+    )
     return Distribution(
         name=row["name"],
         control_plane=row["controlPlane"],

@@ -80,7 +80,7 @@ def _run_check(check: Check, snapshot: Snapshot, context: Context) -> CheckOutco
     )
 
 
-def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> CheckOutcome:
+def could_not_tell(check: Check, why: str, findings: tuple[Finding, ...] = ()) -> CheckOutcome:
     """Returns the outcome of a check that did not finish, with the risk that stands for it."""
     why = why.rstrip(".")
     risk = Finding(
@@ -90,7 +90,7 @@ def could_not_tell(check: Check, why: str, found: tuple[Finding, ...] = ()) -> C
         reason=PARTIAL,
         remediation="Give the check what it lacked, then look at the preflight again; or accept the risk by name.",
     )
-    return CheckOutcome(check, "Unknown", (*found, risk), message=f"{why}.")
+    return CheckOutcome(check, "Unknown", (*findings, risk), message=f"{why}.")
 
 
 def _undecoded_findings(
@@ -101,21 +101,23 @@ def _undecoded_findings(
     `asked_for` is the object that the check requested by name, if that could not be read.
     """
     # A kind that the check did not request on this cluster has no part in its answer.
-    asked = [resource for resource in check.reads if resource in snapshot.asked]
-    bad = {(resource, each): None for resource in asked for each in snapshot.undecoded.get(resource, ())}
+    requested = [resource for resource in check.reads if resource in snapshot.asked]
+    bad = {(resource, undecoded): None for resource in requested for undecoded in snapshot.undecoded.get(resource, ())}
     bad |= {(asked_for.resource, asked_for.bad): None} if asked_for else {}
     if not bad:
         return ()
-    problems = [f"{resource.kind} {each}".rstrip(".") for resource, each in bad]
+    problems = [f"{resource.kind} {undecoded}".rstrip(".") for resource, undecoded in bad]
     more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
-    whose = "the object" if len(problems) == 1 else f"{len(problems)} objects"
+    subject = "the object" if len(problems) == 1 else f"{len(problems)} objects"
     return (
         Finding(
             name=unknown_risk(check),
-            message=f"Whether {check.name} applies to {whose} could not be told: {'; '.join(problems[:NAMED])}{more}.",
+            message=(
+                f"Whether {check.name} applies to {subject} could not be told: {'; '.join(problems[:NAMED])}{more}."
+            ),
             applies=Applies.UNKNOWN,
             reason=PARTIAL,
-            resources=tuple(_reference(resource, each) for resource, each in bad),
+            resources=tuple(_reference(resource, undecoded) for resource, undecoded in bad),
             remediation="Correct the field that is named, or what writes it; the answer comes by itself then.",
         ),
     )

@@ -82,25 +82,25 @@ def _package(name: str, parts: list[dict[str, Any]]) -> Package:
             case "olm.package":
                 default = _text(part, "defaultChannel")
             case "olm.channel":
-                channels[_text(part, "name")] = tuple(_channel_entry(each) for each in _maps(part, "entries"))
+                channels[_text(part, "name")] = tuple(_channel_entry(entry) for entry in _maps(part, "entries"))
             case "olm.deprecations":
                 deprecated.update(_deprecated(part))
     return Package(name, default, channels, deprecated)
 
 
-def _channel_entry(each: dict[str, Any]) -> Entry:
-    skips = each.get("skips")
+def _channel_entry(entry_data: dict[str, Any]) -> Entry:
+    skips = entry_data.get("skips")
     skipped = tuple(name for name in skips if isinstance(name, str)) if isinstance(skips, list) else ()
-    return Entry(_text(each, "name"), _text(each, "replaces"), skipped, _text(each, "skipRange"))
+    return Entry(_text(entry_data, "name"), _text(entry_data, "replaces"), skipped, _text(entry_data, "skipRange"))
 
 
 def _deprecated(part: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields what a part deprecates (`package`, `channel NAME` or `bundle NAME`), with the message."""
-    for each in _maps(part, "entries"):
-        reference = each.get("reference")
+    for entry in _maps(part, "entries"):
+        reference = entry.get("reference")
         if isinstance(reference, dict):
-            what = _text(reference, "schema").removeprefix("olm.")
-            yield f"{what} {_text(reference, 'name')}".strip(), _text(each, "message")
+            deprecated_kind = _text(reference, "schema").removeprefix("olm.")
+            yield f"{deprecated_kind} {_text(reference, 'name')}".strip(), _text(entry, "message")
 
 
 def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
@@ -114,7 +114,7 @@ def _parts(path: str, data: bytes) -> Iterator[dict[str, Any]]:
             documents = kyaml.load_all(data, name=path)
         except kyaml.YamlError as error:
             raise BadCatalog(str(error)) from error
-        yield from (each for each in documents if isinstance(each, dict))
+        yield from (document for document in documents if isinstance(document, dict))
 
 
 def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:
@@ -136,7 +136,7 @@ def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:
 def _maps(part: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """Returns the dicts of a list field, or none if the field is not a list."""
     items = part.get(key)
-    return [each for each in items if isinstance(each, dict)] if isinstance(items, list) else []
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def _text(part: dict[str, Any], key: str) -> str:

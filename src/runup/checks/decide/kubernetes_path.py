@@ -77,17 +77,18 @@ def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> 
     return UpdateOfKubernetes(source, target)
 
 
-def _version(text: str, whose: str, option: str) -> Version:
+def _version(text: str, option_name: str, option: str) -> Version:
     """Returns `text` as a version of Kubernetes. Raises Terminal, which names `option`, if it is not one."""
     version = version_of(text)
     if version is None:
         raise Terminal(
-            f"the {whose} version {text!r} is not one of Kubernetes such as 1.36; give it with {option}",
+            f"the {option_name} version {text!r} is not one of Kubernetes such as 1.36; give it with {option}",
             reason="InvalidVersion",
         )
     if version.major != 1:
         raise Terminal(
-            f"the {whose} version {text} is not one of Kubernetes: the cluster has no ClusterVersion, so it is updated "
+            f"the {option_name} version {text} is not one of Kubernetes: the cluster has no ClusterVersion, so "
+            "it is updated "
             f"from one minor version of Kubernetes to the next; give such a one with {option}, for example 1.36",
             reason="InvalidVersion",
         )
@@ -120,8 +121,8 @@ def steps(
     """
     planned = tuple(_planned_steps(context, oldest_kubelet(snapshot)))
     first: dict[str, Version] = {}
-    for on_way, found in earlier:
-        for risk in risks(found):
+    for on_way, outcomes_before in earlier:
+        for risk in risks(outcomes_before):
             first.setdefault(risk.name, on_way.target)
     names: dict[int, list[str]] = {number: [] for number in range(len(planned))}
     for risk in risks(outcomes):
@@ -136,7 +137,10 @@ def oldest_kubelet(snapshot: Snapshot) -> Version | None:
         nodes = snapshot.all(Node)
     except Unreadable:
         return None
-    return min((each for node in nodes if (each := version_of(node.status.node_info.kubelet_version))), default=None)
+    return min(
+        (node_version for node in nodes if (node_version := version_of(node.status.node_info.kubelet_version))),
+        default=None,
+    )
 
 
 def _planned_steps(context: Context, kubelet: Version | None) -> Iterator[Planned]:

@@ -29,8 +29,8 @@ _EXAMPLE = ((", before an update from 5.0.0 to 5.2.0", ""), ("5.2.0", "1.38.1"))
 
 def for_kubernetes(text: str) -> str:
     """Returns a check's text with its commands as `kubectl` has them."""
-    for words, others in _ACCEPT:
-        text = text.replace(words, others)
+    for words, replacement in _ACCEPT:
+        text = text.replace(words, replacement)
     return _QUOTED.sub(lambda quoted: _COMMAND.sub("kubectl ", quoted[0]), text)
 
 
@@ -38,13 +38,15 @@ def page_for_kubernetes(page: str) -> str:
     """Returns a page without what it says of OpenShift alone; a section that has nothing else is left out."""
     if not page:
         return ""
-    for words, others in _EXAMPLE:
-        page = page.replace(words, others)
+    for words, replacement in _EXAMPLE:
+        page = page.replace(words, replacement)
     text, mark, example = for_kubernetes(page).strip().partition("**For example**")
     paragraphs = text.strip().split("\n\n")
-    kept = [paragraph if _is_verbatim(paragraph) else _cut(_with_reads(paragraph)) for paragraph in paragraphs]
-    kept += [mark + example] if mark and not OPENSHIFT_WORDS.search(example) else []
-    return "\n\n".join(paragraph for paragraph in kept if paragraph) + "\n"
+    kept_paragraphs = [
+        paragraph if _is_verbatim(paragraph) else _cut(_with_reads(paragraph)) for paragraph in paragraphs
+    ]
+    kept_paragraphs += [mark + example] if mark and not OPENSHIFT_WORDS.search(example) else []
+    return "\n\n".join(paragraph for paragraph in kept_paragraphs if paragraph) + "\n"
 
 
 def _is_verbatim(paragraph: str) -> bool:
@@ -55,10 +57,10 @@ def _with_reads(paragraph: str) -> str:
     """Returns the list of what a check reads without the kinds of OpenShift; other paragraphs as they are."""
     listed = paragraph.removeprefix("**Reads** ").rstrip(".")
     items = re.split(r", | and ", " ".join(listed.split()))
-    kept = [item for item in items if not OPENSHIFT_WORDS.search(item)]
-    if not kept or not all(_KIND.fullmatch(item) for item in items):
+    kept_items = [item for item in items if not OPENSHIFT_WORDS.search(item)]
+    if not kept_items or not all(_KIND.fullmatch(item) for item in items):
         return paragraph
-    *most, last = kept
+    *most, last = kept_items
     return f"**Reads** {' and '.join(part for part in (', '.join(most), last) if part)}."
 
 
@@ -67,13 +69,13 @@ def _cut(paragraph: str) -> str:
     opening = _LEAD.match(paragraph)
     lead = opening[0] if opening else ""
     sentences = map(_cut_sentence, _SENTENCE.split(paragraph[len(lead) :].strip()))
-    rest = " ".join(sentence for sentence in sentences if sentence)
-    return f"{lead} {rest}".strip() if rest else ""
+    kept_text = " ".join(sentence for sentence in sentences if sentence)
+    return f"{lead} {kept_text}".strip() if kept_text else ""
 
 
 def _cut_sentence(sentence: str) -> str:
     """Returns the sentence up to its first part about OpenShift: what follows may be about that, too."""
     clauses = _CLAUSE.split(sentence)
-    foreign = next((number for number, each in enumerate(clauses) if OPENSHIFT_WORDS.search(each)), len(clauses))
-    kept = " ".join(clauses[:foreign])
-    return f"{kept[:-1]}." if kept.endswith(";") else kept
+    foreign = next((number for number, clause in enumerate(clauses) if OPENSHIFT_WORDS.search(clause)), len(clauses))
+    kept_text = " ".join(clauses[:foreign])
+    return f"{kept_text[:-1]}." if kept_text.endswith(";") else kept_text

@@ -22,8 +22,8 @@ def with_lacking(
     unsure = [finding for finding in findings if finding.applies is Applies.UNKNOWN and finding.name == risk]
     if not unsure or all(is_whole(snapshot, resource) for resource in snapshot.asked):
         return tuple(findings)
-    lacking = tuple(sorted({read.name for read in reads if not is_whole(snapshot, read)}))
-    return tuple(replace(each, lacking=lacking) if each in unsure else each for each in findings)
+    lacking = tuple(sorted({resource.name for resource in reads if not is_whole(snapshot, resource)}))
+    return tuple(replace(finding, lacking=lacking) if finding in unsure else finding for finding in findings)
 
 
 def is_whole(snapshot: Snapshot, resource: Resource) -> bool:
@@ -35,9 +35,10 @@ def is_whole(snapshot: Snapshot, resource: Resource) -> bool:
 
 def _is_undefined(snapshot: Snapshot, resource: Resource) -> bool:
     """Returns whether all definitions are known, and none makes the kind."""
-    if any(_DEFINITIONS in known for known in (snapshot.unreadable, snapshot.undecoded, snapshot.incomplete)):
+    if any(_DEFINITIONS in resources for resources in (snapshot.unreadable, snapshot.undecoded, snapshot.incomplete)):
         return False
     definitions = snapshot.objects.get(_DEFINITIONS)
     return definitions is not None and not any(
-        (each.spec.group, each.spec.names.plural) == (resource.group, resource.plural) for each in definitions
+        (definition.spec.group, definition.spec.names.plural) == (resource.group, resource.plural)
+        for definition in definitions
     )

@@ -110,11 +110,11 @@ def _add_path(tree: dict[str, Any], path: list[str]) -> None:
 
     A path below one that is already there changes nothing: the shorter one keeps all below it.
     """
-    head, rest = path[0], path[1:]
-    if not rest:
+    head, remaining_path = path[0], path[1:]
+    if not remaining_path:
         tree[head] = None
     elif tree.get(head, {}) is not None:
-        _add_path(tree.setdefault(head, {}), rest)
+        _add_path(tree.setdefault(head, {}), remaining_path)
 
 
 def _struct(name: str, tree: dict[str, Any], base: type[Wire]) -> type[Wire]:

@@ -11,15 +11,18 @@ from runup.release.decide.manifest import parse_manifests
 from runup.release.decide.payload import CHECKS, is_cases
 
 
-def with_reads(files: Mapping[str, bytes], own: Iterable[Right], base: bytes | None = None) -> dict[str, bytes]:
+def with_reads(
+    files: Mapping[str, bytes], release_rights: Iterable[Right], base: bytes | None = None
+) -> dict[str, bytes]:
     """Returns a release's `files` with the file of reads; one that they already contain stays.
 
-    `own` is what this release's Python checks read. `base` is the file of the image below, whose Python counts instead.
+    `release_rights` are the reads of this release's Python checks. `base` is the file of the image below: if there is
+    one, the reads of that image's Python count instead.
     Raises BadReads if `base` cannot be used.
     """
     if rights.FILE in files:
         return dict(files)
-    python = own if base is None else rights.of_file(base)[0]
+    python = release_rights if base is None else rights.of_file(base)[0]
     return {**files, rights.FILE: rights.to_file(python, of_files(files))}
 
 

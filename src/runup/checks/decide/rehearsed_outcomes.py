@@ -32,13 +32,15 @@ class Part(msgspec.Struct, frozen=True):
 
 def encoded(outcomes: Iterable[CheckOutcome]) -> bytes:
     """Returns the outcomes as JSON."""
-    return msgspec.json.encode([Part(each.check.name, each.result, each.message, each.findings) for each in outcomes])
+    return msgspec.json.encode(
+        [Part(outcome.check.name, outcome.result, outcome.message, outcome.findings) for outcome in outcomes]
+    )
 
 
 def decoded(data: bytes) -> tuple[CheckOutcome, ...]:
     """Returns the outcomes in JSON. Raises ValueError for what is none."""
     parts = msgspec.json.decode(data, type=tuple[Part, ...])
-    return tuple(CheckOutcome(_check(each.name), each.result, each.findings, each.message) for each in parts)
+    return tuple(CheckOutcome(_check(part.name), part.result, part.findings, part.message) for part in parts)
 
 
 def not_run(why: str, base: str = "") -> CheckOutcome:

@@ -104,7 +104,9 @@ def life_of(group: str, version: str, kind: str) -> Life:
 
 def versions_of(group: str, kind: str) -> dict[str, Life]:
     """Returns the life of each version of a built-in kind that the table has; of one from of old there is none."""
-    return {version: life for (of, version, named), life in _api_lives().items() if (of, named) == (group, kind)}
+    return {
+        version: life for (of, version, kind_name), life in _api_lives().items() if (of, kind_name) == (group, kind)
+    }
 
 
 def addon_removal(group: str, version: str, kind: str) -> AddonRemoval | None:

@@ -38,12 +38,12 @@ class RequestedVersion:
 
 def requested_versions(metrics: str) -> tuple[RequestedVersion, ...]:
     """Returns the versions in the text of `/metrics`, by name."""
-    found = {
+    found_versions = {
         _requested_version(line)
         for line in metrics.splitlines()
         if line.startswith(f"{METRIC}{{") and _metric_value(line) > 0
     }
-    return tuple(sorted(found, key=lambda each: each.name))
+    return tuple(sorted(found_versions, key=lambda version: version.name))
 
 
 def _metric_value(line: str) -> float:
@@ -65,19 +65,19 @@ def _requested_version(line: str) -> RequestedVersion:
     )
 
 
-def metrics_check(found: Iterable[RequestedVersion], problem: str = "") -> Check:
+def metrics_check(requested: Iterable[RequestedVersion], problem: str = "") -> Check:
     """Returns the check of what was asked for; `problem` says why that is not known."""
-    versions = tuple(found)
+    versions = tuple(requested)
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         """Yields a finding for each requested version that the target does not serve any more."""
         target = context.target.minor
-        for each in versions:
-            if each.removed is not None and each.removed <= target:
+        for version in versions:
+            if version.removed is not None and version.removed <= target:
                 yield Finding(
-                    f"{NAME}-{each.name}",
-                    f"{each.name} was asked for since the API server started and is removed in Kubernetes "
-                    f"1.{each.removed}. Who asked, its metrics do not say.",
+                    f"{NAME}-{version.name}",
+                    f"{version.name} was asked for since the API server started and is removed in Kubernetes "
+                    f"1.{version.removed}. Who asked, its metrics do not say.",
                     reason=NAME,
                     severity="critical",
                     remediation="Find the clients in the audit log (annotation k8s.io/removed-release), and move "

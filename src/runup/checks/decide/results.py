@@ -93,8 +93,10 @@ def risks(outcomes: Iterable[CheckOutcome], base: str = "") -> tuple[ReportedRis
     capped = _most_severe(merged, base)
     cause_of = {risk.name: cause.name for cause in causes.group_by_cause(capped) for risk in cause.risks}
     # A risk with a cause of its own names none.
-    told = [replace(risk, cause="" if cause_of[risk.name] == risk.name else cause_of[risk.name]) for risk in capped]
-    return tuple(sorted(told, key=lambda risk: risk.name))
+    caused_risks = [
+        replace(risk, cause="" if cause_of[risk.name] == risk.name else cause_of[risk.name]) for risk in capped
+    ]
+    return tuple(sorted(caused_risks, key=lambda risk: risk.name))
 
 
 def count_omitted(outcomes: Iterable[CheckOutcome]) -> int:
@@ -134,8 +136,10 @@ def _report(
 
 def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
     findings = tuple(
-        dataclass_replace(each, message=for_kubernetes(each.message), remediation=for_kubernetes(each.remediation))
-        for each in outcome.findings
+        dataclass_replace(
+            finding, message=for_kubernetes(finding.message), remediation=for_kubernetes(finding.remediation)
+        )
+        for finding in outcome.findings
     )
     return dataclass_replace(outcome, findings=findings, message=for_kubernetes(outcome.message))
 
@@ -184,28 +188,28 @@ def _resources(resources: Iterable[ReportedResource]) -> tuple[ReportedResource,
     return tuple(dict.fromkeys(resources))
 
 
-def _most_severe(found: list[ReportedRisk], base: str) -> list[ReportedRisk]:
+def _most_severe(reported_risks: list[ReportedRisk], base: str) -> list[ReportedRisk]:
     """Returns at most `MAX_RISKS` risks: the most severe, and one that counts and names the others."""
-    if len(found) <= MAX_RISKS:
-        return found
+    if len(reported_risks) <= MAX_RISKS:
+        return reported_risks
     # A release's own risk of that name goes among the others: a second one would make the report invalid.
     ordered = sorted(
-        found,
+        reported_risks,
         key=lambda risk: (risk.name == OMITTED, risk.applies != "True", SEVERITIES.index(risk.severity), risk.name),
     )
-    kept, others = ordered[: MAX_RISKS - 1], ordered[MAX_RISKS - 1 :]
-    names = sorted(risk.name for risk in others)
-    shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    rest = ReportedRisk(
+    kept_risks, omitted_risks = ordered[: MAX_RISKS - 1], ordered[MAX_RISKS - 1 :]
+    names = sorted(risk.name for risk in omitted_risks)
+    shown_names = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+    summary_risk = ReportedRisk(
         name=OMITTED,
-        message=f"{len(names)} more risks were found than an update can carry: {shown}.",
+        message=f"{len(names)} more risks were found than an update can carry: {shown_names}.",
         url=documentation.page(OMITTED, base),
-        applies="True" if any(risk.applies == "True" for risk in others) else "Unknown",
+        applies="True" if any(risk.applies == "True" for risk in omitted_risks) else "Unknown",
         reason="TooManyRisks",
-        severity=min((risk.severity for risk in others), key=SEVERITIES.index),
+        severity=min((risk.severity for risk in omitted_risks), key=SEVERITIES.index),
         remediation="Fix what is listed first; accepting this risk accepts everything that it stands for.",
     )
-    return [*kept, rest]
+    return [*kept_risks, summary_risk]
 
 
 def _fit_into_limit(report: Report) -> Report:

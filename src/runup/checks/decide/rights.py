@@ -72,8 +72,8 @@ def of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
 
 def to_file(*rights: Iterable[Right]) -> bytes:
     """Returns the content of the file that declares all of `rights`."""
-    every = _sorted(right for some in rights for right in some)
-    return msgspec.json.format(codec.encode(_Reads(FORMAT, every)), indent=2) + b"\n"
+    all_rights = _sorted(right for granted in rights for right in granted)
+    return msgspec.json.format(codec.encode(_Reads(FORMAT, all_rights)), indent=2) + b"\n"
 
 
 def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
@@ -97,11 +97,11 @@ def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
 
 def why_not(right: Right) -> str:
     """Returns why no check may be given `right`, or an empty string if one may."""
-    what = f"{right.resource[:100]!r} of group {right.group[:100]!r}"
+    resource_text = f"{right.resource[:100]!r} of group {right.group[:100]!r}"
     if (right.group, right.resource) in FORBIDDEN:
-        return f"{what} may not be read: who reads it can act as another user"
+        return f"{resource_text} may not be read: who reads it can act as another user"
     if not _GROUP.fullmatch(right.group) or not _NAME.fullmatch(right.resource):
-        return f"{what} does not name exactly one kind"
+        return f"{resource_text} does not name exactly one kind"
     if right.namespace and not _NAME.fullmatch(right.namespace):
         return f"{right.namespace[:100]!r} is not the name of a namespace"
     return ""

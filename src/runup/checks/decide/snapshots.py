@@ -45,76 +45,87 @@ def snapshot_of(
     why there may be more objects of it, and `complete_in` in which namespaces there are none. `absent` returns whether
     the server is known not to have the kind.
     """
-    wanted = tuple(dict.fromkeys(read for read in reads if has_type(read)))
+    typed_reads = tuple(dict.fromkeys(resource for resource in reads if has_type(resource)))
     by_kind: dict[tuple[str, str], list[Resource]] = {}
-    for read in wanted:
-        by_kind.setdefault((read.group, read.kind), []).append(read)
-    found_by_read = {read: _Found() for read in wanted}
+    for resource in typed_reads:
+        by_kind.setdefault((resource.group, resource.kind), []).append(resource)
+    found_by_read = {resource: _Found() for resource in typed_reads}
     for obj in objects:
         group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
-        for read in _readers(by_kind.get((group, str(obj.get("kind"))), []), version):
-            if _is_in_read(read, obj):
-                _add_object(found_by_read[read], read, obj)
+        for resource in _readers(by_kind.get((group, str(obj.get("kind"))), []), version):
+            if _is_in_read(resource, obj):
+                _add_object(found_by_read[resource], resource, obj)
     present = {
-        read for reads in by_kind.values() if any(_has_objects(found_by_read[each]) for each in reads) for read in reads
+        resource
+        for reads in by_kind.values()
+        if any(_has_objects(found_by_read[resource_read]) for resource_read in reads)
+        for resource in reads
     }
     unreadable = {
-        read: why
-        for read, each in found_by_read.items()
-        if not _has_objects(each)
-        and (why := OTHER_VERSION if _versions(by_kind, read) and read in present else lacking(read))
+        resource: why
+        for resource, found_objects in found_by_read.items()
+        if not _has_objects(found_objects)
+        and (why := OTHER_VERSION if _versions(by_kind, resource) and resource in present else lacking(resource))
     }
     return Snapshot(
-        {read: tuple(each.objects) for read, each in found_by_read.items() if read not in unreadable},
+        {
+            resource: tuple(found_objects.objects)
+            for resource, found_objects in found_by_read.items()
+            if resource not in unreadable
+        },
         unreadable,
-        {read: tuple(each.undecoded) for read, each in found_by_read.items() if each.undecoded},
-        {read: (why,) for read in found_by_read if read not in unreadable and (why := partly(read))},
+        {
+            resource: tuple(found_objects.undecoded)
+            for resource, found_objects in found_by_read.items()
+            if found_objects.undecoded
+        },
+        {resource: (why,) for resource in found_by_read if resource not in unreadable and (why := partly(resource))},
         # That a kind without a definition is not here means that nobody looked, not that the cluster has none.
         frozenset(
-            read
-            for read, why in unreadable.items()
-            if why == OTHER_VERSION or absent(read) or has_definitions(read.group)
+            resource
+            for resource, why in unreadable.items()
+            if why == OTHER_VERSION or absent(resource) or has_definitions(resource.group)
         ),
-        {read: frozenset(namespaces) for read in found_by_read if (namespaces := complete_in(read))},
+        {resource: frozenset(namespaces) for resource in found_by_read if (namespaces := complete_in(resource))},
     )
 
 
-def _versions(by_kind: Mapping[tuple[str, str], list[Resource]], read: Resource) -> bool:
+def _versions(by_kind: Mapping[tuple[str, str], list[Resource]], resource: Resource) -> bool:
     """Returns whether the kind is read in several versions."""
-    return len({each.version for each in by_kind[read.group, read.kind]}) > 1
+    return len({candidate.version for candidate in by_kind[resource.group, resource.kind]}) > 1
 
 
-def _has_objects(found: _Found) -> bool:
+def _has_objects(found_objects: _Found) -> bool:
     """Returns whether any object was found, decoded or not."""
-    return bool(found.objects or found.undecoded)
+    return bool(found_objects.objects or found_objects.undecoded)
 
 
 def _readers(candidates: list[Resource], version: str) -> list[Resource]:
     """Returns the reads that take the object: a kind that is read in only one version takes objects of any version."""
-    if len({read.version for read in candidates}) < 2:
+    if len({resource.version for resource in candidates}) < 2:
         return candidates
-    return [read for read in candidates if read.version == version]
+    return [resource for resource in candidates if resource.version == version]
 
 
-def _is_in_read(read: Resource, obj: JSON) -> bool:
+def _is_in_read(resource: Resource, obj: JSON) -> bool:
     """Returns whether the object is in the namespace of the read and has the labels that it selects."""
     metadata = obj.get("metadata") or {}
-    namespace = namespace_of(read)
+    namespace = namespace_of(resource)
     if namespace and metadata.get("namespace") != namespace:
         return False
-    selector = read.label_selector if isinstance(read, Slim) else ""
+    selector = resource.label_selector if isinstance(resource, Slim) else ""
     # The only selector in use has the form `!label`: the label must not be there.
     return not selector or selector.removeprefix("!") not in (metadata.get("labels") or {})
 
 
-def _add_object(found: _Found, read: Resource, obj: JSON) -> None:
-    """Adds the object to `found`, as undecoded if it does not match the type of its kind."""
+def _add_object(found_objects: _Found, resource: Resource, obj: JSON) -> None:
+    """Adds the object to `found_objects`, as undecoded if it does not match the type of its kind."""
     try:
-        decoded = codec.convert(type_of(read), obj)
+        decoded = codec.convert(type_of(resource), obj)
     except DecodeError as error:
         metadata = obj.get("metadata") or {}
-        found.undecoded.append(
+        found_objects.undecoded.append(
             Undecodable(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""), str(error))
         )
         return
-    found.objects.append(read.keep(decoded) if isinstance(read, Slim) else decoded)
+    found_objects.objects.append(resource.keep(decoded) if isinstance(resource, Slim) else decoded)

@@ -81,18 +81,18 @@ def _pauses(snapshot: Snapshot) -> Iterator[Mapping[str, Any]]:
     pods = [
         pod for objects in snapshot.objects.values() if objects and isinstance(objects[0], PlacedPod) for pod in objects
     ]
-    seen: set[str] = set()
-    for each in running(pods, document("addons")["pauses"]):
-        if each.row["name"] not in seen:
-            seen.add(each.row["name"])
-            words = _words(each)
-            yield {**each.row, **{key: _filled(each.row[key], words) for key in ("before", "after")}}
+    seen_names: set[str] = set()
+    for addon in running(pods, document("addons")["pauses"]):
+        if addon.row["name"] not in seen_names:
+            seen_names.add(addon.row["name"])
+            words = _words(addon)
+            yield {**addon.row, **{key: _filled(addon.row[key], words) for key in ("before", "after")}}
 
 
-def _words(each: Running) -> dict[str, str]:
+def _words(addon: Running) -> dict[str, str]:
     """Returns what stands for the placeholders of the row's commands."""
-    pod: PlacedPod = each.pods[0]
-    owner = next((one for one in pod.metadata.owner_references if one.kind in _OWNERS), None)
+    pod: PlacedPod = addon.pods[0]
+    owner = next((owner for owner in pod.metadata.owner_references if owner.kind in _OWNERS), None)
     name = owner.name if owner else ""
     if owner and owner.kind == "ReplicaSet":
         # A Deployment names its ReplicaSets after itself (kubernetes, pkg/controller/deployment/sync.go).
@@ -101,7 +101,7 @@ def _words(each: Running) -> dict[str, str]:
     return {
         "{namespace}": namespace if _NAME.fullmatch(namespace) else "NAMESPACE",
         "{workload}": name if _NAME.fullmatch(name) else "NAME",
-        "{replicas}": str(len(each.pods)),
+        "{replicas}": str(len(addon.pods)),
     }
 
 

@@ -57,52 +57,56 @@ class Manifests:
     problems: tuple[str, ...] = field(default=())
 
 
-def file_check(read: Manifests) -> Check:
+def file_check(manifests_read: Manifests) -> Check:
     """Returns the check of manifests in files."""
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         """Yields the findings about manifests in files that the target, or a release soon after it, does not serve."""
         target = _minor(context)
         yield from _findings_by_type(
-            [each for each in read.objects if _is_gone(each, target)],
+            [manifest for manifest in manifests_read.objects if _is_gone(manifest, target)],
             IN_FILES,
             f"{context.target} does not serve, so that applying {{them}} fails",
             "critical",
             "Write {them} in {replacement}: `oc api-resources` lists the versions of a cluster.",
         )
         yield from _findings_by_type(
-            [each for each in read.objects if _is_going(each, target)],
+            [manifest for manifest in manifests_read.objects if _is_going(manifest, target)],
             SOON_IN_FILES,
             f"{context.target} still serves",
             "info",
             "Nothing for this update; plan to write {them} in {replacement}.",
         )
-        yield from _of_addons(read.objects, IN_FILES, "applying {them} fails")
+        yield from _of_addons(manifests_read.objects, IN_FILES, "applying {them} fails")
         yield from _unread_finding(
-            read, IN_FILES, "Render templates first (`helm template`, `kustomize build`), and mend the rest."
+            manifests_read, IN_FILES, "Render templates first (`helm template`, `kustomize build`), and mend the rest."
         )
-        yield from _beyond_table(read.objects, target, IN_FILES, context)
+        yield from _beyond_table(manifests_read.objects, target, IN_FILES, context)
 
     return _manifest_check(IN_FILES, "manifests", run)
 
 
-def helm_check(read: Manifests) -> Check:
+def helm_check(manifests_read: Manifests) -> Check:
     """Returns the check of the releases that Helm keeps in the cluster."""
 
     def run(_snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         """Yields the findings about manifests of Helm releases that the target does not serve."""
         target = _minor(context)
         yield from _findings_by_type(
-            [each for each in read.objects if _is_gone(each, target)],
+            [manifest for manifest in manifests_read.objects if _is_gone(manifest, target)],
             IN_HELM,
             f"{context.target} does not serve, so that the next `helm upgrade` or `helm rollback` of {{them}} fails",
             "warning",
             "Upgrade to a chart that writes {them} in {replacement} before the update; later only `helm mapkubeapis "
             "RELEASE` mends what is stored.",
         )
-        yield from _of_addons(read.objects, IN_HELM, "the next `helm upgrade` or `helm rollback` of {them} fails")
-        yield from _unread_finding(read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases.")
-        yield from _beyond_table(read.objects, target, IN_HELM, context)
+        yield from _of_addons(
+            manifests_read.objects, IN_HELM, "the next `helm upgrade` or `helm rollback` of {them} fails"
+        )
+        yield from _unread_finding(
+            manifests_read, IN_HELM, "Give the right to list what is named, or leave out --helm-releases."
+        )
+        yield from _beyond_table(manifests_read.objects, target, IN_HELM, context)
 
     return _manifest_check(IN_HELM, "helm", run)
 
@@ -140,46 +144,46 @@ def _is_going(manifest: Manifest, target: int) -> bool:
 
 
 def _findings_by_type(
-    manifests: Sequence[Manifest], name: str, what: str, severity: Severity, fix: str
+    manifests: Sequence[Manifest], name: str, subject: str, severity: Severity, fix: str
 ) -> Iterator[Finding]:
     """Yields one finding for each kind and version."""
     for kind, version, of_type in _by_type(manifests):
         removed = _IN_MINOR.format(_removal(of_type[0]))
-        places = names(sorted({each.place for each in of_type}))
-        them = "it" if len(of_type) == 1 else "them"
+        places = names(sorted({manifest.place for manifest in of_type}))
+        pronoun = "it" if len(of_type) == 1 else "them"
         yield Finding(
             f"{name}-{kind}",
             f"{count(len(of_type), kind)} in {version} ({places}), removed in {removed}, which "
-            f"{what.format(them=them)}.",
+            f"{subject.format(them=pronoun)}.",
             reason=name,
             severity=severity,
-            resources=tuple(dict.fromkeys(each.reference for each in of_type)),
-            remediation=fix.format(them=them, replacement=_replacement(of_type[0])),
+            resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),
+            remediation=fix.format(them=pronoun, replacement=_replacement(of_type[0])),
         )
 
 
 def _by_type(manifests: Iterable[Manifest]) -> Iterator[tuple[str, str, list[Manifest]]]:
     by_type: dict[tuple[str, str], list[Manifest]] = {}
-    for each in manifests:
-        by_type.setdefault((each.kind, each.api_version), []).append(each)
+    for manifest in manifests:
+        by_type.setdefault((manifest.kind, manifest.api_version), []).append(manifest)
     return ((kind, version, of_type) for (kind, version), of_type in sorted(by_type.items()))
 
 
-def _of_addons(manifests: Iterable[Manifest], name: str, what: str) -> Iterator[Finding]:
+def _of_addons(manifests: Iterable[Manifest], name: str, subject: str) -> Iterator[Finding]:
     """Yields the kinds that an add-on once defined in such a version; which version the cluster has, no text tells."""
-    for kind, version, of_type in _by_type(each for each in manifests if _addon(each)):
+    for kind, version, of_type in _by_type(manifest for manifest in manifests if _addon(manifest)):
         removal = _addon(of_type[0])
         assert removal is not None
-        places = names(sorted({each.place for each in of_type}))
-        them = "it" if len(of_type) == 1 else "them"
+        places = names(sorted({manifest.place for manifest in of_type}))
+        pronoun = "it" if len(of_type) == 1 else "them"
         yield Finding(
             f"{name}-{kind}",
             f"{count(len(of_type), kind)} in {version} ({places}), which {removal.addon} {removal.removed} and later "
-            f"do not serve, so that {what.format(them=them)}.",
+            f"do not serve, so that {subject.format(them=pronoun)}.",
             reason=name,
             severity="warning",
-            resources=tuple(dict.fromkeys(each.reference for each in of_type)),
-            remediation=f"Write {them} in {removal.replacement} ({removal.source}).",
+            resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),
+            remediation=f"Write {pronoun} in {removal.replacement} ({removal.source}).",
         )
 
 
@@ -187,9 +191,13 @@ def _addon(manifest: Manifest) -> AddonRemoval | None:
     return addon_removal(manifest.group, manifest.version, manifest.kind)
 
 
-def _unread_finding(read: Manifests, name: str, fix: str) -> Iterator[Finding]:
-    if read.problems:
-        yield not_told(name, f"{count(len(read.problems), 'text')} could not be read: {names(read.problems)}", fix)
+def _unread_finding(manifests_read: Manifests, name: str, fix: str) -> Iterator[Finding]:
+    if manifests_read.problems:
+        yield not_told(
+            name,
+            f"{count(len(manifests_read.problems), 'text')} could not be read: {names(manifests_read.problems)}",
+            fix,
+        )
 
 
 def _beyond_table(manifests: Iterable[Manifest], target: int, name: str, context: Context) -> Iterator[Finding]:
@@ -198,7 +206,11 @@ def _beyond_table(manifests: Iterable[Manifest], target: int, name: str, context
     if target <= last:
         return
     early = sorted(
-        {f"{each.kind} in {each.api_version}" for each in manifests if _is_early(each) and not _is_gone(each, target)}
+        {
+            f"{manifest.kind} in {manifest.api_version}"
+            for manifest in manifests
+            if _is_early(manifest) and not _is_gone(manifest, target)
+        }
     )
     if early:
         why = f"the table of removed versions ends with 1.{last}, before {context.target}: {names(early)}"

@@ -29,7 +29,7 @@ def of_files(files: Iterable[tuple[str, str]]) -> tuple[Manifest, ...]:
 
 def for_cluster(manifests: Iterable[Manifest], filters: Filters) -> tuple[JSON, ...]:
     """Returns the objects of those manifests that a cluster with these filters gets."""
-    return tuple(each.object for each in manifests if not isinstance(include(each, filters), Excluded))
+    return tuple(manifest.object for manifest in manifests if not isinstance(include(manifest, filters), Excluded))
 
 
 def _may_hold(text: str) -> bool:
@@ -58,9 +58,9 @@ def _without_schemas(obj: dict[str, Any]) -> dict[str, Any]:
         return obj
     # The OpenAPI schemas are most of a definition, and no check looks at them.
     slim = [
-        {key: each[key] for key in ("name", "served", "storage") if key in each}
-        for each in versions
-        if isinstance(each, dict)
+        {key: version[key] for key in ("name", "served", "storage") if key in version}
+        for version in versions
+        if isinstance(version, dict)
     ]
     return {
         **obj,

@@ -70,14 +70,14 @@ def without_structs(text: str) -> str:
 
     Operators print them with `%+v`. Cut in the middle they say nothing, and what comes after them would be lost.
     """
-    kept, place = [], 0
+    pieces, place = [], 0
     for start in _STRUCT.finditer(text):
         if start.start() < place:
             continue
-        kept.append(text[place : start.start()])
+        pieces.append(text[place : start.start()])
         place = _end_of(text, start.start())
-        kept.append("[...]")
-    return "".join((*kept, text[place:]))
+        pieces.append("[...]")
+    return "".join((*pieces, text[place:]))
 
 
 # The beginning of a printed Go struct, of a pointer to one, or of a list of them; JSON has quotes there.

@@ -11,8 +11,8 @@ def cluster_name(infrastructure: InfrastructureStatus, cluster: ClusterVersion |
     host = _host(infrastructure.api_server_url) or _host(server)
     if infrastructure.infrastructure_name:
         return f"{infrastructure.infrastructure_name} ({host})" if host else infrastructure.infrastructure_name
-    known = cluster.spec.cluster_id if cluster is not None else ""
-    return host or known or "a cluster without a name"
+    cluster_id = cluster.spec.cluster_id if cluster is not None else ""
+    return host or cluster_id or "a cluster without a name"
 
 
 def _host(url: str) -> str:

@@ -26,7 +26,7 @@ def overview(cluster: Facts, *, include_not_recommended: bool) -> Iterator[Outpu
     yield from _cluster_state(cluster)
     yield from _channel_lines(cluster)
     yield from _recommended_updates(cluster)
-    yield from _conditional(cluster, shown=include_not_recommended)
+    yield from _conditional(cluster, show_updates=include_not_recommended)
 
 
 def _cluster_state(cluster: Facts) -> Iterator[Output]:
@@ -65,8 +65,12 @@ def _channel_lines(cluster: Facts) -> Iterator[Output]:
 
 def channel_line(cluster: Facts) -> str:
     """Returns the line with the channel and those that contain the running release."""
-    known = ", ".join(cluster.channels)
-    return f"Channel: {cluster.channel} (available channels: {known})\n" if known else f"Channel: {cluster.channel}\n"
+    channels_text = ", ".join(cluster.channels)
+    return (
+        f"Channel: {cluster.channel} (available channels: {channels_text})\n"
+        if channels_text
+        else f"Channel: {cluster.channel}\n"
+    )
 
 
 def _recommended_updates(cluster: Facts) -> Iterator[Output]:
@@ -79,16 +83,16 @@ def _recommended_updates(cluster: Facts) -> Iterator[Output]:
         rows = [("  VERSION", "IMAGE"), *((f"  {release.version}", release.image) for release in updates)]
         yield out(f"\nRecommended updates:\n\n{columns(rows, minwidth=14, padding=1)}")
     if stale:
-        what = "refresh" if updates else "display"
-        yield err(f"warning: Cannot {what} available updates:\n{_detail(stale)}\n")
+        action = "refresh" if updates else "display"
+        yield err(f"warning: Cannot {action} available updates:\n{_detail(stale)}\n")
     elif not updates:
         yield out(NO_UPDATES)
 
 
-def _conditional(cluster: Facts, *, shown: bool) -> Iterator[Output]:
-    """Yields the updates with known issues, or only a hint to them unless `shown`."""
+def _conditional(cluster: Facts, *, show_updates: bool) -> Iterator[Output]:
+    """Yields the updates with known issues, or only a hint to them unless `show_updates`."""
     updates = cluster.not_recommended
-    if not shown:
+    if not show_updates:
         unsure = next((c.status for _, c in updates if c.status not in ("True", "False")), "")
         hint = f', or where the recommended status is "{unsure}",' if unsure else ""
         if updates:

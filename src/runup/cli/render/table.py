@@ -117,8 +117,10 @@ def align_lines(
         for place, cell in enumerate(line[:-1]):
             widths[place] = max(widths[place], cells(cell))
     between = " " * gap
-    shown = (between.join(_padded(cell, width) for cell, width in zip(line, widths, strict=False)) for line in lines)
-    return "".join(f"{' ' * indent}{line}".rstrip() + "\n" for line in shown)
+    padded_lines = (
+        between.join(_padded(cell, width) for cell, width in zip(line, widths, strict=False)) for line in lines
+    )
+    return "".join(f"{' ' * indent}{line}".rstrip() + "\n" for line in padded_lines)
 
 
 def _padded(text: str, width: int) -> str:
@@ -141,13 +143,13 @@ def _fold_text(text: str, width: int, first: int, indent: int) -> list[str]:
         import textwrap
 
         room = max(width - indent, 1)
-        kept = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
+        wrapper = textwrap.TextWrapper(room, break_long_words=False, break_on_hyphens=False, replace_whitespace=False)
         # What stands before the first line takes its room as a word of that length would.
-        kept.initial_indent = " " * max(first - indent, 0)
-        begun = [part for line in text.split("\n")[:1] for part in kept.wrap(line) or [""]]
+        wrapper.initial_indent = " " * max(first - indent, 0)
+        begun = [part for line in text.split("\n")[:1] for part in wrapper.wrap(line) or [""]]
         begun[0] = begun[0][max(first - indent, 0) :]
-        kept.initial_indent = ""
-        return [*begun, *(part for line in text.split("\n")[1:] for part in kept.wrap(line) or [""])]
+        wrapper.initial_indent = ""
+        return [*begun, *(part for line in text.split("\n")[1:] for part in wrapper.wrap(line) or [""])]
     room = max(width - max(indent, first), 1)
     from rich.text import Text
 
@@ -183,24 +185,24 @@ class _Layout:
 
     def _columns_that_fit(self, fixed: list[int]) -> list[int]:
         """Returns the columns from the left that there is room for; the last of them may be folded."""
-        taken: list[int] = []
+        chosen_columns: list[int] = []
         remaining = self._width
         for place in fixed:
             if self._natural[place] > remaining:
                 folds = remaining >= _LEAST_FOLD and self._table.columns[place].folds
-                if taken and not folds:
+                if chosen_columns and not folds:
                     break
                 self._natural[place] = remaining
-            taken.append(place)
+            chosen_columns.append(place)
             remaining -= self._natural[place] + _GAP
-        return taken
+        return chosen_columns
 
     def _share_width(self, flows: list[int], share: int) -> None:
         """Gives each flowing column the width it needs, up to its share; the last one gets what the others leave."""
         for place in flows[:-1]:
             self._natural[place] = min(self._natural[place], share)
-        others = sum(self._natural[place] + _GAP for place in self._beside if place != flows[-1])
-        self._natural[flows[-1]] = min(self._natural[flows[-1]], max(self._width - others, 1))
+        other_width = sum(self._natural[place] + _GAP for place in self._beside if place != flows[-1])
+        self._natural[flows[-1]] = min(self._natural[flows[-1]], max(self._width - other_width, 1))
 
     def drawn(self, screen: Screen) -> Drawn:
         """Returns the table as text."""

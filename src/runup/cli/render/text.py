@@ -42,9 +42,9 @@ def columns(rows: Iterable[Sequence[str]], *, minwidth: int = 0, padding: int = 
     widths: list[list[int]] = [[] for _ in lines]
     _measure_column(lines, widths, 0, len(lines), 0, minwidth, padding)
     text = []
-    for line, own in zip(lines, widths, strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(line, own, strict=False)]
-        text.append("".join([*cells, *line[len(own) :]]) + "\n")
+    for line, line_widths in zip(lines, widths, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(line, line_widths, strict=False)]
+        text.append("".join([*cells, *line[len(line_widths) :]]) + "\n")
     return "".join(text)
 
 
@@ -82,9 +82,9 @@ def shorten(text: str, limit: int) -> str:
     return (word if len(word) > limit // 2 else cut).rstrip(",;:. ") + "…"
 
 
-def sentence_case(said: str) -> str:
-    """Returns `said` with its first letter large; the others stay as they are."""
-    return said[:1].upper() + said[1:]
+def sentence_case(sentence: str) -> str:
+    """Returns `sentence` with its first letter large; the others stay as they are."""
+    return sentence[:1].upper() + sentence[1:]
 
 
 def timestamp(moment: datetime | None) -> str:
@@ -120,9 +120,9 @@ def machine(value: Any, form: str) -> str:
     class Dumper(yaml.SafeDumper):
         """A YAML dumper that double-quotes strings that need escapes, since YAML has escapes only there."""
 
-    def text(dumper: yaml.SafeDumper, found: str) -> yaml.ScalarNode:
-        style = '"' if is_hazardous(found) else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", found, style=style)
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = '"' if is_hazardous(value) else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "default_flow_style": False, "width": 110}

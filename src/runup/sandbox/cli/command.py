@@ -82,7 +82,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
 
     if scenario and source:
         raise click.UsageError("--scenario and --import exclude each other")
-    wanted = Settings(
+    requested = Settings(
         scenario=scenario,
         source=str(Path(source).expanduser().absolute()) if source else "",
         runner=runner or "",
@@ -90,7 +90,7 @@ def start(scenario: str, source: str, port: int | None, runner: str | None, data
     )
     folder = folder_of(data)
 
-    return run_guarded(lambda: print_start(folder, lifecycle.start(folder, wanted, SystemClock())))
+    return run_guarded(lambda: print_start(folder, lifecycle.start(folder, requested, SystemClock())))
 
 
 @sandbox.command()
@@ -257,9 +257,9 @@ def how_to_use(folder: Path, ready: Ready) -> str:
         f"{ready.title}: release {ready.version}, of {', '.join(ready.releases)}",
         *(f"note: {note}" for note in ready.notes),
     ]
-    shown = ready.left_out[:_LEFT_OUT_SHOWN]
-    lines += [f"note: left out, in part or whole: {why}" for why in shown]
-    if more := len(ready.left_out) - len(shown):
+    shown_reasons = ready.left_out[:_LEFT_OUT_SHOWN]
+    lines += [f"note: left out, in part or whole: {why}" for why in shown_reasons]
+    if more := len(ready.left_out) - len(shown_reasons):
         lines.append(f"note: {more} more objects were left out; `runup sandbox logs cluster` names them")
     unprotected = f" (does not isolate: {', '.join(ready.not_isolated)})" if ready.not_isolated else ""
     lines += [

@@ -139,13 +139,13 @@ class Interrupts:
         finally:
             self._held = True
 
-    def run(self, command: Sequence[str], environment: Mapping[str, str], **how: Any) -> tuple[int, str, str]:
-        """Runs `command` to its end and returns exit code, stdout and stderr as far as `how` captures them.
+    def run(self, command: Sequence[str], environment: Mapping[str, str], **capture: Any) -> tuple[int, str, str]:
+        """Runs `command` to its end and returns exit code, stdout and stderr as far as `capture` captures them.
 
         On an interrupt the process is killed first.
         """
         self._held = True
-        process = subprocess.Popen(command, env=dict(environment), text=True, **how)
+        process = subprocess.Popen(command, env=dict(environment), text=True, **capture)
         try:
             self._let_through()
             out, err = process.communicate()
@@ -287,15 +287,15 @@ class Story:
         with SyncClient(config.load(str(self.kubeconfig))) as client:
             client.send(calls.merge_patch(resource_of(MachineConfigPool), "infra", {"spec": {"paused": False}}))
 
-    def _run_shown(self, command: Sequence[str], shown: Sequence[str], expect: int) -> None:
+    def _run_shown(self, command: Sequence[str], arguments: Sequence[str], expect: int) -> None:
         """Shows a command and runs it. Raises StepFailed if it ends with another code than `expect`."""
-        show(shown)
+        show(arguments)
         sys.stdout.flush()
         code, _, _ = self.interrupts.run(command, self._environment())
         if code == READER_LEFT:
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
         if code != expect:
-            raise StepFailed(f"`{shlex.join(shown)}` ended with exit code {code} instead of {expect}")
+            raise StepFailed(f"`{shlex.join(arguments)}` ended with exit code {code} instead of {expect}")
 
     def _run_quietly(self, *words: str) -> str:
         """Runs a runup command without showing it, and returns its stdout. Raises StepFailed if it fails."""
@@ -305,8 +305,8 @@ class Story:
             raise StepFailed(f"`runup {shlex.join(words)}` failed: {err.strip()}")
         return out
 
-    def _wait_until(self, holds: Callable[[Any], bool], what: str) -> None:
-        """Waits until `holds` is true of the ClusterVersion; `what` says that in words.
+    def _wait_until(self, holds: Callable[[Any], bool], state_text: str) -> None:
+        """Waits until `holds` is true of the ClusterVersion; `state_text` says that in words.
 
         Raises StepFailed after `STEP_TIMEOUT_S` seconds.
         """
@@ -325,7 +325,7 @@ class Story:
                 if holds(latest):
                     return
                 if clock.monotonic() > deadline:
-                    raise StepFailed(f"waited {STEP_TIMEOUT_S:.0f} s until {what}")
+                    raise StepFailed(f"waited {STEP_TIMEOUT_S:.0f} s until {state_text}")
 
     def _environment(self) -> dict[str, str]:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}

@@ -62,14 +62,14 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
     """
     behaviour = expected.behaviour
     at_version = now.get("versions") == expected.versions
-    done = at_version or (running_s >= behaviour.seconds and operand_ready and behaviour.kind != "stuck")
-    wanted = [
-        _available(now, expected, done=done),
-        _progressing_condition(expected, done=done),
-        _degraded_condition(expected, done=done),
+    is_done = at_version or (running_s >= behaviour.seconds and operand_ready and behaviour.kind != "stuck")
+    new_conditions = [
+        _available(now, expected, is_done=is_done),
+        _progressing_condition(expected, is_done=is_done),
+        _degraded_condition(expected, is_done=is_done),
     ]
-    conditions = _merge_conditions(now.get("conditions") or (), wanted, at)
-    new_status = {"versions": expected.versions if done else now.get("versions") or [], "conditions": conditions}
+    conditions = _merge_conditions(now.get("conditions") or (), new_conditions, at)
+    new_status = {"versions": expected.versions if is_done else now.get("versions") or [], "conditions": conditions}
     unchanged = new_status["versions"] == (now.get("versions") or []) and conditions == list(
         now.get("conditions") or ()
     )
@@ -77,25 +77,25 @@ def status(now: JSON, expected: Expected, *, running_s: float, operand_ready: bo
 
 
 def _version_of(now: JSON) -> str:
-    return next((str(each["version"]) for each in now.get("versions") or () if each["name"] == "operator"), "")
+    return next((str(version["version"]) for version in now.get("versions") or () if version["name"] == "operator"), "")
 
 
-def _available(now: JSON, expected: Expected, *, done: bool) -> JSON:
+def _available(now: JSON, expected: Expected, *, is_done: bool) -> JSON:
     """Returns condition Available: a new cluster's component is not available yet, and its release waits for it."""
-    version = expected.version if done else _version_of(now)
+    version = expected.version if is_done else _version_of(now)
     if not version:
         return _condition("Available", "False", "Installing", f"{expected.version} is being installed")
     return _condition("Available", "True", "AsExpected", f"Available at {version}")
 
 
-def _progressing_condition(expected: Expected, *, done: bool) -> JSON:
-    if done:
+def _progressing_condition(expected: Expected, *, is_done: bool) -> JSON:
+    if is_done:
         return _condition("Progressing", "False", "AsExpected", "")
     return _condition("Progressing", "True", "Updating", f"Working towards {expected.version}")
 
 
-def _degraded_condition(expected: Expected, *, done: bool) -> JSON:
-    if done and expected.behaviour.kind == "degraded":
+def _degraded_condition(expected: Expected, *, is_done: bool) -> JSON:
+    if is_done and expected.behaviour.kind == "degraded":
         return _condition("Degraded", "True", "OperandFailing", "The operand fails its health checks since the update.")
     return _condition("Degraded", "False", "AsExpected", "")
 
@@ -104,18 +104,22 @@ def _condition(kind: str, value: str, reason: str, message: str) -> JSON:
     return {"type": kind, "status": value, "reason": reason} | ({"message": message} if message else {})
 
 
-def _merge_conditions(before: Iterable[JSON], wanted: list[JSON], at: datetime) -> list[JSON]:
-    """Returns the conditions with `wanted` in them; other types stay, and so does one whose status is as wanted.
+def _merge_conditions(before: Iterable[JSON], new_conditions: list[JSON], at: datetime) -> list[JSON]:
+    """Returns the conditions with `new_conditions` in them; other types stay, and so does one of unchanged status.
 
     An unchanged status with a reason other than AsExpected gets the new message.
     """
-    conditions = {str(each["type"]): each for each in before}
+    conditions = {str(condition["type"]): condition for condition in before}
     stamp = at.strftime("%Y-%m-%dT%H:%M:%SZ")
-    for each in wanted:
-        current = conditions.get(each["type"])
-        same = current is not None and current.get("status") == each["status"]
+    for condition in new_conditions:
+        current = conditions.get(condition["type"])
+        same = current is not None and current.get("status") == condition["status"]
         if not same:
-            conditions[each["type"]] = each | {"lastTransitionTime": stamp}
-        elif current is not None and each["reason"] != "AsExpected" and current.get("message") != each.get("message"):
-            conditions[each["type"]] = each | {"lastTransitionTime": current.get("lastTransitionTime", stamp)}
+            conditions[condition["type"]] = condition | {"lastTransitionTime": stamp}
+        elif (
+            current is not None
+            and condition["reason"] != "AsExpected"
+            and current.get("message") != condition.get("message")
+        ):
+            conditions[condition["type"]] = condition | {"lastTransitionTime": current.get("lastTransitionTime", stamp)}
     return list(conditions.values())

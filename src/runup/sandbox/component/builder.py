@@ -64,27 +64,27 @@ class Build:
 
     def run(self, dockerfile: str) -> _Stage:
         """Runs the instructions and returns the last stage; raises BadDockerfile and OciError."""
-        for number, (word, rest) in enumerate(_instructions(dockerfile), 1):
-            _print_line(f"STEP {number}: {word} {rest}")
-            self._run_instruction(word, rest)
+        for number, (word, arguments) in enumerate(_instructions(dockerfile), 1):
+            _print_line(f"STEP {number}: {word} {arguments}")
+            self._run_instruction(word, arguments)
         if self._stage is None:
             raise BadDockerfile("no FROM statement found")
         return self._stage
 
-    def _run_instruction(self, word: str, rest: str) -> None:
+    def _run_instruction(self, word: str, arguments: str) -> None:
         """Carries out one instruction of a Dockerfile. Raises BadDockerfile for one that a sandbox cannot."""
         if word == "ARG":
-            name, _, default = rest.partition("=")
+            name, _, default = arguments.partition("=")
             self._known[name] = self._given.get(name, self._substitute(default))
         elif word == "FROM":
-            self._begin_stage(self._substitute(rest).split())
+            self._begin_stage(self._substitute(arguments).split())
         elif self._stage is None:
             raise BadDockerfile(f"{word}: no FROM statement found before it")
         elif word == "COPY":
-            self._copy(self._stage, self._substitute(rest))
+            self._copy(self._stage, self._substitute(arguments))
         elif word == "RUN":
             raise BadDockerfile(
-                f"RUN {rest}: a sandbox does not run programs of an image; build on a real cluster instead"
+                f"RUN {arguments}: a sandbox does not run programs of an image; build on a real cluster instead"
             )
         elif word not in _IGNORED:
             raise BadDockerfile(f"{word}: a sandbox builds of ARG, FROM and COPY alone")
@@ -99,11 +99,11 @@ class Build:
         name = words[2] if len(words) == 3 and words[1].upper() == "AS" else str(len(self._stages))
         self._stages[name] = self._stage
 
-    def _copy(self, stage: _Stage, rest: str) -> None:
+    def _copy(self, stage: _Stage, arguments: str) -> None:
         """Copies files of another image or stage into `stage`. Raises BadDockerfile."""
-        options = re.match(r"--from=(\S+)\s+(.*)", rest, re.DOTALL)
+        options = re.match(r"--from=(\S+)\s+(.*)", arguments, re.DOTALL)
         if options is None:
-            raise BadDockerfile(f"COPY {rest}: the context of a build is empty; copy --from an image")
+            raise BadDockerfile(f"COPY {arguments}: the context of a build is empty; copy --from an image")
         source = self._stages.get(options[1]) or _Stage(options[1])
         words = json.loads(options[2]) if options[2].lstrip().startswith("[") else shlex.split(options[2])
         *paths, target = words
@@ -126,12 +126,12 @@ class Build:
         return below
 
     def _substitute(self, text: str) -> str:
-        return _VARIABLE.sub(lambda found: self._known.get(found[1] or found[2], ""), text)
+        return _VARIABLE.sub(lambda match: self._known.get(match[1] or match[2], ""), text)
 
 
 def build(root: Path, options: argparse.Namespace, client: RegistryClient) -> BuiltImage:
     """Builds the Dockerfile into a layout below `root`; raises BadDockerfile, OciError, OSError."""
-    arguments = dict(each.partition("=")[::2] for each in options.build_arg)
+    arguments = dict(argument.partition("=")[::2] for argument in options.build_arg)
     stage = Build(client, arguments).run(options.file.read_text(encoding="utf-8"))
     layout = Layout.create(root / _BUILT)
     base = open_image(layout, client.pull(parse(stage.base), layout)) if stage.base else None
@@ -150,8 +150,8 @@ def push_image(root: Path, image: str, client: RegistryClient) -> str:
 def _instructions(dockerfile: str) -> Iterator[tuple[str, str]]:
     lines = (line for line in dockerfile.splitlines() if line.strip() and not line.lstrip().startswith("#"))
     for line in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
-        word, _, rest = line.strip().partition(" ")
-        yield word.upper(), rest.strip()
+        word, _, arguments = line.strip().partition(" ")
+        yield word.upper(), arguments.strip()
 
 
 def _print_line(text: str) -> None:
@@ -173,8 +173,8 @@ def _options() -> argparse.ArgumentParser:
     building.add_argument("context")
     pushing = commands.add_parser("push")
     pushing.add_argument("image")
-    for each in (building, pushing):
-        each.add_argument("--tls-verify")
+    for subparser in (building, pushing):
+        subparser.add_argument("--tls-verify")
     return parser
 
 

@@ -81,15 +81,15 @@ class ComponentController:
             return True  # the operator that applies the release creates it, and the watch reports that
         now = operator.get("status") or {}
         running_s = self._clock.monotonic() - self._started
-        wanted = status(now, expected, running_s=running_s, operand_ready=ready, at=self._client.now())
-        if wanted is not None:
-            body = {"metadata": {"resourceVersion": operator["metadata"]["resourceVersion"]}, "status": wanted}
+        operator_status = status(now, expected, running_s=running_s, operand_ready=ready, at=self._client.now())
+        if operator_status is not None:
+            body = {"metadata": {"resourceVersion": operator["metadata"]["resourceVersion"]}, "status": operator_status}
             try:
                 self._client.send(calls.merge_patch(OPERATORS, name, body, subresource="status"))
             except (Conflict, NotFound):
                 return False
-            _print_line(f"{name}: {_words(wanted)}")
-        reached = (wanted or now).get("versions") == expected.versions
+            _print_line(f"{name}: {_words(operator_status)}")
+        reached = (operator_status or now).get("versions") == expected.versions
         return reached or expected.behaviour.kind == "stuck"
 
     def _operand_ready(self) -> bool:
@@ -118,9 +118,9 @@ def _print_line(text: str) -> None:
     sys.stdout.flush()
 
 
-def _words(wanted: JSON) -> str:
-    versions = ", ".join(f"{each['name']} {each['version']}" for each in wanted["versions"])
-    states = ", ".join(f"{each['type']}={each['status']}" for each in wanted["conditions"])
+def _words(operator_status: JSON) -> str:
+    versions = ", ".join(f"{version['name']} {version['version']}" for version in operator_status["versions"])
+    states = ", ".join(f"{condition['type']}={condition['status']}" for condition in operator_status["conditions"])
     return f"{versions or 'no version yet'}; {states}"
 
 
@@ -153,15 +153,15 @@ def component_of(arguments: Sequence[str]) -> Component:
     parser.add_argument("--operator", action="append", default=[], metavar="NAME[=BEHAVIOUR]")
     parser.add_argument("--operand", action="append", default=[], metavar="OPERATOR=VERSION")
     options = parser.parse_args(arguments)
-    operands = dict(each.split("=", 1) for each in options.operand)
+    operands = dict(operand.split("=", 1) for operand in options.operand)
     operators = []
-    for each in options.operator:
-        name, _, behaviour = each.partition("=")
+    for operator in options.operator:
+        name, _, behaviour = operator.partition("=")
         operand_versions = ((name, operands[name]),) if name in operands else ()
         try:
             operators.append((name, Expected(options.release, operand_versions, parse(behaviour or "well"))))
         except ValueError as error:
-            parser.error(f"--operator {each}: {error}")
+            parser.error(f"--operator {operator}: {error}")
     return Component(options.name, options.namespace, options.release, tuple(operators))
 
 

@@ -54,12 +54,12 @@ REGISTRY_AUTH = "registry-auth.json"
 log = structlog.get_logger("cluster")
 
 
-def read_scenario(chosen: Settings) -> Scenario:
+def read_scenario(sandbox_settings: Settings) -> Scenario:
     """Returns the scenario that the settings name: a bundled one, a folder, or a dump; raises SandboxError."""
-    if chosen.source:
-        dump = load.read(Path(chosen.source))
+    if sandbox_settings.source:
+        dump = load.read(Path(sandbox_settings.source))
         return from_dump.scenario_of(dump, base=scenario.BUNDLED / "common")
-    return scenario.load(scenario.find(chosen.scenario or scenario.DEFAULT))
+    return scenario.load(scenario.find(sandbox_settings.scenario or scenario.DEFAULT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +74,24 @@ class Services:
 class Cluster:
     """The parts of a cluster, as asyncio tasks."""
 
-    def __init__(self, data: Path, chosen: Settings, clock: Clock) -> None:
+    def __init__(self, data: Path, sandbox_settings: Settings, clock: Clock) -> None:
         self._data = data
-        self._settings = chosen
+        self._settings = sandbox_settings
         self._clock = clock
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set. Raises SandboxError, and whatever error ended a controller."""
-        wanted = await asyncio.to_thread(read_scenario, self._settings)
+        chosen_scenario = await asyncio.to_thread(read_scenario, self._settings)
         async with contextlib.AsyncExitStack() as stack:
-            services = await self._services(stack, wanted)
+            services = await self._services(stack, chosen_scenario)
             client = await stack.enter_async_context(await self._client())
-            place = await asyncio.to_thread(self._place_for_pods, client, wanted, services.registry)
-            tasks = self._start(stack, client, place, imported=wanted.cluster.imported)
-            left_out = await self._set_up(client, wanted, services)
-            self._say_ready(wanted, place, services, left_out)
+            place = await asyncio.to_thread(self._place_for_pods, client, chosen_scenario, services.registry)
+            tasks = self._start(stack, client, place, imported=chosen_scenario.cluster.imported)
+            left_out = await self._set_up(client, chosen_scenario, services)
+            self._say_ready(chosen_scenario, place, services, left_out)
             await until_over(stop, tasks)
 
-    async def _services(self, stack: contextlib.AsyncExitStack, wanted: Scenario) -> Services:
+    async def _services(self, stack: contextlib.AsyncExitStack, chosen_scenario: Scenario) -> Services:
         """Starts the registry and the update service, builds the scenario's releases, and returns where they are."""
         secret, port = self._data / REGISTRY_AUTH, self._settings.registry_port
         writers = kept_writer(secret)
@@ -99,12 +99,12 @@ class Cluster:
             Registry(self._data / "registry", port=port, signatures=self._data / "signatures", writers=writers)
         )
         write_credentials_file(secret, registry.host, writers)
-        graph = releases.graph(wanted, ())
+        graph = releases.graph(chosen_scenario, ())
         updates = await stack.enter_async_context(UpdateService(lambda: graph, port=self._settings.update_port))
         built = await asyncio.to_thread(
-            releases.build, wanted, self._data, registry=registry.host, update_service=updates.url
+            releases.build, chosen_scenario, self._data, registry=registry.host, update_service=updates.url
         )
-        graph = releases.graph(wanted, built)
+        graph = releases.graph(chosen_scenario, built)
         return Services(registry.host, built, updates.url)
 
     async def _client(self) -> Client:
@@ -117,8 +117,8 @@ class Cluster:
     async def _answering_client(self) -> Client:
         """Returns a client of the API server; raises KubeError if it does not answer or has no kubeconfig yet."""
         # The controllers have their own user on the sandbox's API server; another server has only the administrator.
-        own, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
-        client = Client(load_kubeconfig(str(own if own.is_file() else admin)), clock=self._clock)
+        own_kubeconfig, admin = self._data / "controllers.kubeconfig", self._data / "admin.kubeconfig"
+        client = Client(load_kubeconfig(str(own_kubeconfig if own_kubeconfig.is_file() else admin)), clock=self._clock)
         try:
             await client.send(calls.get_path("/readyz"))
         except KubeError:
@@ -137,7 +137,7 @@ class Cluster:
         stack.push_async_callback(cancel_tasks, tasks)
         return tasks
 
-    def _place_for_pods(self, client: Client, wanted: Scenario, registry: str) -> Place:
+    def _place_for_pods(self, client: Client, chosen_scenario: Scenario, registry: str) -> Place:
         """Chooses how pods run here, removes what an earlier process left, and returns the node agent's settings."""
         state = self._data / "runc"
         runner, passed_over = choose_runner(runners(state), self._settings.runner)
@@ -150,48 +150,50 @@ class Cluster:
             images=ImageStore(self._data / "images", registry),
             server=client.config.server,
             ca=self._data / "pki" / "ca.crt",
-            declare_others=wanted.workloads.other_images == "ready",
+            declare_others=chosen_scenario.workloads.other_images == "ready",
             backoff=_BACK_OFF,
             shutdown_s=_SHUTDOWN_S,
         )
 
-    async def _set_up(self, client: Client, wanted: Scenario, services: Services) -> tuple[str, ...]:
+    async def _set_up(self, client: Client, chosen_scenario: Scenario, services: Services) -> tuple[str, ...]:
         """Creates the scenario's objects, at the first start only; returns what was left out, and why."""
         before = settings.ready(self._data)
         if before is not None:
             return before.left_out  # later changes belong to the user
         auth = (self._data / REGISTRY_AUTH).read_bytes()
-        return await setup.set_up(client, wanted, services.releases, self._clock, registry_auth=auth)
+        return await setup.set_up(client, chosen_scenario, services.releases, self._clock, registry_auth=auth)
 
-    def _say_ready(self, wanted: Scenario, place: Place, services: Services, left_out: tuple[str, ...]) -> None:
+    def _say_ready(
+        self, chosen_scenario: Scenario, place: Place, services: Services, left_out: tuple[str, ...]
+    ) -> None:
         """Writes the report that the sandbox is ready, for the command that started it."""
         settings.save_ready(
             self._data,
             Ready(
-                title=wanted.title,
-                version=wanted.cluster.version,
-                releases=tuple(release.version for release in wanted.releases),
+                title=chosen_scenario.title,
+                version=chosen_scenario.cluster.version,
+                releases=tuple(release.version for release in chosen_scenario.releases),
                 runner=place.runner.name,
                 not_isolated=place.runner.not_isolated,
                 left_out=left_out,
-                notes=wanted.notes,
+                notes=chosen_scenario.notes,
                 update_service=services.updates,
                 registry=services.registry,
             ),
         )
-        log.info("ready", scenario=wanted.name, runner=place.runner.name)
+        log.info("ready", scenario=chosen_scenario.name, runner=place.runner.name)
 
 
 async def serve(data: Path) -> None:
     """Runs the cluster until SIGTERM or SIGINT; raises SandboxError."""
-    chosen = settings.load(data)
-    if chosen is None:
+    sandbox_settings = settings.load(data)
+    if sandbox_settings is None:
         raise SandboxError(f"{data} does not contain a sandbox; `runup sandbox start --data {data}` makes one")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await Cluster(data, chosen, SystemClock()).run(stop)
+    await Cluster(data, sandbox_settings, SystemClock()).run(stop)
 
 
 def main() -> None:

@@ -47,7 +47,7 @@ def default_data() -> Path:
     return Path(state) / "runup" / "sandbox"
 
 
-def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
+def start(data: Path, requested: Settings, clock: Clock) -> Iterator[Progress]:
     """Starts the sandbox in `data` and yields each step; raises SandboxError and leaves nothing running.
 
     A folder that this start created and that never became ready is removed again; the last lines of its logs are in the
@@ -59,11 +59,11 @@ def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
         raise SandboxError(text, reason="AlreadyRunning")
     begin = clock.monotonic()
     is_new, was_there = settings.load(data) is None, data.is_dir()
-    chosen = _settings_to_use(data, wanted)
+    start_settings = _settings_to_use(data, requested)
     try:
         _make_folder(data)
-        settings.save(data, chosen)
-        yield from _until_ready(data, chosen, clock, begin)
+        settings.save(data, start_settings)
+        yield from _until_ready(data, start_settings, clock, begin)
     except BaseException as error:
         if not is_new or (data / settings.READY).exists():
             raise
@@ -74,11 +74,11 @@ def start(data: Path, wanted: Settings, clock: Clock) -> Iterator[Progress]:
         raise
 
 
-def _until_ready(data: Path, chosen: Settings, clock: Clock, begin: float) -> Iterator[Progress]:
+def _until_ready(data: Path, start_settings: Settings, clock: Clock, begin: float) -> Iterator[Progress]:
     """Starts the supervisor and yields each step that is reached; stops it again if one fails."""
     supervisor = _launch_supervisor(data)
     try:
-        for step, holds in _steps(data, chosen):
+        for step, holds in _steps(data, start_settings):
             _await(step, holds, supervisor, data, clock, begin)
             yield Progress(step, clock.monotonic() - begin)
     except BaseException:
@@ -122,11 +122,13 @@ def reset(data: Path, clock: Clock) -> Iterator[Progress]:
     if before is None:
         text = f"there is no sandbox in {data}; `runup sandbox start` makes one"
         raise SandboxError(text, reason="NotASandbox")
-    wanted = Settings(scenario=before.scenario, source=before.source, runner=before.runner, api_port=before.api_port)
-    _check(wanted)
+    new_settings = Settings(
+        scenario=before.scenario, source=before.source, runner=before.runner, api_port=before.api_port
+    )
+    _check(new_settings)
     stop(data, clock)
     remove(data)
-    yield from start(data, wanted, clock)
+    yield from start(data, new_settings, clock)
 
 
 def stop(data: Path, clock: Clock, *, pid: int = 0) -> bool:
@@ -157,8 +159,8 @@ def remove(data: Path) -> None:
         raise SandboxError(f"{data} could not be removed completely: {why}")
 
 
-def _settings_to_use(data: Path, wanted: Settings) -> Settings:
-    """Returns the settings: those of an earlier start stay valid; raises SandboxError if `wanted` contradicts them."""
+def _settings_to_use(data: Path, wanted_settings: Settings) -> Settings:
+    """Returns the settings. Those of an earlier start stay valid; raises SandboxError if `wanted_settings` differ."""
     before = settings.load(data)
     if before is None:
         if data.is_dir() and any(data.iterdir()):
@@ -166,23 +168,23 @@ def _settings_to_use(data: Path, wanted: Settings) -> Settings:
                 f"{data} is not empty, but does not contain a sandbox; give another folder with --data",
                 reason="DataNotEmpty",
             )
-        scenario = _check(wanted)
+        scenario = _check(wanted_settings)
         api, registry, updates = settings.free_ports(3)
         return Settings(
-            scenario=wanted.scenario,
-            source=wanted.source,
-            runner=wanted.runner,
-            api_port=_port(wanted.api_port) or api,
+            scenario=wanted_settings.scenario,
+            source=wanted_settings.source,
+            runner=wanted_settings.runner,
+            api_port=_port(wanted_settings.api_port) or api,
             registry_port=registry,
             update_port=updates,
             clock_offset_s=_offset_s(scenario.cluster.now),
         )
-    for name, requested in (("scenario", wanted.scenario), ("import", wanted.source)):
-        kept = before.scenario if name == "scenario" else before.source
-        if requested and requested != kept:
-            text = f"the sandbox in {data} was made with another {name} ({kept or 'none'})"
+    for name, requested in (("scenario", wanted_settings.scenario), ("import", wanted_settings.source)):
+        earlier_source = before.scenario if name == "scenario" else before.source
+        if requested and requested != earlier_source:
+            text = f"the sandbox in {data} was made with another {name} ({earlier_source or 'none'})"
             raise SandboxError(f"{text}; `runup sandbox reset` makes it anew", reason="OtherScenario")
-    if wanted.api_port and wanted.api_port != before.api_port:
+    if wanted_settings.api_port and wanted_settings.api_port != before.api_port:
         text = f"the sandbox in {data} has port {before.api_port} for good; `runup sandbox reset` makes it anew"
         raise SandboxError(text, reason="OtherPort")
     for port in (before.api_port, before.registry_port, before.update_port):
@@ -190,11 +192,11 @@ def _settings_to_use(data: Path, wanted: Settings) -> Settings:
     return before
 
 
-def _check(wanted: Settings) -> Scenario:
+def _check(requested: Settings) -> Scenario:
     """Reads the scenario or dump, so that an unusable one is an error before anything is created."""
     from runup.sandbox.processes.cluster_process import read_scenario
 
-    return read_scenario(wanted)
+    return read_scenario(requested)
 
 
 def _offset_s(now: str) -> float:
@@ -241,10 +243,10 @@ def _write_pid(data: Path) -> None:
         write_atomically(data / settings.PID, str(os.getpid()).encode())
 
 
-def _steps(data: Path, chosen: Settings) -> list[tuple[str, Callable[[], bool]]]:
+def _steps(data: Path, start_settings: Settings) -> list[tuple[str, Callable[[], bool]]]:
     previous_start = _modified_ns(data / settings.READY)
     return [
-        ("API server", lambda: settings.port_taken(chosen.api_port) and (data / KUBECONFIG).is_file()),
+        ("API server", lambda: settings.port_taken(start_settings.api_port) and (data / KUBECONFIG).is_file()),
         ("cluster", lambda: _modified_ns(data / settings.READY) > previous_start),
     ]
 

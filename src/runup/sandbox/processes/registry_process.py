@@ -100,8 +100,8 @@ class Registry:
         if _is_one(authorization, self._writers) or (reads and not self._readers):
             response = await handler(request)
         else:
-            what = "authentication required" if reads else "pushing wants the writer's password"
-            response = _error(401, "UNAUTHORIZED", what, {})
+            refusal = "authentication required" if reads else "pushing wants the writer's password"
+            response = _error(401, "UNAUTHORIZED", refusal, {})
         if response.status == 401 or request.path == "/v2/":
             # Clients learn from the first answer whether to send a password, even if reading needs none.
             response.headers["WWW-Authenticate"] = _CHALLENGE
@@ -287,8 +287,8 @@ def _logins(users: Mapping[str, str] | None) -> list[str]:
     return [encode_basic_auth(user, password) for user, password in (users or {}).items()]
 
 
-def _is_one(given: str, known: Iterable[str]) -> bool:
-    return any(hmac.compare_digest(given.encode("utf-8", "replace"), login.encode()) for login in known)
+def _is_one(credential: str, credentials: Iterable[str]) -> bool:
+    return any(hmac.compare_digest(credential.encode("utf-8", "replace"), login.encode()) for login in credentials)
 
 
 class _Upload:

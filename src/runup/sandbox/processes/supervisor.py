@@ -87,17 +87,17 @@ class Child:
 
 async def supervise(data: Path, clock: Clock) -> None:
     """Runs both processes until SIGTERM or SIGINT; raises SandboxError."""
-    chosen = settings.load(data)
-    if chosen is None:
+    sandbox_settings = settings.load(data)
+    if sandbox_settings is None:
         raise SandboxError(f"{data} does not contain a sandbox")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    if chosen.clock_offset_s:
-        os.environ[CLOCK_OFFSET_VARIABLE] = str(chosen.clock_offset_s)
+    if sandbox_settings.clock_offset_s:
+        os.environ[CLOCK_OFFSET_VARIABLE] = str(sandbox_settings.clock_offset_s)
     python = [sys.executable, "-m"]
-    server = ["kubesandbox.apiserver", "--data", str(data), "--port", str(chosen.api_port)]
+    server = ["kubesandbox.apiserver", "--data", str(data), "--port", str(sandbox_settings.api_port)]
     logs = data / "logs"
     write_atomically(data / settings.PID, str(os.getpid()).encode())
     api = asyncio.create_task(Child("apiserver", python + server, logs / "apiserver.log", clock).keep_running())

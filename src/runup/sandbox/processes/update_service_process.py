@@ -66,5 +66,5 @@ def of_channel(graph: JSON, channel: str) -> JSON:
 
 
 def _in_channel(node: JSON, channel: str) -> bool:
-    named = node["metadata"].get(CHANNELS)
-    return not named or channel in named.split(",")
+    channels_text = node["metadata"].get(CHANNELS)
+    return not channels_text or channel in channels_text.split(",")

@@ -242,27 +242,31 @@ def _read_scenario_file(file: Path) -> _ScenarioFile:
         raise ScenarioError(f"{file}: {error}", reason="BadScenario") from error
 
 
-def _base_folders(folder: Path, written: _ScenarioFile) -> tuple[Path, ...]:
+def _base_folders(folder: Path, scenario_file: _ScenarioFile) -> tuple[Path, ...]:
     """Returns the folder that the scenario builds on, if it names one. Raises ScenarioError."""
-    if not written.base:
+    if not scenario_file.base:
         return ()
-    base = folder.parent / written.base if (folder.parent / written.base).is_dir() else BUNDLED / written.base
+    base = (
+        folder.parent / scenario_file.base
+        if (folder.parent / scenario_file.base).is_dir()
+        else BUNDLED / scenario_file.base
+    )
     if not base.is_dir():
-        raise ScenarioError(f"{folder / FILE}: there is no base folder {written.base!r}", reason="BadScenario")
+        raise ScenarioError(f"{folder / FILE}: there is no base folder {scenario_file.base!r}", reason="BadScenario")
     return (base,)
 
 
-def _values(written: _ScenarioFile) -> dict[str, str]:
+def _values(scenario_file: _ScenarioFile) -> dict[str, str]:
     """Returns the values that the scenario's files may use as `${name}`."""
-    cluster = written.cluster
-    running = next((release for release in written.releases if release.version == cluster.version), None)
+    cluster = scenario_file.cluster
+    running = next((release for release in scenario_file.releases if release.version == cluster.version), None)
     kubernetes = cluster.kubernetes or (running.kubernetes if running else "")
     return {
         "version": cluster.version,
         "kubernetes": kubernetes,
         "channel": cluster.channel,
         "namespace": cluster.namespace,
-        **written.values,
+        **scenario_file.values,
     }
 
 

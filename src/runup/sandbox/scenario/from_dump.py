@@ -91,16 +91,16 @@ def time_of(dump: Dump) -> str:
     return _rfc3339(now) if now else ""
 
 
-def _rfc3339(when: datetime) -> str:
-    return when.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _rfc3339(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def enabled_gates(gate: JSON | None, version: str) -> tuple[str, ...]:
     """Returns the gates that the dump's FeatureGate enables for this version."""
     for details in ((gate or {}).get("status") or {}).get("featureGates") or ():
         if isinstance(details, dict) and details.get("version") == version:
-            named = [each.get("name") for each in details.get("enabled") or () if isinstance(each, dict)]
-            return tuple(str(name) for name in named if name)
+            gate_names = [gate.get("name") for gate in details.get("enabled") or () if isinstance(gate, dict)]
+            return tuple(str(name) for name in gate_names if name)
     return ()
 
 
@@ -164,13 +164,21 @@ def kubernetes_version(dump: Dump) -> str:
 
 def _kubernetes_of(version: str, current: str, kubernetes: str) -> str:
     """Returns the Kubernetes version of a release: 4.y has 1.(y+13); otherwise each minor adds one minor."""
-    here, there, base = versions.Version(current), versions.Version(version), versions.parse(kubernetes)
-    steps = there.minor - here.minor
-    if base is not None and here.major == there.major and steps == 0 and version == current:
+    cluster_version, other_version, base = (
+        versions.Version(current),
+        versions.Version(version),
+        versions.parse(kubernetes),
+    )
+    steps = other_version.minor - cluster_version.minor
+    if base is not None and cluster_version.major == other_version.major and steps == 0 and version == current:
         return kubernetes
-    if there.major == 4:
-        return f"1.{there.minor + 13}.0"
-    return f"{base.major}.{base.minor + steps}.0" if base is not None and here.major == there.major else ""
+    if other_version.major == 4:
+        return f"1.{other_version.minor + 13}.0"
+    return (
+        f"{base.major}.{base.minor + steps}.0"
+        if base is not None and cluster_version.major == other_version.major
+        else ""
+    )
 
 
 def _notes(dump: Dump) -> list[str]:

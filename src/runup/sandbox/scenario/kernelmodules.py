@@ -98,12 +98,14 @@ def _fit_deployment(spec: JSON, port: int) -> None:
     spec["replicas"] = 1
     [container] = spec["template"]["spec"]["containers"]
     del container["command"]
-    kept = (arg for arg in container["args"] if not arg.startswith(("--listen=", "--health-listen=")))
+    kept_arguments = (arg for arg in container["args"] if not arg.startswith(("--listen=", "--health-listen=")))
     # Every pod has this machine's ports: two sandboxes would share the one that is probed.
     del container["livenessProbe"]
-    own = [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
-    container |= {"image": "${release}", "args": [*own, *kept]}
-    container["ports"] = [{**each, "containerPort": port} for each in container["ports"] if each["name"] == "https"]
+    own_arguments = [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
+    container |= {"image": "${release}", "args": [*own_arguments, *kept_arguments]}
+    container["ports"] = [
+        {**port_entry, "containerPort": port} for port_entry in container["ports"] if port_entry["name"] == "https"
+    ]
     for variable in container["env"]:
         if variable["name"].startswith("RELATED_IMAGE_"):
             variable["value"] = f"${{kernelModules}}:{BUILDER_TAG}"
@@ -141,14 +143,14 @@ def values(release: str, auth: bytes) -> Mapping[str, str]:
     }
 
 
-def filled(obj: Any, known: Mapping[str, str]) -> Any:
-    """Returns `obj` with each `${name}` of `known` replaced, at any depth."""
+def filled(obj: Any, values_by_name: Mapping[str, str]) -> Any:
+    """Returns `obj` with each `${name}` of `values_by_name` replaced, at any depth."""
     if isinstance(obj, dict):
-        return {key: filled(value, known) for key, value in obj.items()}
+        return {key: filled(value, values_by_name) for key, value in obj.items()}
     if isinstance(obj, list):
-        return [filled(value, known) for value in obj]
+        return [filled(value, values_by_name) for value in obj]
     if isinstance(obj, str):
-        for name, value in known.items():
+        for name, value in values_by_name.items():
             obj = obj.replace("${" + name + "}", value)
     return obj
 
@@ -159,7 +161,9 @@ def _manifests_of_deploy() -> list[JSON]:
     for folder in (package / "deploy" / FOLDER, package.parent.parent / "deploy" / FOLDER):
         manifest_files = sorted(folder.glob("*.yaml"))
         if manifest_files:
-            return [each for file in manifest_files for each in kyaml.load_all(file.read_text(encoding="utf-8"))]
+            return [
+                document for file in manifest_files for document in kyaml.load_all(file.read_text(encoding="utf-8"))
+            ]
     raise SandboxError(
         f"the manifests of deploy/{FOLDER} are missing from this installation", reason="ManifestsMissing"
     )

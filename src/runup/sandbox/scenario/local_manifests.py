@@ -48,9 +48,9 @@ def _fit_operator(deployment: JSON, cluster: ClusterSpec, update_service: str) -
     # The images of scenarios have no programs that a Pod could copy with.
     applying = ("--record-only",) if cluster.imported else ("--release-source=registry",)
     served = ("--listen=127.0.0.1:0", f"--update-service={update_service}", _LEASE)
-    ours = (*served, *applying, *gates, *cluster.operator_args)
+    own_arguments = (*served, *applying, *gates, *cluster.operator_args)
     # No operator signs serving certificates here, and there is no monitoring unless the scenario names one.
-    _set_arguments(deployment, cluster, ours, without=("--listen=", "--serving-", "--prometheus-"))
+    _set_arguments(deployment, cluster, own_arguments, without=("--listen=", "--serving-", "--prometheus-"))
 
 
 def _fit_update_status(deployment: JSON, cluster: ClusterSpec, _update_service: str) -> None:
@@ -59,14 +59,16 @@ def _fit_update_status(deployment: JSON, cluster: ClusterSpec, _update_service: 
     _set_arguments(deployment, cluster, (_LEASE, *now), without=("--alerts-", "--listen=", "--serving-"))
 
 
-def _set_arguments(deployment: JSON, cluster: ClusterSpec, ours: Iterable[str], *, without: tuple[str, ...]) -> None:
-    """Sets the container's arguments: `ours` at the end, without those that begin with a text in `without`."""
+def _set_arguments(
+    deployment: JSON, cluster: ClusterSpec, own_arguments: Iterable[str], *, without: tuple[str, ...]
+) -> None:
+    """Sets the container's arguments: `own_arguments` at the end, without those that begin with a text in `without`."""
     pod = deployment["spec"]["template"]["spec"]
     if cluster.imported:
         pod["nodeSelector"] = {HOSTNAME: OWN_NODE}
     container = pod["containers"][0]
     without = (*without, "--health-listen=")
-    container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *ours]
+    container["args"] = [*(arg for arg in container.get("args") or () if not arg.startswith(without)), *own_arguments]
     # Every pod has this machine's ports: two sandboxes would share the one that is probed.
     container.pop("livenessProbe", None)
 

@@ -131,9 +131,9 @@ def _rights(component: Component) -> Iterator[JSON]:
     operand.
     """
     group, name = "rbac.authorization.k8s.io", f"openshift-{component.name}"
-    read = ["get", "list", "watch"]
+    read_verbs = ["get", "list", "watch"]
     rules = [
-        {"apiGroups": ["config.openshift.io"], "resources": ["clusteroperators"], "verbs": read},
+        {"apiGroups": ["config.openshift.io"], "resources": ["clusteroperators"], "verbs": read_verbs},
         {
             "apiGroups": ["config.openshift.io"],
             "resources": ["clusteroperators/status"],
@@ -145,7 +145,7 @@ def _rights(component: Component) -> Iterator[JSON]:
     yield _object(f"{group}/v1", "ClusterRole", name, rules=rules)
     bound = {"apiGroup": group, "kind": "ClusterRole", "name": name}
     yield _object(f"{group}/v1", "ClusterRoleBinding", name, roleRef=bound, subjects=account)
-    rules = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": [*read, "create", "patch"]}]
+    rules = [{"apiGroups": ["apps"], "resources": ["deployments"], "verbs": [*read_verbs, "create", "patch"]}]
     yield _object(f"{group}/v1", "Role", component.name, component.namespace, rules=rules)
     bound = {"apiGroup": group, "kind": "Role", "name": component.name}
     yield _object(f"{group}/v1", "RoleBinding", component.name, component.namespace, roleRef=bound, subjects=account)
@@ -207,8 +207,8 @@ def _operator(component: Component, name: str, spec: ReleaseSpec) -> JSON:
     return _object("config.openshift.io/v1", "ClusterOperator", name, spec={}, status=status)
 
 
-def _object(api_version: str, kind: str, name: str, namespace: str = "", **rest: Any) -> JSON:
+def _object(api_version: str, kind: str, name: str, namespace: str = "", **other_fields: Any) -> JSON:
     metadata: JSON = {"name": name, "annotations": dict(_INCLUDED)}
     if namespace:
         metadata["namespace"] = namespace
-    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **other_fields}

@@ -154,8 +154,8 @@ def signing_key(data: Path) -> SigningKey:
     return key
 
 
-def _edges(known: Graph) -> list[tuple[str, str]]:
-    return [*known.edges, *((edge.from_, edge.to) for edge in known.conditional_edges)]
+def _edges(update_graph: Graph) -> list[tuple[str, str]]:
+    return [*update_graph.edges, *((edge.from_, edge.to) for edge in update_graph.conditional_edges)]
 
 
 def _files_of_release(folder: Path) -> dict[str, bytes]:

@@ -103,8 +103,12 @@ def what_is_known(
                 within[name] = sorted(scenario.collected.namespaces.get(key, ()))
         elif kind not in kinds_in_dump:
             absent[name] = f"the dump has no {resource.plural}: whether there were any is not known"
-    own = " ".join(sorted(own_namespaces(from_payload)))
-    annotations = {OWN_NAMESPACES: own, EXEMPT_USERS: json.dumps(_REPORTS), COMPLETE_NAMESPACES: json.dumps(within)}
+    namespaces_text = " ".join(sorted(own_namespaces(from_payload)))
+    annotations = {
+        OWN_NAMESPACES: namespaces_text,
+        EXEMPT_USERS: json.dumps(_REPORTS),
+        COMPLETE_NAMESPACES: json.dumps(within),
+    }
     return [_map(NOT_COLLECTED, absent, annotations), _map(PARTLY_COLLECTED, partly, annotations)]
 
 

@@ -105,11 +105,11 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
         profile=cluster.profile,
         capabilities=capabilities.enabled_capabilities(_capabilities_of(scenario), cluster.gates),
     )
-    own = {f"{MANIFESTS}/{file.name}" for file in operator_manifests()}
+    operator_files = {f"{MANIFESTS}/{file.name}" for file in operator_manifests()}
     objects = [
         copy.deepcopy(manifest.object)
         for manifest in included_in(loaded.manifests, filters)
-        if cluster.installed or manifest.file in own or manifest.object["kind"] == "CustomResourceDefinition"
+        if cluster.installed or manifest.file in operator_files or manifest.object["kind"] == "CustomResourceDefinition"
     ]
     if cluster.operator == "none":
         return [obj for obj in objects if obj["kind"] == "CustomResourceDefinition"]
@@ -118,12 +118,16 @@ def release_objects(scenario: Scenario, running: Release) -> list[JSON]:
 
 def own_first(scenario: Scenario, from_payload: Iterable[JSON]) -> Scenario:
     """Returns the scenario without a dump's objects in our own workloads' namespaces, where they would conflict."""
-    own = imports.own_namespaces(from_payload)
-    ours = {identity(obj) for obj in from_payload}
+    release_namespaces = imports.own_namespaces(from_payload)
+    release_identities = {identity(obj) for obj in from_payload}
     if not scenario.cluster.imported:
         return scenario
-    kept = tuple(obj for obj in scenario.objects if identity(obj)[2] not in own and identity(obj) not in ours)
-    return replace(scenario, objects=kept)
+    kept_objects = tuple(
+        obj
+        for obj in scenario.objects
+        if identity(obj)[2] not in release_namespaces and identity(obj) not in release_identities
+    )
+    return replace(scenario, objects=kept_objects)
 
 
 def _capabilities_of(scenario: Scenario) -> CapabilitiesSpec | None:
@@ -184,14 +188,14 @@ def feature_gate(cluster: ClusterSpec, versions: Iterable[str]) -> JSON:
 
 def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
     """Returns a ClusterVersion that completed its update, or one without status if the cluster is not installed."""
-    since, done = "2026-10-05T08:00:00Z", "2026-10-05T08:42:00Z"
+    since, completed = "2026-10-05T08:00:00Z", "2026-10-05T08:42:00Z"
     release = {
         "version": running.version,
         "image": running.image,
         "url": running.spec.url or f"https://docs.runup.example/releases/{running.version}",
         "channels": list(running.spec.channels),
     }
-    entry = {"state": "Completed", "startedTime": since, "completionTime": done, "verified": False}
+    entry = {"state": "Completed", "startedTime": since, "completionTime": completed, "verified": False}
     conditions = [
         {"type": "Available", "status": "True", "message": f"Done applying {running.version}"},
         {"type": "Failing", "status": "False"},
@@ -213,7 +217,7 @@ def cluster_version(cluster: ClusterSpec, running: Release) -> JSON:
             "observedGeneration": 1,
             "versionHash": "",
             "availableUpdates": None,
-            "conditions": [{**condition, "lastTransitionTime": done} for condition in conditions],
+            "conditions": [{**condition, "lastTransitionTime": completed} for condition in conditions],
         },
     }
 
@@ -256,10 +260,12 @@ def _files_of(running: Release) -> dict[str, bytes]:
 
 
 def _kinds_of(definitions: Iterable[JSON]) -> set[tuple[str, str]]:
-    return {(each["spec"]["group"], each["spec"]["names"]["kind"]) for each in definitions}
+    return {(definition["spec"]["group"], definition["spec"]["names"]["kind"]) for definition in definitions}
 
 
-async def _await_served(client: Client, clock: Clock, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], Resource]:
+async def _await_served(
+    client: Client, clock: Clock, wanted_kinds: set[tuple[str, str]]
+) -> dict[tuple[str, str], Resource]:
     """Returns the served resources once they include the wanted kinds, at most after `_SERVED_TIMEOUT_S` seconds.
 
     A real server takes a moment to serve a new definition.
@@ -267,7 +273,9 @@ async def _await_served(client: Client, clock: Clock, wanted: set[tuple[str, str
     deadline = clock.monotonic() + _SERVED_TIMEOUT_S
     while True:
         resources = {(r.group, r.kind): r for r in await discover_kinds(client)}
-        if wanted <= resources.keys() and await _can_be_listed(client, [resources[kind] for kind in wanted]):
+        if wanted_kinds <= resources.keys() and await _can_be_listed(
+            client, [resources[kind] for kind in wanted_kinds]
+        ):
             return resources
         if clock.monotonic() > deadline:
             return resources  # what is missing is reported object by object
@@ -289,24 +297,24 @@ def _namespaces(objects: Iterable[JSON]) -> set[str]:
     return {identity(obj)[2] for obj in objects} - declared - {""}
 
 
-async def _create_known(client: Client, known: dict[tuple[str, str], Resource], obj: JSON) -> str:
+async def _create_known(client: Client, served_resources: dict[tuple[str, str], Resource], obj: JSON) -> str:
     """Creates an object; returns why it could not be created in full, or an empty string.
 
     If the server refuses an imported object, the parts that it cannot read are left out first: the object's check then
     reports Unknown, instead of missing the object.
     """
     group, kind, namespace, name = identity(obj)
-    resource = known.get((group, kind))
-    named = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+    resource = served_resources.get((group, kind))
+    object_text = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
     if resource is None:
         log.warning("left out", kind=kind, name=name, why=f"the API server does not serve {kind} of group {group!r}")
-        return f"{named}: the API server does not serve this kind"
+        return f"{object_text}: the API server does not serve this kind"
     why = ""
     for attempt in (obj, *imports.smaller_objects(obj)):
         try:
             await _create(client, resource, {**attempt, "apiVersion": resource.api_version})
         except ApiError as error:
-            why = why or f"{named}: {error}"
+            why = why or f"{object_text}: {error}"
             continue
         break
     if why:

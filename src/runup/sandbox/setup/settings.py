@@ -75,12 +75,12 @@ def free_ports(count: int) -> list[int]:
     # All sockets are open at once, so that the ports differ.
     sockets = [socket.socket() for _ in range(count)]
     try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+        for bound_socket in sockets:
+            bound_socket.bind(("127.0.0.1", 0))
+        return [bound_socket.getsockname()[1] for bound_socket in sockets]
     finally:
-        for each in sockets:
-            each.close()
+        for bound_socket in sockets:
+            bound_socket.close()
 
 
 def port_taken(port: int) -> bool:

@@ -44,7 +44,7 @@ status: {storedVersions: [v1beta1, v1]}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda each: each.metadata.name):
+    for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):
         config, holder = _conversion_webhook(crd), f"CustomResourceDefinition {crd.metadata.name}"
         # Nobody is told to delete the definition: its objects would go with it.
         orphan = f"Install again what {holder} belongs to: `oc get svc -A` then lists the Service."
@@ -54,13 +54,17 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         stored, served = _stored_versions(crd), _served_versions(crd)
         # Objects that are stored in one version, which is served, can still be read and listed in that one.
         spared = len(stored) == 1 and stored <= served
-        what = (
+        blocked_text = (
             f"Objects of {name} can be read in {names(sorted(stored))} alone"
             if spared
             else (f"Objects of {name} cannot be converted between its versions")
         )
         yield risk(
-            NAME, f"{what}: {trouble.why}.", [crd], severity="warning" if spared else "critical", fix=trouble.fix
+            NAME,
+            f"{blocked_text}: {trouble.why}.",
+            [crd],
+            severity="warning" if spared else "critical",
+            fix=trouble.fix,
         )
 
 
@@ -79,11 +83,11 @@ def _conversion_webhook(crd: CustomResourceDefinition) -> WebhookClientConfig | 
 
 def _stored_versions(crd: CustomResourceDefinition) -> set[str]:
     """Returns the versions in which objects may be stored."""
-    return {each.name for each in crd.spec.versions if each.storage} | set(crd.status.stored_versions)
+    return {version.name for version in crd.spec.versions if version.storage} | set(crd.status.stored_versions)
 
 
 def _served_versions(crd: CustomResourceDefinition) -> set[str]:
-    return {each.name for each in crd.spec.versions if each.served}
+    return {version.name for version in crd.spec.versions if version.served}
 
 
 CHECK = declared(

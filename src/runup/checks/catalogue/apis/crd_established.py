@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _inactive_conditions(crd: CustomResourceDefinition) -> str:
-    conditions = [(each.type, each.status) for each in crd.status.conditions]
+    conditions = [(condition.type, condition.status) for condition in crd.status.conditions]
     return ", ".join(f"{type_}={status}" for type_, status in conditions if (type_, status) in BAD)
 
 

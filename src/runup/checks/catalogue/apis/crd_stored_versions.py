@@ -61,10 +61,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if (definition := _versions_in_manifest(manifest))
         for name, versions in [definition]
     }
-    for crd in sorted(definitions, key=lambda each: each.metadata.name):
+    for crd in sorted(definitions, key=lambda definition: definition.metadata.name):
         name = crd.metadata.name
         dropped = [
-            each for each in crd.status.stored_versions if name in target_versions and each not in target_versions[name]
+            version
+            for version in crd.status.stored_versions
+            if name in target_versions and version not in target_versions[name]
         ]
         if dropped:
             yield risk(
@@ -86,7 +88,9 @@ def _versions_in_manifest(manifest: object) -> tuple[str, frozenset[str]] | None
     versions = (manifest.get("spec") or {}).get("versions")
     if not isinstance(name, str) or not isinstance(versions, list):
         return None
-    return name, frozenset(str(each["name"]) for each in versions if isinstance(each, dict) and "name" in each)
+    return name, frozenset(
+        str(version["name"]) for version in versions if isinstance(version, dict) and "name" in version
+    )
 
 
 CHECK = declared(

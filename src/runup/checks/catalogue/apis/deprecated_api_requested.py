@@ -44,7 +44,7 @@ status:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
-    counts = [each for each in all_or_none(snapshot, APIRequestCount) if _may_be_removed_soon(each, target)]
+    counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed_soon(count, target)]
     used = {count.metadata.name: (count, by) for count, by in users_of(snapshot, counts)}
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"

@@ -103,22 +103,29 @@ metadata:
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
-        whose = "the target ships" if target is None else "the cluster runs"
+        subject = "the target ships" if target is None else "the cluster runs"
         yield unsure(
             NAME,
-            f"which Kubernetes {whose} is not known",
+            f"which Kubernetes {subject} is not known",
             fix="See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release.",
         )
         return
     removed = removed_versions(source, target)
     beyond = not table("removed-apis").knows(target)
     for versions in KINDS:
-        gone = [version for group, version, kind in removed if (group, kind) == (versions[0].group, versions[0].kind)]
+        removed_versions_found = [
+            version for group, version, kind in removed if (group, kind) == (versions[0].group, versions[0].kind)
+        ]
         # The API server serves no alpha version unless it is told to by --runtime-config; for its sake nobody is asked
         # for a list that cannot be had (https://kubernetes.io/docs/reference/using-api/#api-versioning).
-        if gone and not beyond and all("alpha" in version for version in gone) and cannot_list(snapshot, versions):
+        if (
+            removed_versions_found
+            and not beyond
+            and all("alpha" in version for version in removed_versions_found)
+            and cannot_list(snapshot, versions)
+        ):
             continue
-        if gone or beyond:
+        if removed_versions_found or beyond:
             yield from _judge_kind(snapshot, context, versions, removed, beyond=beyond)
 
 
@@ -140,42 +147,42 @@ def _judge_kind(
     beyond: bool,
 ) -> Iterator[Finding]:
     """Yields the findings about recent writes of one kind in versions that the target removes."""
-    read = versions[0]
-    gone: list[tuple[Managed, ManagedFieldsEntry]] = []
+    readable = versions[0]
+    removed_fields: list[tuple[Managed, ManagedFieldsEntry]] = []
     unclear: list[tuple[Managed, ManagedFieldsEntry]] = []
     for obj in listed_any(snapshot, versions):
         for entry in obj.metadata.managed_fields:
             if entry.time is None or context.now - entry.time > ACTIVE or entry.manager in CONTROL_PLANE:
                 continue
             group, _, version = entry.api_version.rpartition("/")
-            if (group, version, read.kind) in removed:
-                gone.append((obj, entry))
+            if (group, version, readable.kind) in removed:
+                removed_fields.append((obj, entry))
             # Only alpha and beta versions are ever removed within a major version
             # (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
-            elif beyond and group == read.group and ("alpha" in version or "beta" in version):
+            elif beyond and group == readable.group and ("alpha" in version or "beta" in version):
                 unclear.append((obj, entry))
-    if gone:
-        objects = list({named(obj): obj for obj, _ in gone}.values())
-        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in gone})
+    if removed_fields:
+        objects = list({named(obj): obj for obj, _ in removed_fields}.values())
+        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in removed_fields})
         yield risk(
-            f"{NAME}-{read.kind}",
-            f"{count(len(objects), read.kind)} ({names([named(obj) for obj in objects])}) "
+            f"{NAME}-{readable.kind}",
+            f"{count(len(objects), readable.kind)} ({names([named(obj) for obj in objects])}) "
             f"{'is' if len(objects) == 1 else 'are'} written in a version that {target_in_words(context)} "
             f"does not serve. Who writes: {names(who)}.",
             objects,
             fix="Change what these managers apply, and apply it once; `oc get -o yaml --show-managed-fields` shows it.",
-            kind=read,
+            kind=readable,
         )
     if unclear:
         objects = list({named(obj): obj for obj, _ in unclear}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in unclear})
         yield unsure(
             NAME,
-            f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and {read.kind} "
+            f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and {readable.kind} "
             f"{names([named(obj) for obj in objects])} is written by {names(who)}",
             objects,
             fix="Look the version up in the Kubernetes deprecation guide; move to one that is neither alpha nor beta.",
-            kind=read,
+            kind=readable,
         )
 
 

@@ -81,18 +81,18 @@ def _came(snapshot: Snapshot, versions: tuple[Slim, ...], target: int, source: i
     lives = versions_of(versions[0].group, versions[0].kind)
     if not any(target < (life.introduced or 0) <= source for life in lives.values()):
         return False
-    there = [version for version, life in lives.items() if (life.introduced or 0) <= source]
+    existing = [version for version, life in lives.items() if (life.introduced or 0) <= source]
     # An alpha or beta version is served only if the API server is told to
     # (https://kubernetes.io/docs/reference/using-api/); for its sake nobody is asked for a list that cannot be had.
-    return any("alpha" not in version and "beta" not in version for version in there) or not cannot_list(
+    return any("alpha" not in version and "beta" not in version for version in existing) or not cannot_list(
         snapshot, versions
     )
 
 
 def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> Iterator[Finding]:
     """Yields what the way back does to objects of one kind."""
-    read, target = versions[0], context.target.minor
-    lives = versions_of(read.group, read.kind)
+    readable, target = versions[0], context.target.minor
+    lives = versions_of(readable.group, readable.kind)
     later = {version for version, life in lives.items() if (life.introduced or 0) > target}
     served = {
         version
@@ -103,35 +103,38 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
     minor = f"{context.target.major}.{target}"
     if objects and not served:
         yield risk(
-            f"{NAME}-{read.kind}",
-            f"{count(len(objects), read.kind)} ({names([named(obj) for obj in objects])}) would be out of reach: "
+            f"{NAME}-{readable.kind}",
+            f"{count(len(objects), readable.kind)} ({names([named(obj) for obj in objects])}) would be out of reach: "
             f"Kubernetes {minor} does not have this kind.",
             objects,
-            fix=f"Keep what is needed of `kubectl get {read.name} -A -o yaml`, and delete these before the way back.",
-            kind=read,
+            fix=(
+                f"Keep what is needed of `kubectl get {readable.name} -A -o yaml`, and "
+                "delete these before the way back."
+            ),
+            kind=readable,
         )
         return
-    written = [
+    writers = [
         (obj, entry)
         for obj in objects
         for entry in obj.metadata.managed_fields
         if entry.time is not None
         and context.now - entry.time <= ACTIVE
         and entry.manager not in _GO_BACK
-        and entry.api_version in {f"{read.group}/{version}" for version in later}
+        and entry.api_version in {f"{readable.group}/{version}" for version in later}
     ]
-    if written:
-        about = list({named(obj): obj for obj, _ in written}.values())
-        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in written})
+    if writers:
+        about = list({named(obj): obj for obj, _ in writers}.values())
+        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in writers})
         yield risk(
-            f"{NAME}-{read.kind}",
-            f"{count(len(about), read.kind)} ({names([named(obj) for obj in about])}) "
+            f"{NAME}-{readable.kind}",
+            f"{count(len(about), readable.kind)} ({names([named(obj) for obj in about])}) "
             f"{'is' if len(about) == 1 else 'are'} written in a version that Kubernetes {minor} does not serve. "
             f"Who writes: {names(who)}.",
             about,
-            fix=f"Change what these managers apply to {_best(read.group, served)}, and apply it once."
+            fix=f"Change what these managers apply to {_best(readable.group, served)}, and apply it once."
             f"{_told(served, minor)}",
-            kind=read,
+            kind=readable,
         )
 
 

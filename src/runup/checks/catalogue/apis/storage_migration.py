@@ -35,16 +35,16 @@ status: {conditions: [{type: Failed, status: "True", message: the server could n
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     failed = [
-        each
-        for each in all_or_none(snapshot, StorageVersionMigration)
-        if any(condition.type == "Failed" and condition.status == "True" for condition in each.status.conditions)
+        migration
+        for migration in all_or_none(snapshot, StorageVersionMigration)
+        if any(condition.type == "Failed" and condition.status == "True" for condition in migration.status.conditions)
     ]
     if failed:
-        failed.sort(key=lambda each: each.metadata.name)
+        failed.sort(key=lambda migration: migration.metadata.name)
         yield risk(
             NAME,
             f"{count(len(failed), 'storage version migration')} failed: "
-            f"{names([each.metadata.name for each in failed])}.",
+            f"{names([migration.metadata.name for migration in failed])}.",
             failed,
             fix="Mend what its condition names, then make it anew, for a failed one is not tried again: `oc get "
             "storageversionmigration NAME -o yaml | oc replace --force -f -`.",

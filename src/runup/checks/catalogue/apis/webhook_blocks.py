@@ -81,10 +81,13 @@ def _judge_webhook(
     # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
     orphan = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
     trouble = down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
-    if trouble and (what := intercepted_objects(snapshot, webhook)):
+    if trouble and (intercepted := intercepted_objects(snapshot, webhook)):
         yield risk(
             NAME,
-            f"Webhook {webhook.name} of {holder} must answer before an update may write {what}, and {trouble.why}.",
+            (
+                f"Webhook {webhook.name} of {holder} must answer before an update may "
+                f"write {intercepted}, and {trouble.why}."
+            ),
             [configuration],
             severity="warning" if trouble.soon else "critical",
             fix=trouble.fix,

@@ -47,14 +47,16 @@ webhooks:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # Most clusters have no rule about a version that goes: then it matters little which versions these are.
-    suspect = [(configuration, each) for configuration, each in webhooks(snapshot) if _names_removed(each)]
+    suspect = [(configuration, webhook) for configuration, webhook in webhooks(snapshot) if _names_removed(webhook)]
     if not suspect:
         return
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
-        whose = "the target ships" if target is None else "the cluster runs"
+        subject = "the target ships" if target is None else "the cluster runs"
         fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
-        yield unsure(NAME, f"which Kubernetes {whose} is not known", [each for each, _ in suspect], fix=fix)
+        yield unsure(
+            NAME, f"which Kubernetes {subject} is not known", [configuration for configuration, _ in suspect], fix=fix
+        )
         return
     for configuration, webhook in suspect:
         dead = [rule for rule in webhook.rules if _matches_nothing_served(rule, source, target)]

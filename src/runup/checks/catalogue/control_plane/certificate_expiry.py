@@ -49,7 +49,7 @@ data:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    for config_map in sorted(snapshot.listed(MANAGED), key=lambda each: each.metadata.name):
+    for config_map in sorted(snapshot.listed(MANAGED), key=lambda config_map: config_map.metadata.name):
         yield from _judge_bundle(config_map, context)
 
 
@@ -58,7 +58,7 @@ def _judge_bundle(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
     name = named(config_map)
     try:
         # The one valid longest counts: authorities that were renewed stay in the bundle for a time.
-        last = max(validities(config_map.data.get(BUNDLE, "")), key=lambda each: each[1], default=None)
+        last = max(validities(config_map.data.get(BUNDLE, "")), key=lambda validity: validity[1], default=None)
     except BadBundle as bad:
         fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."
         yield unsure(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)

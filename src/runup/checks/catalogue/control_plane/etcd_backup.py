@@ -41,7 +41,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # One that is not in the list may be newer.
     if not backups or not snapshot.has_all(resource_of(EtcdBackup)):
         return
-    newest = max(backups, key=lambda each: (each.metadata.creation_timestamp or _NEVER, each.metadata.name))
+    newest = max(backups, key=lambda backup: (backup.metadata.creation_timestamp or _NEVER, backup.metadata.name))
     failed = find(newest.status.conditions, "BackupFailed")
     if failed is not None and failed.status == "True":
         yield risk(

@@ -54,28 +54,29 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     taken_over = _minor_version(context.source) < SINCE
     groups = (GROUP, EXPERIMENTAL_GROUP) if taken_over else (GROUP,)
-    found = sorted(
-        (each for each in snapshot.all(CustomResourceDefinition) if each.spec.group in groups),
-        key=lambda each: each.metadata.name,
+    definitions = sorted(
+        (definition for definition in snapshot.all(CustomResourceDefinition) if definition.spec.group in groups),
+        key=lambda definition: definition.metadata.name,
     )
-    foreign = [each for each in found if _is_foreign_definition(each)]
+    foreign = [definition for definition in definitions if _is_foreign_definition(definition)]
     if foreign:
         yield risk(
             NAME,
             f"{count(len(foreign), 'definition')} of the Gateway API {'is' if len(foreign) == 1 else 'are'} not what "
-            f"{context.target} brings: {names([each.metadata.name for each in foreign])}.",
+            f"{context.target} brings: {names([definition.metadata.name for definition in foreign])}.",
             foreign,
             severity="critical",
             fix="Back their objects up, and delete them with whatever installed them: `oc get crd | grep -F "
             "gateway.networking`.",
         )
-    others = [each for each in found if each not in foreign]
-    if taken_over and others:
+    expected_definitions = [definition for definition in definitions if definition not in foreign]
+    if taken_over and expected_definitions:
         yield risk(
             NAME,
-            f"The ingress operator of {context.target} takes over {count(len(others), 'definition')} of the Gateway "
-            f"API: {names([each.metadata.name for each in others])}.",
-            others,
+            f"The ingress operator of {context.target} takes over "
+            f"{count(len(expected_definitions), 'definition')} of the Gateway "
+            f"API: {names([definition.metadata.name for definition in expected_definitions])}.",
+            expected_definitions,
             fix="See that they are of the version that the target brings, and that nobody else manages them.",
         )
 

@@ -53,20 +53,24 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    routers = [each for each in sorted(all_or_none(snapshot, IngressController), key=named) if _uses_host_ports(each)]
+    routers = [
+        controller
+        for controller in sorted(all_or_none(snapshot, IngressController), key=named)
+        if _uses_host_ports(controller)
+    ]
     if not routers or control_plane(snapshot) == "SingleReplica":
         return
     nodes = snapshot.all(Node)
     for controller in routers:
-        wanted = 2 if controller.spec.replicas is None else controller.spec.replicas
+        replica_count = 2 if controller.spec.replicas is None else controller.spec.replicas
         places = _eligible_nodes(controller, nodes)
-        if places and wanted >= len(places):
+        if places and replica_count >= len(places):
             # A node that is not in the list may run one, too.
             snapshot.require_all(resource_of(Node))
             name = controller.metadata.name
             yield risk(
                 NAME,
-                f"IngressController {name} asks for {count(wanted, 'router')} on the network of the host, and "
+                f"IngressController {name} asks for {count(replica_count, 'router')} on the network of the host, and "
                 f"{count(len(places), 'node')} can run one: while a node is updated, its router has no place.",
                 [controller],
                 severity="info",

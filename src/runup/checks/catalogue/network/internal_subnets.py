@@ -43,23 +43,26 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    networks = [each for each in all_or_none(snapshot, Network) if each.status.network_type == "OVNKubernetes"]
+    networks = [network for network in all_or_none(snapshot, Network) if network.status.network_type == "OVNKubernetes"]
     if not networks:
         return
     # The subnets that were chosen are named there: the usual ones are those of a cluster without it.
     snapshot.require_all(resource_of(OperatorNetwork))
-    configs = [each.spec.default_network.ovn_kubernetes_config for each in all_or_none(snapshot, OperatorNetwork)]
+    configs = [
+        operator_network.spec.default_network.ovn_kubernetes_config
+        for operator_network in all_or_none(snapshot, OperatorNetwork)
+    ]
     internal = _internal_subnets(configs[0] if configs else OVNKubernetesConfig(), context)
     for network in networks:
         status = network.status
-        used = [("pod network", each.cidr) for each in status.cluster_network]
-        used += [("service network", each) for each in status.service_network]
+        used = [("pod network", entry.cidr) for entry in status.cluster_network]
+        used += [("service network", service_range) for service_range in status.service_network]
         try:
             overlaps = [
-                f"{what} {cidr} and the {its} subnet {own}"
-                for what, cidr in used
-                for its, own in internal
-                if _ranges_overlap(cidr, own)
+                f"{use} {cidr} and the {subnet_kind} subnet {subnet}"
+                for use, cidr in used
+                for subnet_kind, subnet in internal
+                if _ranges_overlap(cidr, subnet)
             ]
         except ValueError as error:
             yield unsure(
@@ -84,10 +87,10 @@ def _internal_subnets(config: OVNKubernetesConfig, context: Context) -> list[tup
     return [join, transit] if has_transit else [join]
 
 
-def _ranges_overlap(cidr: str, own: str) -> bool:
+def _ranges_overlap(cidr: str, subnet: str) -> bool:
     """Returns whether two ranges of IPv4 overlap. Raises ValueError if one is not a range."""
-    ranges = [ip_network(each, strict=False) for each in (cidr, own)]
-    four = [each for each in ranges if isinstance(each, IPv4Network)]
+    ranges = [ip_network(text, strict=False) for text in (cidr, subnet)]
+    four = [network_range for network_range in ranges if isinstance(network_range, IPv4Network)]
     return len(four) == len(ranges) and four[0].overlaps(four[1])
 
 

@@ -55,22 +55,25 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if target is None:
         yield unsure(NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release.")
         return
-    unclear = [each for each in proxies if not each.number]
+    unclear = [proxy for proxy in proxies if not proxy.number]
     if unclear:
-        pods = [min(each.pods, key=named) for each in unclear]
+        pods = [min(proxy.pods, key=named) for proxy in unclear]
         why = "the tag of its image tells no version of kube-proxy"
         yield unsure(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
-    known = [each for each in proxies if each.number]
+    numbered_proxies = [proxy for proxy in proxies if proxy.number]
     wrong = [
-        each for each in known if target - each.number[1] > allowed_skew(each.number[1]) or each.number[1] > target
+        proxy
+        for proxy in numbered_proxies
+        if target - proxy.number[1] > allowed_skew(proxy.number[1]) or proxy.number[1] > target
     ]
     if wrong:
         command = distribution_of(snapshot.all(Node)).kube_proxy
         yield risk(
             NAME,
-            f"kube-proxy {names([each.tag for each in wrong])} is too far from Kubernetes {context.target_kubernetes}, "
+            f"kube-proxy {names([proxy.tag for proxy in wrong])} is too far from Kubernetes "
+            f"{context.target_kubernetes}, "
             "whose API server takes one up to three minor versions older and none that is newer.",
-            [min(each.pods, key=named) for each in wrong],
+            [min(proxy.pods, key=named) for proxy in wrong],
             severity="critical",
             fix=f"Update kube-proxy first{f': `{command}`' if command else ''}.",
             kind=PODS,

@@ -46,12 +46,15 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             signs.append((network, f"{spec.network_type} is asked for, and {status.network_type} is in force"))
         if status.migration:
             signs.append((network, f"status.migration has {names(sorted(status.migration))}"))
-        if any(each.type == "NetworkTypeMigrationInProgress" and each.status == "True" for each in status.conditions):
+        if any(
+            condition.type == "NetworkTypeMigrationInProgress" and condition.status == "True"
+            for condition in status.conditions
+        ):
             signs.append((network, "NetworkTypeMigrationInProgress is True"))
     for operator in all_or_none(snapshot, OperatorNetwork):
         if operator.spec.migration:
-            asked = names(sorted(operator.spec.migration))
-            signs.append((operator, f"spec.migration of the network operator has {asked}"))
+            migration_fields = names(sorted(operator.spec.migration))
+            signs.append((operator, f"spec.migration of the network operator has {migration_fields}"))
     if signs:
         yield risk(
             NAME,

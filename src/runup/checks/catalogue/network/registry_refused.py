@@ -63,11 +63,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _pull_refusal(snapshot: Snapshot, sources: RegistrySources, repository: str) -> str:
     """Returns why nodes may not pull from the repository, or an empty string. Raises Unreadable."""
-    if blocking := [each for each in sources.blocked_registries if covers(each, repository)]:
+    if blocking := [registry for registry in sources.blocked_registries if covers(registry, repository)]:
         running = running_repository(snapshot)
-        if entry := next((each for each in blocking if not covers(each, running)), ""):
+        if entry := next((registry for registry in blocking if not covers(registry, running)), ""):
             return f"blockedRegistries has {entry}"
-    if sources.allowed_registries and not any(covers(each, repository) for each in sources.allowed_registries):
+    if sources.allowed_registries and not any(covers(registry, repository) for registry in sources.allowed_registries):
         return "allowedRegistries names no registry that has it"
     return ""
 

@@ -89,12 +89,12 @@ class Route(Object, frozen=True):
 def _slim_route(route: Route) -> Route:
     """Returns the Route with its name and what forbids it in the future: a cluster may have ten thousand."""
     metadata = route.metadata
-    told = _refusing_condition(route)
+    condition = _refusing_condition(route)
     return Route(
         metadata=ObjectMeta(
             name=metadata.name, namespace=metadata.namespace, resource_version=metadata.resource_version
         ),
-        status=RouteStatus((RouteIngress((told,)),)) if told else RouteStatus(),
+        status=RouteStatus((RouteIngress((condition,)),)) if condition else RouteStatus(),
         weak_signature=_weak_signature(route.spec.tls),
     )
 
@@ -112,8 +112,8 @@ ROUTES = Slim("route.openshift.io", "v1", "Route", "routes", namespaced=True, ty
 
 def _refusing_condition(route: Route) -> Condition | None:
     """Returns the condition by which a router says that it will not serve the Route, None if none says so."""
-    told = (find(each.conditions, "UnservableInFutureVersions") for each in route.status.ingress)
-    return next((condition for condition in told if condition is not None and condition.status == "True"), None)
+    conditions = (find(ingress.conditions, "UnservableInFutureVersions") for ingress in route.status.ingress)
+    return next((condition for condition in conditions if condition is not None and condition.status == "True"), None)
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
@@ -137,8 +137,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _router_text(route: Route) -> str:
-    told = _refusing_condition(route)
-    return f"the router says{f': {why}' if (why := cause(told)) else ' nothing more'}" if told else ""
+    condition = _refusing_condition(route)
+    return f"the router says{f': {why}' if (why := cause(condition)) else ' nothing more'}" if condition else ""
 
 
 def _signature_text(route: Route) -> str:

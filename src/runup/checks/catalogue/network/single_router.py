@@ -47,14 +47,19 @@ _WORKER = "node-role.kubernetes.io/worker"
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    alone = [each for each in sorted(all_or_none(snapshot, IngressController), key=named) if each.spec.replicas == 1]
+    alone = [
+        controller
+        for controller in sorted(all_or_none(snapshot, IngressController), key=named)
+        if controller.spec.replicas == 1
+    ]
     if not alone or control_plane(snapshot) == "SingleReplica":
         return
     if sum(_WORKER in node.metadata.labels for node in snapshot.all(Node)) > 1:
         yield risk(
             NAME,
             f"{count(len(alone), 'IngressController')} {'has' if len(alone) == 1 else 'have'} one router alone: "
-            f"{names([each.metadata.name for each in alone])}. Its routes are down while it moves to another node.",
+            f"{names([controller.metadata.name for controller in alone])}. Its routes are down while it moves "
+            "to another node.",
             alone,
             severity="info",
             fix="Ask for two: `oc -n openshift-ingress-operator edit ingresscontroller NAME`, spec.replicas.",

@@ -48,9 +48,12 @@ _Entry = tuple[ImageDigestMirrorSet, ImageMirrors]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    sets = sorted(all_or_none(snapshot, ImageDigestMirrorSet), key=lambda each: each.metadata.name)
+    sets = sorted(all_or_none(snapshot, ImageDigestMirrorSet), key=lambda mirror_set: mirror_set.metadata.name)
     closed = [
-        (each, entry) for each in sets for entry in each.spec.image_digest_mirrors if _never_contacts_source(entry)
+        (mirror_set, entry)
+        for mirror_set in sets
+        for entry in mirror_set.spec.image_digest_mirrors
+        if _never_contacts_source(entry)
     ]
     if not closed:
         return
@@ -62,11 +65,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not any(_never_contacts_source(entry) for _, entry in entries):
         return
     blocked = [
-        each for image in all_or_none(snapshot, Image) for each in image.spec.registry_sources.blocked_registries
+        registry
+        for image in all_or_none(snapshot, Image)
+        for registry in image.spec.registry_sources.blocked_registries
     ]
     mirrors = list(dict.fromkeys(mirror for _, entry in entries for mirror in entry.mirrors))
-    usable = [mirror for mirror in mirrors if not any(covers(each, mirror) for each in blocked)]
-    about = list({id(each): each for each, _ in entries}.values())
+    usable = [mirror for mirror in mirrors if not any(covers(registry, mirror) for registry in blocked)]
+    about = list({id(mirror_set): mirror_set for mirror_set, _ in entries}.values())
     if usable:
         yield risk(
             NAME,
@@ -88,7 +93,11 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _findings_without_image(closed: Sequence[_Entry], running: str) -> Iterator[Finding]:
     """Yields what is said without the target's image; `running` is the running release's repository, if known."""
-    about = {each.metadata.name: each for each, entry in closed if not running or covers(entry.source, running)}
+    about = {
+        mirror_set.metadata.name: mirror_set
+        for mirror_set, entry in closed
+        if not running or covers(entry.source, running)
+    }
     if about:
         yield unsure(
             NAME,
@@ -105,10 +114,13 @@ def _never_contacts_source(entry: ImageMirrors) -> bool:
 def _most_specific_entries(sets: Sequence[ImageDigestMirrorSet], repository: str) -> list[_Entry]:
     """Returns the entries with the most specific source that covers the repository."""
     entries = [
-        (each, entry) for each in sets for entry in each.spec.image_digest_mirrors if covers(entry.source, repository)
+        (mirror_set, entry)
+        for mirror_set in sets
+        for entry in mirror_set.spec.image_digest_mirrors
+        if covers(entry.source, repository)
     ]
     longest = max((len(entry.source) for _, entry in entries), default=0)
-    return [(each, entry) for each, entry in entries if len(entry.source) == longest]
+    return [(mirror_set, entry) for mirror_set, entry in entries if len(entry.source) == longest]
 
 
 CHECK = declared(

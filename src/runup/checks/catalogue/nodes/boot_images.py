@@ -60,22 +60,27 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # Without all settings it is not known whose images the operator keeps.
     sets = all_or_none(snapshot, MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()
     old_sets = [
-        (each, image)
-        for each in sorted(sets, key=named)
-        if (image := _outdated_image(each)) and not any(_is_boot_image_managed(setting, each) for setting in settings)
+        (machine_set, image)
+        for machine_set in sorted(sets, key=named)
+        if (image := _outdated_image(machine_set))
+        and not any(_is_boot_image_managed(setting, machine_set) for setting in settings)
     ]
-    reasons = [f"MachineSet {each.metadata.name} has {image}" for each, image in old_sets]
-    limited = [(each, version) for each in settings if (version := _version_beyond_skew(each))]
-    reasons += [f"MachineConfiguration {each.metadata.name} has {version}" for each, version in limited]
+    reasons = [f"MachineSet {machine_set.metadata.name} has {image}" for machine_set, image in old_sets]
+    limited = [
+        (configuration, version) for configuration in settings if (version := _version_beyond_skew(configuration))
+    ]
+    reasons += [
+        f"MachineConfiguration {configuration.metadata.name} has {version}" for configuration, version in limited
+    ]
     if reasons:
-        found = risk(
+        finding = risk(
             NAME,
             f"{count(len(reasons), 'boot image')} {'is' if len(reasons) == 1 else 'are'} older than release 4.13: "
             f"{names(reasons)}.",
             fix="Let the machine-config operator manage them (`oc edit machineconfiguration cluster`, "
             "spec.managedBootImages), or name images of today's release.",
         )
-        yield replace(found, resources=tuple(refer(each) for each, _ in (*old_sets, *limited)))
+        yield replace(finding, resources=tuple(refer(source) for source, _ in (*old_sets, *limited)))
 
 
 def _outdated_image(machine_set: MachineSet) -> str:
@@ -91,7 +96,7 @@ def _boot_image_names(value: Mapping[str, Any]) -> Iterator[str]:
     """Yields the names under which clouds know a boot image."""
     image = value.get("image")
     disks = value.get("disks")
-    disk_images = [each.get("image") for each in disks if isinstance(each, dict)] if isinstance(disks, list) else []
+    disk_images = [disk.get("image") for disk in disks if isinstance(disk, dict)] if isinstance(disks, list) else []
     within = [image.get(key) for key in ("name", "version", "resourceID")] if isinstance(image, dict) else [image]
     for text in (*disk_images, *within, value.get("template"), _root_volume(value)):
         if isinstance(text, str):
@@ -119,17 +124,19 @@ def _is_boot_image_managed(settings: MachineConfiguration, machine_set: MachineS
 def _version_beyond_skew(settings: MachineConfiguration) -> str:
     """Returns the version of a boot image that makes the machine-config operator refuse minor updates, or nothing."""
     enforcement = settings.status.boot_image_skew_enforcement_status
-    known = {"Automatic": enforcement.automatic, "Manual": enforcement.manual}.get(enforcement.mode, BootImageVersion())
+    boot_image_version = {"Automatic": enforcement.automatic, "Manual": enforcement.manual}.get(
+        enforcement.mode, BootImageVersion()
+    )
     # The release counts where both are given.
-    if known.ocp_version:
+    if boot_image_version.ocp_version:
         try:
-            version = Version(known.ocp_version)
+            version = Version(boot_image_version.ocp_version)
         except VersionError:
             # As the operator does: a text that is no version limits nothing.
             return ""
-        return f"ocpVersion {known.ocp_version}" if (version.major, version.minor) < OLDEST_RELEASE else ""
-    rhel = _rhel_version(known.rhcos_version)
-    return f"rhcosVersion {known.rhcos_version}" if rhel and rhel < OLDEST_RHEL else ""
+        return f"ocpVersion {boot_image_version.ocp_version}" if (version.major, version.minor) < OLDEST_RELEASE else ""
+    rhel = _rhel_version(boot_image_version.rhcos_version)
+    return f"rhcosVersion {boot_image_version.rhcos_version}" if rhel and rhel < OLDEST_RHEL else ""
 
 
 def _rhel_version(rhcos: str) -> tuple[int, int] | None:

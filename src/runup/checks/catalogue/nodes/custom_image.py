@@ -36,9 +36,11 @@ spec: {machineConfigPool: {name: worker}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    built = sorted(all_or_none(snapshot, MachineOSConfig), key=lambda each: each.metadata.name)
+    built = sorted(all_or_none(snapshot, MachineOSConfig), key=lambda built_config: built_config.metadata.name)
     if built:
-        pools = names([each.spec.machine_config_pool.name or each.metadata.name for each in built])
+        pools = names(
+            [built_config.spec.machine_config_pool.name or built_config.metadata.name for built_config in built]
+        )
         yield risk(
             NAME,
             f"The operating system of {count(len(built), 'machine config pool')} is built in the cluster, and will be "

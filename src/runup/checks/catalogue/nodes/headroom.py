@@ -165,9 +165,9 @@ def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
 def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iterator[Finding]:
     """Yields a finding for CPU and for memory if what a group's fullest Nodes hold does not fit on the others."""
     loaded_nodes = [(loads.get(node.metadata.name, _NOTHING), node) for node in group.nodes]
-    for what, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
-        moved, has = attrgetter(f"moved_{what}"), attrgetter(what)
-        fullest = nsmallest(group.at_once, loaded_nodes, key=lambda each: -moved(each[0]))
+    for resource_name, unit in (("cpu", "milli-cores"), ("memory", "bytes")):
+        moved, has = attrgetter(f"moved_{resource_name}"), attrgetter(resource_name)
+        fullest = nsmallest(group.at_once, loaded_nodes, key=lambda loaded_node: -moved(loaded_node[0]))
         requested = sum(moved(load) for load, _ in fullest)
         nodes = [node for _, node in fullest]
         taints: Repelling = frozenset[tuple[str, str, str]]().union(*map(repelling, nodes))
@@ -179,7 +179,8 @@ def _judge_group(group: _Group, loads: Mapping[str, _Load], room: _Room) -> Iter
             yield risk(
                 f"{NAME}-{group.name}",
                 f"When {names([node.metadata.name for node in nodes])} of {group.words} "
-                f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {requested} {unit} of {what}, and all "
+                f"{'is' if len(nodes) == 1 else 'are'} drained, its pods ask for {requested} {unit} of "
+                f"{resource_name}, and all "
                 f"other nodes have {free} left.",
                 nodes,
                 fix="Add a node or take load away first; `oc adm top nodes` and `oc describe node NAME` show "

@@ -63,17 +63,21 @@ status:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     modules = all_or_none(snapshot, Module)
-    every = all_validations(snapshot)
-    of_target = set(of_release(every, context))
-    others = [each for index, each in enumerate(every) if index not in of_target]
-    validations = [each for each in others if not _is_child(each, others) and not _is_of_other_release(each, context)]
+    all_found = all_validations(snapshot)
+    of_target = set(of_release(all_found, context))
+    other_validations = [validation for index, validation in enumerate(all_found) if index not in of_target]
+    validations = [
+        validation
+        for validation in other_validations
+        if not _is_child(validation, other_validations) and not _is_of_other_release(validation, context)
+    ]
     looked_at = context.kernel_modules is not None and not context.kernel_modules.why
     if modules and not of_target and not validations and not looked_at:
         for kind in (*OCP, *PLAIN):
             snapshot.require_all(kind)
         yield risk(
             NAME,
-            f"{count(len(modules), 'kernel module')} ({names([named(each) for each in modules])}) of the cluster "
+            f"{count(len(modules), 'kernel module')} ({names([named(module) for module in modules])}) of the cluster "
             f"{'was' if len(modules) == 1 else 'were'} never verified for another kernel: there is no "
             "PreflightValidation.",
             modules,
@@ -95,10 +99,10 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 )
         open_ = [name for name, entry in sorted(entries.items()) if entry.verification_status not in (*GOOD, *BAD)]
         if open_ or not entries:
-            what = f"has not verified {names(open_)} yet" if open_ else "has no result for any module yet"
+            progress_text = f"has not verified {names(open_)} yet" if open_ else "has no result for any module yet"
             yield unsure(
                 NAME,
-                f"{type(validation).__name__} {validation.metadata.name} {what}",
+                f"{type(validation).__name__} {validation.metadata.name} {progress_text}",
                 [validation],
                 fix="Wait for it, or see the log of the operator: kmm-operator-controller.",
             )
@@ -108,7 +112,7 @@ def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightV
     """Returns the validations of both kinds, in order. Raises Unreadable."""
     return sorted(
         (*listed_any(snapshot, OCP), *listed_any(snapshot, PLAIN)),
-        key=lambda each: (type(each).__name__, each.metadata.name),
+        key=lambda validation: (type(validation).__name__, validation.metadata.name),
     )
 
 
@@ -118,13 +122,15 @@ def _is_child(
 ) -> bool:
     """Returns whether one of `validations` has made this one, so that its status says the same."""
     return isinstance(validation, PreflightValidation) and any(
-        _is_named_after(each, validation) for each in validations if isinstance(each, PreflightValidationOCP)
+        _is_named_after(candidate, validation)
+        for candidate in validations
+        if isinstance(candidate, PreflightValidationOCP)
     )
 
 
 def _is_named_after(parent: PreflightValidationOCP, child: PreflightValidation | PreflightValidationOCP) -> bool:
     """Returns whether `child` has the name of `parent`, as in the operator's own code, or `parent` as its owner."""
-    owners = [each.name for each in child.metadata.owner_references if each.kind == "PreflightValidationOCP"]
+    owners = [owner.name for owner in child.metadata.owner_references if owner.kind == "PreflightValidationOCP"]
     return parent.metadata.name in (child.metadata.name, *owners)
 
 
@@ -134,27 +140,32 @@ def _is_of_other_release(validation: PreflightValidation | PreflightValidationOC
     # A tag may stand for any image, so only two digests tell that there are two.
     if image and "@" in image and "@" in context.target_image:
         return not same_image(image, context.target_image)
-    kernels = {each.kernel for each in context.kernel_modules.found} - {""} if context.kernel_modules else set()
+    kernels = (
+        {readiness.kernel for readiness in context.kernel_modules.found} - {""} if context.kernel_modules else set()
+    )
     return bool(kernel and kernels) and kernel not in kernels
 
 
 def of_release(validations: Sequence[PreflightValidation | PreflightValidationOCP], context: Context) -> Iterator[int]:
     """Yields the indexes of the validations about the target: of its image, or of a kernel that it is known to have."""
-    kernels = {each.kernel for each in context.kernel_modules.found} if context.kernel_modules else set()
+    kernels = {readiness.kernel for readiness in context.kernel_modules.found} if context.kernel_modules else set()
     parents = [
-        each
-        for each in validations
-        if isinstance(each, PreflightValidationOCP) and same_image(each.spec.release_image, context.target_image)
+        validation
+        for validation in validations
+        if isinstance(validation, PreflightValidationOCP)
+        and same_image(validation.spec.release_image, context.target_image)
     ]
-    for index, each in enumerate(validations):
-        if any(_is_named_after(parent, each) for parent in parents) or each.spec.kernel_version in kernels - {""}:
+    for index, validation in enumerate(validations):
+        if any(
+            _is_named_after(parent, validation) for parent in parents
+        ) or validation.spec.kernel_version in kernels - {""}:
             yield index
 
 
-def same_image(one: str, other: str) -> bool:
+def same_image(image: str, other: str) -> bool:
     """Returns whether two pull specs name the same image: by digest, wherever it was pulled from, else literally."""
-    digest = one.partition("@")[2]
-    return bool(one) and (one == other or (digest != "" and digest == other.partition("@")[2]))
+    digest = image.partition("@")[2]
+    return bool(image) and (image == other or (digest != "" and digest == other.partition("@")[2]))
 
 
 def at_stage(entry: KMMStatusEntry) -> str:

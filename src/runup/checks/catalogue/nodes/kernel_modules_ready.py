@@ -85,11 +85,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if entry is not None and entry.verification_status in (*GOOD, *BAD):
             yield from _findings_of_validation(module, entry)
             continue
-        readiness = [each for each in verdicts.found if NamespacedName(each.namespace, each.name) == key_of(module)]
+        readiness = [
+            readiness_found
+            for readiness_found in verdicts.found
+            if NamespacedName(readiness_found.namespace, readiness_found.name) == key_of(module)
+        ]
         if not readiness:
             yield unsure(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
-        for each in readiness:
-            yield from _findings_of_image(module, each)
+        for readiness_found in readiness:
+            yield from _findings_of_image(module, readiness_found)
 
 
 def _validated_modules(snapshot: Snapshot, context: Context) -> dict[str, KMMStatusEntry]:
@@ -111,15 +115,18 @@ def _findings_of_validation(module: Module, entry: KMMStatusEntry) -> Iterator[F
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
 
 
-def _findings_of_image(module: Module, found: Readiness) -> Iterator[Finding]:
+def _findings_of_image(module: Module, readiness: Readiness) -> Iterator[Finding]:
     """Yields a finding by what was found in the module's image."""
-    name, kernel = named(module), f" on kernel {found.kernel}" if found.kernel else ""
-    if found.status is Status.FALSE:
-        text = f"Kernel module {name} will not load{kernel}, by stage {found.stage}: {_short_reason(found.reason)}."
+    name, kernel = named(module), f" on kernel {readiness.kernel}" if readiness.kernel else ""
+    if readiness.status is Status.FALSE:
+        text = (
+            f"Kernel module {name} will not load{kernel}, by stage "
+            f"{readiness.stage}: {_short_reason(readiness.reason)}."
+        )
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
-    elif found.status is Status.UNKNOWN:
-        text = f"{name}{kernel}, at stage {found.stage}: {_short_reason(found.reason)}"
-        yield unsure(NAME, text, [module], fix=LOOK if found.stage == "Image" else TRY)
+    elif readiness.status is Status.UNKNOWN:
+        text = f"{name}{kernel}, at stage {readiness.stage}: {_short_reason(readiness.reason)}"
+        yield unsure(NAME, text, [module], fix=LOOK if readiness.stage == "Image" else TRY)
 
 
 def _short_reason(reason: str) -> str:

@@ -61,14 +61,16 @@ def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Con
     allowed = kubernetes_path.KUBELET_SKEW if of_kubernetes else allowed_skew(context.target)
     kubelets = [(node, _parse_minor(node.status.node_info.kubelet_version)) for node in nodes]
     unknown = [node for node, kubelet in kubelets if kubelet is None or kubelet[0] != server[0]]
-    known = [(node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]]
+    numbered_kubelets = [
+        (node, kubelet[1]) for node, kubelet in kubelets if kubelet is not None and kubelet[0] == server[0]
+    ]
     late = (
-        _too_old_nodes(known, server[1])
+        _too_old_nodes(numbered_kubelets, server[1])
         if of_kubernetes
-        else [node for node, minor in known if server[1] - minor > allowed]
+        else [node for node, minor in numbered_kubelets if server[1] - minor > allowed]
     )
-    early = [node for node, minor in known if minor > server[1]]
-    if of_kubernetes and late and not _too_old_nodes(known, min(context.source.minor + 1, server[1])):
+    early = [node for node, minor in numbered_kubelets if minor > server[1]]
+    if of_kubernetes and late and not _too_old_nodes(numbered_kubelets, min(context.source.minor + 1, server[1])):
         yield _later_step_finding(late, context)
         late = []
     if of_kubernetes and early and context.target < context.source:
@@ -102,9 +104,9 @@ def _judge_kubelets(nodes: Sequence[Node], server: tuple[int, int], context: Con
         )
 
 
-def _too_old_nodes(known: Sequence[tuple[Node, int]], server: int) -> list[Node]:
+def _too_old_nodes(numbered_kubelets: Sequence[tuple[Node, int]], server: int) -> list[Node]:
     """Returns the nodes whose kubelets an API server of Kubernetes 1.`server` does not take."""
-    return [node for node, minor in known if server - minor > kubernetes_path.allowed_skew(minor)]
+    return [node for node, minor in numbered_kubelets if server - minor > kubernetes_path.allowed_skew(minor)]
 
 
 def _later_step_finding(nodes: Sequence[Node], context: Context) -> Finding:

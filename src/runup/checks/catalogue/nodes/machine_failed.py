@@ -40,17 +40,17 @@ status: {phase: Failed, errorReason: InsufficientResources}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     broken = [
-        (each, why)
-        for each in sorted(all_or_none(snapshot, Machine), key=named)
-        if (why := _failure_reason(each, context))
+        (machine, why)
+        for machine in sorted(all_or_none(snapshot, Machine), key=named)
+        if (why := _failure_reason(machine, context))
     ]
     if broken:
-        owned = all(each.metadata.owner_references for each, _ in broken)
+        owned = all(machine.metadata.owner_references for machine, _ in broken)
         yield risk(
             NAME,
             f"{count(len(broken), 'machine')} will not come into service: "
-            f"{names([f'{each.metadata.name} ({why})' for each, why in broken])}.",
-            [each for each, _ in broken],
+            f"{names([f'{machine.metadata.name} ({why})' for machine, why in broken])}.",
+            [machine for machine, _ in broken],
             fix="Mend what `oc describe machine NAME -n openshift-machine-api` names, then delete it; "
             + (
                 "`oc get machines -A` shows a new one."

@@ -43,9 +43,14 @@ status: {expectedMachines: 5}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    active = sorted((each for each in all_or_none(snapshot, MachineHealthCheck) if _is_active(each)), key=named)
+    active = sorted(
+        (health_check for health_check in all_or_none(snapshot, MachineHealthCheck) if _is_active(health_check)),
+        key=named,
+    )
     if active:
-        listing = names([f"{each.metadata.name} (after {_not_ready_timeouts(each)})" for each in active])
+        listing = names(
+            [f"{health_check.metadata.name} (after {_not_ready_timeouts(health_check)})" for health_check in active]
+        )
         yield risk(
             NAME,
             f"{count(len(active), 'MachineHealthCheck')} may replace machines while nodes are updated: {listing}.",
@@ -61,12 +66,16 @@ def _is_active(check: MachineHealthCheck) -> bool:
         return False
     if str(check.spec.max_unhealthy).removesuffix("%") == "0":
         return False
-    return any(each.type == "Ready" for each in check.spec.unhealthy_conditions)
+    return any(condition.type == "Ready" for condition in check.spec.unhealthy_conditions)
 
 
 def _not_ready_timeouts(check: MachineHealthCheck) -> str:
     """Returns how long a node may be not Ready."""
-    waits = [each.timeout for each in check.spec.unhealthy_conditions if each.type == "Ready" and each.timeout]
+    waits = [
+        condition.timeout
+        for condition in check.spec.unhealthy_conditions
+        if condition.type == "Ready" and condition.timeout
+    ]
     return names(sorted(set(waits))) or "its own time"
 
 

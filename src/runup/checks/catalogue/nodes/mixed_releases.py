@@ -88,7 +88,7 @@ def _judge_pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> Iterator[Findin
             yield from _judge_members(f"machine config pool {pool}", pool, members, fix)
 
 
-def _judge_members(whose: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
+def _judge_members(owner: str, name: str, nodes: Sequence[Node], fix: str) -> Iterator[Finding]:
     """Yields the finding that the kubelets of one pool or group have several versions, if they do."""
     versions: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
@@ -103,7 +103,7 @@ def _judge_members(whose: str, name: str, nodes: Sequence[Node], fix: str) -> It
     fewest = min(versions.values(), key=len)
     yield risk(
         f"{NAME}-{name}",
-        f"The nodes of {whose} run different releases: {names(descriptions)} (the fewest: "
+        f"The nodes of {owner} run different releases: {names(descriptions)} (the fewest: "
         f"{names([node.metadata.name for node in fewest])}).",
         fewest,
         fix=fix,

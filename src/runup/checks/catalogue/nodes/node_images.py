@@ -46,21 +46,24 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield unsure(NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release.")
         return
     distribution = distribution_of(nodes).name
-    told: set[str] = set()
+    reported_names: set[str] = set()
     for row in document("distributions")["images"]:
         pattern = re.compile(row["osImage"])
-        those = [
-            node for node in nodes if pattern.search(node.status.node_info.os_image) and node.metadata.name not in told
+        nodes_of_image = [
+            node
+            for node in nodes
+            if pattern.search(node.status.node_info.os_image) and node.metadata.name not in reported_names
         ]
-        if those and (target or 0) > row["last"] and row.get("only", distribution) == distribution:
-            told |= {node.metadata.name for node in those}
-            images = sorted({node.status.node_info.os_image for node in those})
+        if nodes_of_image and (target or 0) > row["last"] and row.get("only", distribution) == distribution:
+            reported_names |= {node.metadata.name for node in nodes_of_image}
+            images = sorted({node.status.node_info.os_image for node in nodes_of_image})
             yield risk(
                 NAME,
-                f"{count(len(those), 'node')} ({names([node.metadata.name for node in those])}) "
-                f"{'runs' if len(those) == 1 else 'run'} {names(images)}: {row['name']} is for Kubernetes up to "
+                f"{count(len(nodes_of_image), 'node')} ({names([node.metadata.name for node in nodes_of_image])}) "
+                f"{'runs' if len(nodes_of_image) == 1 else 'run'} {names(images)}: {row['name']} is for "
+                "Kubernetes up to "
                 f"1.{row['last']} ({row['source']}, as of {row['date']}).",
-                those,
+                nodes_of_image,
                 fix="Move these nodes to an image of the target first; `oc get nodes -o wide` shows which they run.",
             )
 

@@ -38,10 +38,12 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     all_known = not snapshot.undecoded.get(kind) and not snapshot.incomplete.get(kind)
     if control_plane(snapshot) == "External" and not pools:
         return
-    chosen = list(zip(nodes, _pools_of_node(nodes, pools), strict=True))
-    none = [node for node, node_pools in chosen if not node_pools.selecting and not is_windows(node)]
+    pools_by_node = list(zip(nodes, _pools_of_node(nodes, pools), strict=True))
+    none = [node for node, node_pools in pools_by_node if not node_pools.selecting and not is_windows(node)]
     several = [
-        (node, node_pools.custom) for node, node_pools in chosen if len(node_pools.custom) > 1 and not is_windows(node)
+        (node, node_pools.custom)
+        for node, node_pools in pools_by_node
+        if len(node_pools.custom) > 1 and not is_windows(node)
     ]
     if none and all_known:
         yield _nodes_finding(
@@ -51,11 +53,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             "Give each the role of a pool (a label such as node-role.kubernetes.io/worker), or update it yourself.",
         )
     if several:
-        whose = names([f"{node.metadata.name} in {names(custom)}" for node, custom in several])
+        nodes_text = names([f"{node.metadata.name} in {names(custom)}" for node, custom in several])
         are = "is" if len(several) == 1 else "are"
         yield _nodes_finding(
             IN_SEVERAL,
-            f"{count(len(several), 'node')} {are} in more than one custom machine config pool: {whose}. The "
+            f"{count(len(several), 'node')} {are} in more than one custom machine config pool: {nodes_text}. The "
             f"machine-config operator does not update {'it' if len(several) == 1 else 'them'}.",
             [node for node, _ in several],
             "Take the labels off that put them into all but one of these pools.",
@@ -89,13 +91,13 @@ def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
     return _Pools(selecting, custom, "" if is_windows(node) else _updating_pool(selecting, custom))
 
 
-def _updating_pool(found: Sequence[str], custom: Sequence[str]) -> str:
+def _updating_pool(pool_names: Sequence[str], custom: Sequence[str]) -> str:
     """Returns the pool that updates a node: master, else its one custom pool, else worker; empty if there is none."""
-    if "master" in found:
+    if "master" in pool_names:
         return "master"
     if custom:
         return custom[0] if len(custom) == 1 else ""
-    return "worker" if "worker" in found else ""
+    return "worker" if "worker" in pool_names else ""
 
 
 def _selects_node(pool: MachineConfigPool, node: Node) -> bool:

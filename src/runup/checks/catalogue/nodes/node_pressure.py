@@ -49,7 +49,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 @of_each
 def _pressure_types(node: Node, _: tuple[()]) -> str:
-    return ", ".join(each.type for each in node.status.conditions if each.type in TYPES and each.status == "True")
+    return ", ".join(
+        condition.type for condition in node.status.conditions if condition.type in TYPES and condition.status == "True"
+    )
 
 
 CHECK = declared(__doc__, NAME, "machine-config", (Node,), _run, rank=540, example=EXAMPLE)

@@ -37,13 +37,14 @@ spec: {taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, effect: No
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    held = [node for node in control_plane_first(snapshot.all(Node)) if _is_held_uninitialized(node, context)]
-    if held:
+    held_nodes = [node for node in control_plane_first(snapshot.all(Node)) if _is_held_uninitialized(node, context)]
+    if held_nodes:
         yield risk(
             NAME,
-            f"{count(len(held), 'node')} never came into service, by a taint of {'its' if len(held) == 1 else 'their'} "
-            f"first minutes: {names([node.metadata.name for node in held])}.",
-            held,
+            f"{count(len(held_nodes), 'node')} never came into service, by a taint of "
+            f"{'its' if len(held_nodes) == 1 else 'their'} "
+            f"first minutes: {names([node.metadata.name for node in held_nodes])}.",
+            held_nodes,
             fix="See the cloud controller manager's and the network's pods there; `oc describe node NAME` shows "
             "the taint.",
         )

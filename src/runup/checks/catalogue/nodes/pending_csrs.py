@@ -35,17 +35,17 @@ spec: {signerName: kubernetes.io/kubelet-serving, username: "system:node:worker-
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     waiting = [
-        each
-        for each in snapshot.all(CertificateSigningRequest)
-        if each.spec.signer_name in SIGNERS
-        and not any(condition.type in ANSWERS for condition in each.status.conditions)
-        and each.metadata.creation_timestamp is not None
-        and context.now - each.metadata.creation_timestamp >= DOWN_PATIENCE
+        request
+        for request in snapshot.all(CertificateSigningRequest)
+        if request.spec.signer_name in SIGNERS
+        and not any(condition.type in ANSWERS for condition in request.status.conditions)
+        and request.metadata.creation_timestamp is not None
+        and context.now - request.metadata.creation_timestamp >= DOWN_PATIENCE
     ]
     if waiting:
-        waiting.sort(key=lambda each: each.metadata.name)
-        oldest = min(each.metadata.creation_timestamp for each in waiting if each.metadata.creation_timestamp)
-        who = names(sorted({each.spec.username or each.metadata.name for each in waiting}))
+        waiting.sort(key=lambda request: request.metadata.name)
+        oldest = min(request.metadata.creation_timestamp for request in waiting if request.metadata.creation_timestamp)
+        who = names(sorted({request.spec.username or request.metadata.name for request in waiting}))
         yield risk(
             NAME,
             f"{count(len(waiting), 'certificate request')} of kubelets {'waits' if len(waiting) == 1 else 'wait'} "

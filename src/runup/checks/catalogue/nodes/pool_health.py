@@ -36,15 +36,18 @@ def _degraded_findings(pool: MachineConfigPool, context: Context) -> Iterator[Fi
     degraded = [condition for condition in conditions if condition.status == "True"]
     unknown = [condition for condition in conditions if condition.status == "Unknown"]
     machines = f" ({status.degraded_machine_count} of {count(status.machine_count, 'machine')})"
-    where = machines if status.degraded_machine_count else ""
+    machines_text = machines if status.degraded_machine_count else ""
     if degraded:
         severity = graver(degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical")
         yield _pool_finding(
-            DEGRADED, pool, f"Machine config pool {name} is degraded{where}{_degraded_causes(degraded)}", severity
+            DEGRADED,
+            pool,
+            f"Machine config pool {name} is degraded{machines_text}{_degraded_causes(degraded)}",
+            severity,
         )
     elif status.degraded_machine_count:
         # The condition follows the count within seconds, so the machine became degraded just now.
-        yield _pool_finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{where}.")
+        yield _pool_finding(DEGRADED, pool, f"Machine config pool {name} has degraded machines{machines_text}.")
     elif unknown:
         yield _pool_finding(DEGRADED, pool, _unknown_words(pool, unknown[0]), applies=Applies.UNKNOWN)
     elif not conditions and status.machine_count:
@@ -57,10 +60,12 @@ def _degraded_causes(degraded: Sequence[Condition]) -> str:
 
     Degraded itself is the sum of the others, and no cause (machine-config-operator, pkg/controller/node/status.go).
     """
-    first, *others = degraded
+    first, *other_conditions = degraded
     causes = {cause(first), ""}
-    more = [each for each in others if each.type != "Degraded" and cause(each) not in causes]
-    return said(first) + "".join(f" {each.type}{said(each)}" for each in more)
+    more = [
+        condition for condition in other_conditions if condition.type != "Degraded" and cause(condition) not in causes
+    ]
+    return said(first) + "".join(f" {condition.type}{said(condition)}" for condition in more)
 
 
 def _updating_findings(pool: MachineConfigPool) -> Iterator[Finding]:
@@ -73,10 +78,10 @@ def _updating_findings(pool: MachineConfigPool) -> Iterator[Finding]:
     if not status.machine_count or (pool.spec.paused and not moving):
         return
     if moving or late or status_of(status.conditions, "Updated") == "False":
-        rest = f", {late} still to come" if late else ""
+        late_text = f", {late} still to come" if late else ""
         words = said(updating) if updating is not None and moving else "."
         state = "is being updated" if moving else "is behind its newest configuration"
-        yield _pool_finding(UPDATING, pool, f"Machine config pool {name} {state}{rest}{words}")
+        yield _pool_finding(UPDATING, pool, f"Machine config pool {name} {state}{late_text}{words}")
     elif updating is None:
         message = f"Machine config pool {name} does not report whether it is being updated."
         yield _pool_finding(UPDATING, pool, message, applies=Applies.UNKNOWN)

@@ -34,10 +34,12 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     unreachable = [
-        each for each in sorted(all_or_none(snapshot, CatalogSource), key=named) if _connection_state(each) not in WELL
+        catalog
+        for catalog in sorted(all_or_none(snapshot, CatalogSource), key=named)
+        if _connection_state(catalog) not in WELL
     ]
     if unreachable:
-        listing = names([f"{named(each)} ({_connection_state(each)})" for each in unreachable])
+        listing = names([f"{named(catalog)} ({_connection_state(catalog)})" for catalog in unreachable])
         yield risk(
             NAME,
             f"{count(len(unreachable), 'catalog')} of operators cannot be reached: {listing}.",

@@ -38,9 +38,11 @@ status:
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     for sub in sorted(all_or_none(snapshot, Subscription), key=named):
-        deprecations = [each for each in sub.status.conditions if each.type in TYPES and each.status == "True"]
+        deprecations = [
+            condition for condition in sub.status.conditions if condition.type in TYPES and condition.status == "True"
+        ]
         if deprecations:
-            texts = "; ".join(_deprecation_text(each, sub) for each in deprecations)
+            texts = "; ".join(_deprecation_text(deprecation, sub) for deprecation in deprecations)
             yield risk(
                 f"{NAME}-{sub.spec.name or sub.metadata.name}",
                 f"Operator {named(sub)} is at its end: {texts}.",
@@ -51,9 +53,9 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _deprecation_text(condition: LooseCondition, sub: Subscription) -> str:
-    what = TYPES[condition.type] + (f" {sub.spec.channel}" if condition.type == "ChannelDeprecated" else "")
+    deprecated_text = TYPES[condition.type] + (f" {sub.spec.channel}" if condition.type == "ChannelDeprecated" else "")
     words = " ".join(condition.message.split())[:LONGEST_CAUSE].rstrip(".")
-    return f"{what} is deprecated{': ' if words else ''}{words}"
+    return f"{deprecated_text} is deprecated{': ' if words else ''}{words}"
 
 
 CHECK = declared(

@@ -36,7 +36,9 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    for extension in sorted(all_or_none(snapshot, ClusterExtension), key=lambda each: each.metadata.name):
+    for extension in sorted(
+        all_or_none(snapshot, ClusterExtension), key=lambda cluster_extension: cluster_extension.metadata.name
+    ):
         name = extension.metadata.name
         for type_, bad, words in BAD:
             condition = find(extension.status.conditions, type_)

@@ -87,7 +87,7 @@ def _installs_for_long(csv: ClusterServiceVersion, context: Context) -> bool:
 def _resolution_findings(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings about Subscriptions for which OLM finds no set of versions that fit together."""
     for sub in sorted(all_or_none(snapshot, Subscription), key=named):
-        failed = next((each for each in sub.status.conditions if each.type == "ResolutionFailed"), None)
+        failed = next((condition for condition in sub.status.conditions if condition.type == "ResolutionFailed"), None)
         if failed is None or failed.status != "True":
             continue
         since = failed.last_transition_time

@@ -43,9 +43,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     removed = removed_versions(0, target or 0)
     for csv in needing:
-        gone = [api for api in csv.spec.native_apis if (api.group, api.version, api.kind) in removed]
-        if gone:
-            listing = names([f"{api.kind} in {api.group}/{api.version}" for api in gone])
+        removed_apis = [api for api in csv.spec.native_apis if (api.group, api.version, api.kind) in removed]
+        if removed_apis:
+            listing = names([f"{api.kind} in {api.group}/{api.version}" for api in removed_apis])
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
                 f"Operator {named(csv)} needs {listing}, which {context.target} does not serve.",

@@ -68,7 +68,11 @@ entries: [{name: logging.v6.2.0}]
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # Only an installed operator can be left behind.
-    subs = [each for each in sorted(all_or_none(snapshot, Subscription), key=named) if each.status.installed_csv]
+    subs = [
+        subscription
+        for subscription in sorted(all_or_none(snapshot, Subscription), key=named)
+        if subscription.status.installed_csv
+    ]
     unnamed = any(sub.spec.source not in context.catalogs.named for sub in subs)
     sources: Sequence[CatalogSource] = all_or_none(snapshot, CatalogSource) if unnamed else ()
     for sub in subs:
@@ -133,8 +137,8 @@ def _can_follow(entry: Entry, installed: str) -> bool:
 def _deprecation_findings(sub: Subscription, package: Package, context: Context) -> Iterator[Finding]:
     """Yields the finding that the target's catalog calls the package, its channel or its version deprecated."""
     channel = sub.spec.channel or package.default_channel
-    what = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
-    messages = [f"{key}: {package.deprecated[key]}" for key in what if key in package.deprecated]
+    deprecated_names = ("package", f"channel {channel}", f"bundle {sub.status.installed_csv}")
+    messages = [f"{key}: {package.deprecated[key]}" for key in deprecated_names if key in package.deprecated]
     if messages:
         yield risk(
             f"{DEPRECATED}-{sub.metadata.name}",

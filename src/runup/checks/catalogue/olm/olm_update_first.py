@@ -129,8 +129,8 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         packages = snapshot.listed(PACKAGES)
         snapshot.require_all(PACKAGES)
     except Unreadable as lacking:
-        which = names([named(sub) for sub in subs])
-        why = f"what the catalogs have for {which} is not known: {str(lacking).rstrip('.')}"
+        subscription_names = names([named(sub) for sub in subs])
+        why = f"what the catalogs have for {subscription_names} is not known: {str(lacking).rstrip('.')}"
         yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
     try:
@@ -144,7 +144,7 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _channel_choice(sub, packages, context))
         for sub in subs
     )
-    one = len(subs) == 1
+    is_single = len(subs) == 1
     change = (
         "Change the Subscription's channel to one that has a version for the target, and let it update first; "
         "where there is none, plan without the operator."
@@ -154,8 +154,9 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
     )
     yield risk(
         NAME,
-        f"{count(len(subs), 'operator')} {'does' if one else 'do'} not run on {target_name(context)}, and no update of "
-        f"{'it' if one else 'them'} is on its way: {listing}.",
+        f"{count(len(subs), 'operator')} {'does' if is_single else 'do'} not run on {target_name(context)}, and "
+        "no update of "
+        f"{'it' if is_single else 'them'} is on its way: {listing}.",
         subs,
         fix=" ".join([restore] * bool(orphans) + [change] * (len(orphans) < len(subs))),
     )
@@ -165,7 +166,7 @@ def _orphaned_subscriptions(subs: Sequence[Subscription], snapshot: Snapshot) ->
     """Returns those whose CatalogSource is gone: nobody knows what there is for them. Raises Unreadable."""
     if not subs:
         return []
-    catalogs = {(each.metadata.namespace, each.metadata.name) for each in all_or_none(snapshot, CatalogSource)}
+    catalogs = {(catalog.metadata.namespace, catalog.metadata.name) for catalog in all_or_none(snapshot, CatalogSource)}
     snapshot.require_all(resource_of(CatalogSource))
     return [
         sub

@@ -61,9 +61,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
-    for each in sorted(all_or_none(snapshot, CertManagerCertificate), key=named):
-        if (end := _overdue_end(each, now)) is not None:
-            yield f"Certificate {named(each)}", end, refer(each)
+    for certificate in sorted(all_or_none(snapshot, CertManagerCertificate), key=named):
+        if (end := _overdue_end(certificate, now)) is not None:
+            yield f"Certificate {named(certificate)}", end, refer(certificate)
 
 
 def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
@@ -78,14 +78,14 @@ def _renewal_findings(ending: list[_Ending], now: datetime) -> Iterator[Finding]
     """Yields the finding about certificates that should have been renewed by now."""
     if not ending:
         return
-    listing = names([f"{what} ({_end_text(end, now)})" for what, end, _ in ending])
-    found = risk(
+    listing = names([f"{certificate_text} ({_end_text(end, now)})" for certificate_text, end, _ in ending])
+    finding = risk(
         NAME,
         f"{count(len(ending), 'certificate')} should have been renewed and {'was' if len(ending) == 1 else 'were'} "
         f"not: {listing}.",
         fix="See `oc describe certificate NAME -n NAMESPACE`, or the operator that keeps it: why is it not renewed?",
     )
-    yield replace(found, resources=tuple(dict.fromkeys(reference for _, _, reference in ending)))
+    yield replace(finding, resources=tuple(dict.fromkeys(reference for _, _, reference in ending)))
 
 
 def _overdue_end(certificate: CertManagerCertificate, now: datetime) -> datetime | None:
@@ -93,7 +93,7 @@ def _overdue_end(certificate: CertManagerCertificate, now: datetime) -> datetime
     status = certificate.status
     if status.not_after is None or status.not_after - now > MARGIN:
         return None
-    is_ready = any(each.type == "Ready" and each.status == "True" for each in status.conditions)
+    is_ready = any(condition.type == "Ready" and condition.status == "True" for condition in status.conditions)
     is_late = status.renewal_time is not None and status.renewal_time <= now
     return status.not_after if is_late or not is_ready else None
 
@@ -101,13 +101,13 @@ def _overdue_end(certificate: CertManagerCertificate, now: datetime) -> datetime
 def _last_validities(pool: MachineConfigPool) -> dict[str, Validity]:
     """Returns the validity of the last certificate of each name; an authority that was renewed is in the list twice."""
     last: dict[str, Validity] = {}
-    for each in pool.status.cert_expirys:
+    for expiry in pool.status.cert_expirys:
         # `CN=NAME_@1700000000` or `CN=NAME@1700000000`: the time is that of its making (library-go, certrotation).
-        match = _NAME_AND_TIME.match(each.subject)
-        if each.expiry is None or match is None:
+        match = _NAME_AND_TIME.match(expiry.subject)
+        if expiry.expiry is None or match is None:
             continue
-        validity = (datetime.fromtimestamp(int(match[2]), UTC), each.expiry)
-        last[match[1]] = max(validity, last.get(match[1], validity), key=lambda one: one[1])
+        validity = (datetime.fromtimestamp(int(match[2]), UTC), expiry.expiry)
+        last[match[1]] = max(validity, last.get(match[1], validity), key=lambda validity_entry: validity_entry[1])
     return last
 
 

@@ -56,12 +56,12 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             raise lacking
 
 
-def _reaches_target(told: str, context: Context) -> bool:
+def _reaches_target(annotated_version: str, context: Context) -> bool:
     """Returns whether the annotation's version reaches the target's minor version, compared as the operator does.
 
     The version may begin with `v` and may lack the patch.
     """
-    text = told.removeprefix("v")
+    text = annotated_version.removeprefix("v")
     version = parse(text) or parse(f"{text}.0")
     target = context.target
     return version is not None and (version.major, version.minor) >= (target.major, target.minor)
@@ -78,12 +78,12 @@ def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unre
         return [], lacking
     if not snapshot.has_all(resource_of(CredentialsRequest)):
         return [], None
-    wanted = [
+    target_names = [
         f"{manifest['metadata'].get('namespace', '')}/{manifest['metadata'].get('name', '')}"
         for manifest in context.manifests or ()
         if manifest.get("kind") == "CredentialsRequest"
     ]
-    return sorted(set(wanted) - present), None
+    return sorted(set(target_names) - present), None
 
 
 CHECK = declared(

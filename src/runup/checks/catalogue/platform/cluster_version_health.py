@@ -102,10 +102,10 @@ def _abandoned_updates_findings(cluster: ClusterVersion) -> Iterator[Finding]:
     if not abandoned:
         return
     listing = names([f"{version} ({at(entry.started_time)})" for version, entry in abandoned.items()])
-    what, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
+    subject, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
     yield Finding(
         PARTIAL,
-        f"{what} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
+        f"{subject} begun and left before the end: {listing}. Parts of the cluster may be of {of} still.",
         reason="PartialUpdate",
         resources=(resource(cluster),),
         remediation="Compare the versions that `oc get clusteroperators` shows with the cluster's own; an update to "

@@ -59,11 +59,11 @@ def _judge_condition(operator: ClusterOperator, expected: _Expectation, context:
         message = f"Cluster operator {name} reports {expected.condition}=Unknown{said(condition)}"
     else:
         message = f"Cluster operator {name} {expected.is_broken}{said(condition)}"
-    known = condition is not None and condition.status != "Unknown"
+    is_known = condition is not None and condition.status != "Unknown"
     yield Finding(
         f"{expected.risk}-{name}",
         message,
-        Applies.YES if known else Applies.UNKNOWN,
+        Applies.YES if is_known else Applies.UNKNOWN,
         reason=condition.reason if condition else f"{expected.condition}Missing",
         severity=graver(
             condition.last_transition_time if condition else None,

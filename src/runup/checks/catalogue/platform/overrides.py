@@ -38,9 +38,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         why = "there is no ClusterVersion named version"
         yield unsure(NAME, why, fix="See whether the cluster-version operator runs: it creates that object.")
         return
-    unmanaged = [each for each in cluster.spec.overrides if each.unmanaged]
+    unmanaged = [override for override in cluster.spec.overrides if override.unmanaged]
     if unmanaged:
-        listing = names([f"{each.kind} {each.namespace}/{each.name}".replace(" /", " ") for each in unmanaged])
+        listing = names(
+            [f"{override.kind} {override.namespace}/{override.name}".replace(" /", " ") for override in unmanaged]
+        )
         yield risk(
             NAME,
             f"The operator must keep its hands off parts of the release, which are not updated: {listing}.",

@@ -35,17 +35,21 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ends = "ended" if end < today else "ends"
     paid = support.paid.get(minor)
     longer = f", paid support {'ended' if paid < today else 'ends'} on {paid}" if paid else ""
-    when = "at the latest on" if by else "on"
+    end_text = "at the latest on" if by else "on"
     yield risk(
         NAME,
-        f"Support of {support.of} 1.{minor} {ends} {when} {end}{longer} ({calendar}).",
+        f"Support of {support.of} 1.{minor} {ends} {end_text} {end}{longer} ({calendar}).",
         severity="warning" if end < today else "info",
         fix=_remediation(support, minor, context),
     )
 
 
 def _remediation(support: Support, minor: int, context: Context) -> str:
-    later = [each for each, end in sorted(support.ends.items()) if each > minor and end - context.now.date() > SOON]
+    later = [
+        minor_version
+        for minor_version, end in sorted(support.ends.items())
+        if minor_version > minor and end - context.now.date() > SOON
+    ]
     if not later:
         return "See the calendar for a minor version that is supported for longer."
     return f"Go on to 1.{later[0]} or later: `runup preflight run --to 1.{later[0]}` plans the steps."

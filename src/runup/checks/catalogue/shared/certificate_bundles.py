@@ -36,7 +36,7 @@ def validities(bundle: str) -> Sequence[Validity]:
         certificates = x509.load_pem_x509_certificates(bundle.encode())
     except ValueError as error:
         raise BadBundle(str(error).partition(",")[0]) from error
-    return [(each.not_valid_before_utc, each.not_valid_after_utc) for each in certificates]
+    return [(certificate.not_valid_before_utc, certificate.not_valid_after_utc) for certificate in certificates]
 
 
 def ends(bundle: str) -> Sequence[datetime]:
@@ -55,11 +55,11 @@ def last_validity(bundle: str) -> Validity | None:
 
     As Go does, it passes over what it cannot read (crypto/x509, AppendCertsFromPEM).
     """
-    found: list[Validity] = []
+    found_validities: list[Validity] = []
     for block in _CERTIFICATE.findall(bundle):
         with contextlib.suppress(BadBundle):
-            found += validities(block)
-    return max(found, key=lambda validity: validity[1], default=None)
+            found_validities += validities(block)
+    return max(found_validities, key=lambda validity: validity[1], default=None)
 
 
 def weak_signature(bundle: str) -> str:

@@ -27,7 +27,7 @@ _PROJECT = "openshift.io/node-selector"
 def project_selector(namespace: Namespace) -> dict[str, str]:
     """Returns the node selector that OpenShift adds to the pods of the namespace."""
     text = namespace.metadata.annotations.get(_PROJECT, "")
-    pairs = (each.strip().partition("=") for each in text.split(",") if "=" in each)
+    pairs = (pair.strip().partition("=") for pair in text.split(",") if "=" in pair)
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
@@ -48,8 +48,13 @@ def fits(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool
 
 def _extended_resources(template: TemplateSpec) -> set[str]:
     """Returns the extended resources (`DOMAIN/NAME`) that a pod of the template asks for, such as devices."""
-    asked = (each.resources for each in template.containers)
-    return {key for each in asked for key in (*each.requests, *each.limits) if "/" in key and key not in _BUILT_IN}
+    container_resources = (container.resources for container in template.containers)
+    return {
+        key
+        for resources in container_resources
+        for key in (*resources.requests, *resources.limits)
+        if "/" in key and key not in _BUILT_IN
+    }
 
 
 def _device_toleration(resource: str) -> Toleration:
@@ -74,9 +79,9 @@ def has(node: Node, term: NodeSelectorTerm) -> bool:
     if not term.match_expressions and not term.match_fields:
         return False
     fields = {"metadata.name": node.metadata.name}
-    return all(_satisfies_requirement(node.metadata.labels, each) for each in term.match_expressions) and all(
-        _satisfies_requirement(fields, each) for each in term.match_fields
-    )
+    return all(
+        _satisfies_requirement(node.metadata.labels, expression) for expression in term.match_expressions
+    ) and all(_satisfies_requirement(fields, expression) for expression in term.match_fields)
 
 
 def _satisfies_requirement(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
@@ -110,8 +115,8 @@ def _repels_pods(taint: Taint) -> bool:
 
 def _is_tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     return any(
-        each.effect in ("", taint.effect)
-        and (each.key == taint.key if each.key else each.operator == "Exists")
-        and (each.operator == "Exists" or each.value == taint.value)
-        for each in tolerations
+        toleration.effect in ("", taint.effect)
+        and (toleration.key == taint.key if toleration.key else toleration.operator == "Exists")
+        and (toleration.operator == "Exists" or toleration.value == taint.value)
+        for toleration in tolerations
     )

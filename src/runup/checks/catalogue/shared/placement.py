@@ -23,7 +23,9 @@ def repelling(node: Node) -> Repelling:
     if not node.spec.taints:
         return _NONE
     return frozenset(
-        (each.key, each.value, each.effect) for each in node.spec.taints if each.effect in ("NoSchedule", "NoExecute")
+        (taint.key, taint.value, taint.effect)
+        for taint in node.spec.taints
+        if taint.effect in ("NoSchedule", "NoExecute")
     )
 
 

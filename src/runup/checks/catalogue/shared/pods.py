@@ -109,10 +109,12 @@ def those(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callable[[_Po
 
     `choose` gets the pods of one namespace. It must not depend on the time, because its results are cached.
     """
-    chosen = of_groups(choose)
+    chosen_groups = of_groups(choose)
 
     def found(pods: _Pods) -> list[PlacedPod]:
-        return sorted((pod for some in chosen(by_namespace(pods)).values() for pod in some), key=named)
+        return sorted(
+            (pod for group_pods in chosen_groups(by_namespace(pods)).values() for pod in group_pods), key=named
+        )
 
     return found
 
@@ -170,16 +172,21 @@ def _shared_pod_spec(
     images of known add-ons.
     """
     requests = [container.resources.requests for container in containers]
-    cpu_milli = int(sum(amount(each.cpu) or 0 for each in requests) * 1000)
-    memory_bytes = int(sum(amount(each.memory) or 0 for each in requests))
+    cpu_milli = int(sum(amount(request.cpu) or 0 for request in requests) * 1000)
+    memory_bytes = int(sum(amount(request.memory) or 0 for request in requests))
     exceeds = exceeded((*init_containers, *containers), of_pod, on_node, windows=windows)
-    return cpu_milli, memory_bytes, exceeds, tuple(each.image for each in containers if is_addon(each.image))
+    return (
+        cpu_milli,
+        memory_bytes,
+        exceeds,
+        tuple(container.image for container in containers if is_addon(container.image)),
+    )
 
 
 def _claim_names(volumes: tuple[PodVolume, ...]) -> tuple[str, ...]:
     """Returns the names of the claims among the volumes."""
-    found = [each.persistent_volume_claim for each in volumes if each.persistent_volume_claim is not None]
-    return tuple(each.claim_name for each in found) if found else ()
+    claims = [volume.persistent_volume_claim for volume in volumes if volume.persistent_volume_claim is not None]
+    return tuple(claim.claim_name for claim in claims) if claims else ()
 
 
 def _host_access(spec: PodPlace) -> str:

@@ -35,7 +35,12 @@ def listed_or_none(snapshot: Snapshot, resource: Resource) -> tuple[Any, ...]:
 
 def listed_any(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, ...]:
     """Returns every object of a kind, listed by the first of its `versions` that the server has; none without any."""
-    return listed_or_none(snapshot, next((each for each in versions if each not in snapshot.absent), versions[0]))
+    return listed_or_none(
+        snapshot,
+        next(
+            (version_resource for version_resource in versions if version_resource not in snapshot.absent), versions[0]
+        ),
+    )
 
 
 def told_of_each(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:
@@ -60,7 +65,10 @@ def _may_be_defined(snapshot: Snapshot, resource: Resource) -> bool:
     except Unreadable as lacking:
         why = f"{resource} was not found, and whether the cluster has that kind is not known: {lacking}"
         raise Unreadable(resource, lacking.lacking, why) from lacking
-    if any((each.spec.group, each.spec.names.plural) == (resource.group, resource.plural) for each in definitions):
+    if any(
+        (definition.spec.group, definition.spec.names.plural) == (resource.group, resource.plural)
+        for definition in definitions
+    ):
         return True
     unread_definitions = snapshot.undecoded.get(DEFINITIONS) or snapshot.incomplete.get(DEFINITIONS)
     if unread_definitions:

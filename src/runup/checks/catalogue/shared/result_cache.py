@@ -20,15 +20,15 @@ A = TypeVar("A")
 # Compared by identity (`is`): a comparison by value would look at every field of every object.
 def of_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], T]:
     """Returns `make` with a cache of its last result for the very same tuple; `make` must only read its argument."""
-    kept: list[tuple[tuple[K, ...], T]] = []
+    last_results: list[tuple[tuple[K, ...], T]] = []
 
     def made(items: tuple[K, ...]) -> T:
         # Read once: another thread may replace it in between.
-        last = kept[-1:]
+        last = last_results[-1:]
         if last and last[0][0] is items:
             return last[0][1]
         result = make(items)
-        kept[:] = [(items, result)]
+        last_results[:] = [(items, result)]
         return result
 
     return made
@@ -39,30 +39,32 @@ def of_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
 
     `make` must only read them. The cache is valid as long as the second argument of all of them is equal.
     """
-    kept: list[tuple[tuple[K, ...], A, list[T]]] = []
+    last_results: list[tuple[tuple[K, ...], A, list[T]]] = []
 
     def made(items: tuple[K, ...], looked_at_with: A) -> list[T]:
-        last = kept[-1:]
+        last = last_results[-1:]
         if last and last[0][1] == looked_at_with:
             results = _recompute_changed(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
         else:
             results = [make(item, looked_at_with) for item in items]
-        kept[:] = [(items, looked_at_with, results)]
+        last_results[:] = [(items, looked_at_with, results)]
         return results
 
     return made
 
 
-def _recompute_changed(items: tuple[K, ...], before: tuple[K, ...], found: list[T], make: Callable[[K], T]) -> list[T]:
-    """Returns the results for `items`: those `found` for the same objects `before`, and new ones for the others."""
+def _recompute_changed(
+    items: tuple[K, ...], before: tuple[K, ...], earlier_results: list[T], make: Callable[[K], T]
+) -> list[T]:
+    """Returns the results for `items`: for each object of `before` its result in `earlier_results`, else a new one."""
     if len(items) == len(before):
         # The usual case: a single item changed, in its place.
         return [
             result if same else make(item)
-            for item, same, result in zip(items, map(is_, items, before), found, strict=True)
+            for item, same, result in zip(items, map(is_, items, before), earlier_results, strict=True)
         ]
     # Ids are unique here, because the objects of `before` are still referenced.
-    result_by_id = {id(item): (result,) for item, result in zip(before, found, strict=True)}
+    result_by_id = {id(item): (result,) for item, result in zip(before, earlier_results, strict=True)}
     return [cached[0] if (cached := result_by_id.get(id(item))) else make(item) for item in items]
 
 
@@ -71,16 +73,16 @@ def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mappin
 
     The groups of which no item came or went are the same objects as before.
     """
-    kept: list[tuple[tuple[K, ...], tuple[Mapping[str, list[K]], ...]]] = []
+    last_groups: list[tuple[tuple[K, ...], tuple[Mapping[str, list[K]], ...]]] = []
 
     def made(items: tuple[K, ...]) -> tuple[Mapping[str, list[K]], ...]:
-        last = kept[-1:]
+        last = last_groups[-1:]
         if last and last[0][0] is items:
             return last[0][1]
         before, groups = last[0] if last else ((), ({},) * len(keys))
-        gone, new = _removed_and_added(before, items)
-        regrouped = tuple(_regroup_changed(old, gone, new, key) for old, key in zip(groups, keys, strict=True))
-        kept[:] = [(items, regrouped)]
+        removed, new = _removed_and_added(before, items)
+        regrouped = tuple(_regroup_changed(old, removed, new, key) for old, key in zip(groups, keys, strict=True))
+        last_groups[:] = [(items, regrouped)]
         return regrouped
 
     return made
@@ -112,11 +114,11 @@ def _common_prefix_length(same: Iterable[bool]) -> int:
 
 
 def _regroup_changed(
-    groups: Mapping[str, list[K]], gone: Iterable[K], new: Iterable[K], key: Callable[[K], str]
+    groups: Mapping[str, list[K]], removed: Iterable[K], new: Iterable[K], key: Callable[[K], str]
 ) -> Mapping[str, list[K]]:
     """Returns the groups without the items that are gone and with the new ones; empty groups are dropped."""
-    regrouped, gone_ids = dict(groups), set(map(id, gone))
-    for name in {key(item) for item in gone}:
+    regrouped, gone_ids = dict(groups), set(map(id, removed))
+    for name in {key(item) for item in removed}:
         regrouped[name] = [item for item in regrouped[name] if id(item) not in gone_ids]
     added: dict[str, list[K]] = defaultdict(list)
     for item in new:
@@ -131,19 +133,19 @@ def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]],
 
     A result is reused for a group of the very same name and objects.
     """
-    kept: list[tuple[Mapping[str, list[K]], dict[str, T]]] = []
+    last_results: list[tuple[Mapping[str, list[K]], dict[str, T]]] = []
 
     def made(groups: Mapping[str, list[K]]) -> dict[str, T]:
-        last = kept[-1:]
-        known, results = last[0] if last else ({}, {})
-        if known is groups:
+        last = last_results[-1:]
+        earlier_groups, results = last[0] if last else ({}, {})
+        if earlier_groups is groups:
             return results
         # Lists are compared object by object, and an object with itself at once.
         updated = {
-            name: results[name] if (old := known.get(name)) is group or old == group else make(group)
+            name: results[name] if (old := earlier_groups.get(name)) is group or old == group else make(group)
             for name, group in groups.items()
         }
-        kept[:] = [(groups, updated)]
+        last_results[:] = [(groups, updated)]
         return updated
 
     return made

@@ -19,10 +19,10 @@ def control_plane_first(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
 
     Lists of nodes are cut in messages, and a control plane node must not be cut off.
     """
-    others = [node for node in nodes if not is_control_plane(node)]
+    other_nodes = [node for node in nodes if not is_control_plane(node)]
     # With a hosted control plane none of thousands is: the second pass is spared.
-    control_plane_nodes = [node for node in nodes if is_control_plane(node)] if len(others) < len(nodes) else []
-    return (*sorted(control_plane_nodes, key=_NAME), *sorted(others, key=_NAME))
+    control_plane_nodes = [node for node in nodes if is_control_plane(node)] if len(other_nodes) < len(nodes) else []
+    return (*sorted(control_plane_nodes, key=_NAME), *sorted(other_nodes, key=_NAME))
 
 
 def is_control_plane(node: Node) -> bool:

@@ -155,10 +155,10 @@ def _slim_workload(workload: Workload) -> Workload:
 def _without_volumes(spec: WorkloadSpec) -> WorkloadSpec:
     """Returns the spec with only the names of the removed plug-ins among the volumes of its template."""
     pod = spec.template.spec
-    kept: tuple[dict[str, Any], ...] = tuple(
+    kept_volumes: tuple[dict[str, Any], ...] = tuple(
         {key: {}} for volume in pod.volumes for key in volume if key in REMOVED_PLUGINS
     )
-    slim = msgspec.structs.replace(pod, volumes=kept)
+    slim = msgspec.structs.replace(pod, volumes=kept_volumes)
     return msgspec.structs.replace(spec, template=msgspec.structs.replace(spec.template, spec=slim))
 
 

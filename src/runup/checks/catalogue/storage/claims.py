@@ -43,13 +43,13 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    lost, seen = [], False
+    lost, has_claims = [], False
     for pod, name, claim in claims_that_move(snapshot):
         if claim is None:
             # One that is not in the list may be there.
             snapshot.require_all(CLAIMS, pod.metadata.namespace)
         if why := _claim_problem(claim):
-            seen = seen or claim is not None
+            has_claims = has_claims or claim is not None
             lost.append((pod, f"{named(pod)} ({name} {why})"))
     if lost:
         yield risk(
@@ -57,7 +57,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             f"{count(len(lost), 'pod')} would not get {'its' if len(lost) == 1 else 'their'} volume again: "
             f"{names([text for _, text in lost])}.",
             [pod for pod, _ in lost],
-            severity="critical" if seen else "warning",
+            severity="critical" if has_claims else "warning",
             fix="Save the data and make the claim anew: `oc describe pvc NAME -n NAMESPACE` shows who has it.",
             kind=PODS,
         )

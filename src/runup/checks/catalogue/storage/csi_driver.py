@@ -39,16 +39,20 @@ spec: {drivers: [{name: csi.example.com, nodeID: i-0, topologyKeys: []}]}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    attached = [each for each in snapshot.all(VolumeAttachment) if each.status.attached]
+    attached = [attachment for attachment in snapshot.all(VolumeAttachment) if attachment.status.attached]
     if not attached:
         return
-    drivers = {node.metadata.name: {each.name for each in node.spec.drivers} for node in snapshot.all(CSINode)}
+    drivers = {
+        node.metadata.name: {csi_driver.name for csi_driver in node.spec.drivers} for node in snapshot.all(CSINode)
+    }
     # A node without a CSINode is gone, and is not drained.
-    on_live_nodes = [each for each in attached if each.spec.node_name in drivers]
-    stuck = [each for each in on_live_nodes if each.spec.attacher not in drivers[each.spec.node_name]]
+    on_live_nodes = [attachment for attachment in attached if attachment.spec.node_name in drivers]
+    stuck = [
+        attachment for attachment in on_live_nodes if attachment.spec.attacher not in drivers[attachment.spec.node_name]
+    ]
     if stuck:
-        stuck.sort(key=lambda each: each.metadata.name)
-        places = sorted({(each.spec.attacher, each.spec.node_name) for each in stuck})
+        stuck.sort(key=lambda attachment: attachment.metadata.name)
+        places = sorted({(attachment.spec.attacher, attachment.spec.node_name) for attachment in stuck})
         listing = names([f"{driver} on {node}" for driver, node in places])
         yield risk(
             NAME,

@@ -47,15 +47,19 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _template_findings(snapshot: Snapshot, kind: Slim, context: Context) -> Iterator[Finding]:
-    asked = ((each, inline_plugins(each)) for each in snapshot.listed(kind) if each.spec.replicas)
-    yield from _findings_of_kind(kind, [(each, plugins) for each, plugins in asked if plugins], context)
+    plugins_by_controller = (
+        (controller, inline_plugins(controller)) for controller in snapshot.listed(kind) if controller.spec.replicas
+    )
+    yield from _findings_of_kind(
+        kind, [(controller, plugins) for controller, plugins in plugins_by_controller if plugins], context
+    )
 
 
 def _volumes_with_removed_plugins(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
     return [
-        (each, plugins)
-        for each in snapshot.listed(VOLUMES)
-        if (plugins := REMOVED_PLUGINS & each.spec.keys()) and each.status.phase in ("", "Bound", "Pending")
+        (volume, plugins)
+        for volume in snapshot.listed(VOLUMES)
+        if (plugins := REMOVED_PLUGINS & volume.spec.keys()) and volume.status.phase in ("", "Bound", "Pending")
     ]
 
 
@@ -64,17 +68,19 @@ def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], 
     target = target_minor(context)
     if target is None and old:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, [each for each, _ in old], fix="Ask the publisher of the release.", kind=kind)
+        yield unsure(NAME, why, [obj for obj, _ in old], fix="Ask the publisher of the release.", kind=kind)
         return
-    gone = {plugin for _, row in table("removed-volumes").between(0, target or 0) for plugin in row}
-    dropped = sorted(((each, plugins) for each, plugins in old if gone & plugins), key=lambda pair: named(pair[0]))
+    removed_plugins = {plugin for _, row in table("removed-volumes").between(0, target or 0) for plugin in row}
+    dropped = sorted(
+        ((obj, plugins) for obj, plugins in old if removed_plugins & plugins), key=lambda pair: named(pair[0])
+    )
     if dropped:
-        listing = names([f"{named(each)} ({names(sorted(plugins))})" for each, plugins in dropped])
-        what = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
+        listing = names([f"{named(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
+        subject = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
         yield risk(
             NAME,
-            f"{count(len(dropped), what)} cannot be mounted by Kubernetes {context.target_kubernetes}: {listing}.",
-            [each for each, _ in dropped],
+            f"{count(len(dropped), subject)} cannot be mounted by Kubernetes {context.target_kubernetes}: {listing}.",
+            [obj for obj, _ in dropped],
             severity="critical",
             fix="Copy the data to volumes of a CSI driver first; `oc get pv` shows what is left.",
             kind=kind,

@@ -34,14 +34,20 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    stuck = [(each, since) for each in snapshot.all(VolumeAttachment) for since in _stuck_since(each, context)]
+    stuck = [
+        (attachment, since)
+        for attachment in snapshot.all(VolumeAttachment)
+        for since in _stuck_since(attachment, context)
+    ]
     if stuck:
         stuck.sort(key=lambda pair: pair[0].metadata.name)
-        listing = names([f"{each.metadata.name} on {each.spec.node_name}{dated(since)}" for each, since in stuck])
+        listing = names(
+            [f"{attachment.metadata.name} on {attachment.spec.node_name}{dated(since)}" for attachment, since in stuck]
+        )
         yield risk(
             NAME,
             f"{count(len(stuck), 'volume')} cannot be attached or detached: {listing}.",
-            [each for each, _ in stuck],
+            [attachment for attachment, _ in stuck],
             fix="See `oc describe volumeattachment NAME`, and the pods of the driver's controller.",
         )
 
@@ -52,9 +58,9 @@ def _stuck_since(attachment: VolumeAttachment, context: Context) -> list[datetim
     error = status.detach_error or (status.attach_error if not status.attached else None)
     if error is not None and error.time is None:
         return [None]
-    wanted = metadata.deletion_timestamp or (metadata.creation_timestamp if not status.attached else None)
+    since = metadata.deletion_timestamp or (metadata.creation_timestamp if not status.attached else None)
     # An error has the time of the last attempt, and there is one every few minutes: what is wanted began before.
-    times = [time for time in (error.time if error else None, wanted) if time is not None]
+    times = [time for time in (error.time if error else None, since) if time is not None]
     return [min(times)] if times and context.now - min(times) >= DOWN_PATIENCE else []
 
 

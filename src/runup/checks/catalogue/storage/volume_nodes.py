@@ -73,7 +73,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     bound = [(pod, claim.spec.volume_name) for pod, _, claim in claims_that_move(snapshot) if claim is not None]
     if not bound:
         return
-    volumes = {each.metadata.name: each for each in snapshot.listed(VOLUMES)}
+    volumes = {volume_object.metadata.name: volume_object for volume_object in snapshot.listed(VOLUMES)}
     mounted = [(pod, volumes[name]) for pod, name in bound if name in volumes]
     yield from told_of_each(
         partial(_missing_driver_findings, snapshot, mounted), partial(_affinity_findings, snapshot, mounted)
@@ -88,28 +88,30 @@ def _missing_driver_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Ite
     nodes: dict[str, list[str]] = {}
     all_nodes = snapshot.all(CSINode)
     for node in all_nodes:
-        for each in node.spec.drivers:
-            nodes.setdefault(each.name, []).append(node.metadata.name)
-    gone = [(pod, volume, driver) for pod, volume, driver in of_drivers if not nodes.get(driver)]
+        for csi_driver in node.spec.drivers:
+            nodes.setdefault(csi_driver.name, []).append(node.metadata.name)
+    without_driver = [(pod, volume, driver) for pod, volume, driver in of_drivers if not nodes.get(driver)]
     alone = [(pod, volume, driver) for pod, volume, driver in of_drivers if len(nodes.get(driver, ())) == 1]
-    if gone or alone:
+    if without_driver or alone:
         # A node that is not in the list may have it.
         snapshot.require_all(resource_of(CSINode))
-    yield from _volumes_finding(gone, "no node has its driver {}", "warning")
+    yield from _volumes_finding(without_driver, "no node has its driver {}", "warning")
     if len(all_nodes) > 1:
         yield from _volumes_finding(alone, "one node alone has its driver {}", "info")
 
 
 def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[Finding]:
     """Yields the finding about volumes whose node affinity no other Node satisfies."""
-    choosy = [(pod, volume, wanted) for pod, volume in mounted if (wanted := _required_affinity(volume)) is not None]
+    choosy = [
+        (pod, volume, selector) for pod, volume in mounted if (selector := _required_affinity(volume)) is not None
+    ]
     if not choosy:
         return
     nodes = snapshot.all(Node)
     homeless = [
         (pod, volume, "")
-        for pod, volume, wanted in choosy
-        if not any(has(node, term) for node in nodes for term in wanted.node_selector_terms)
+        for pod, volume, selector in choosy
+        if not any(has(node, term) for node in nodes for term in selector.node_selector_terms)
     ]
     if homeless and nodes:
         # A node that is not in the list may satisfy it.
@@ -118,15 +120,20 @@ def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[
 
 
 def _volumes_finding(
-    found: list[tuple[PlacedPod, PersistentVolume, str]], why: str, severity: Severity
+    placed_volumes: list[tuple[PlacedPod, PersistentVolume, str]], why: str, severity: Severity
 ) -> Iterator[Finding]:
     """Yields the finding about these volumes, if there are any."""
-    if found:
-        listing = names([f"{volume.metadata.name} of {named(pod)} ({why.format(text)})" for pod, volume, text in found])
+    if placed_volumes:
+        listing = names(
+            [f"{volume.metadata.name} of {named(pod)} ({why.format(text)})" for pod, volume, text in placed_volumes]
+        )
         yield risk(
             NAME,
-            f"{count(len(found), 'volume')} could not be mounted elsewhere when the node is drained: {listing}.",
-            [volume for _, volume, _ in found],
+            (
+                f"{count(len(placed_volumes), 'volume')} could not be mounted "
+                f"elsewhere when the node is drained: {listing}."
+            ),
+            [volume for _, volume, _ in placed_volumes],
             severity=severity,
             fix="Install the driver on more nodes, or give nodes the labels that the volume asks for: "
             "`oc get csinode -o yaml`, `oc get pv NAME -o yaml`.",
@@ -136,8 +143,8 @@ def _volumes_finding(
 
 def _required_affinity(volume: PersistentVolume) -> NodeSelector | None:
     """Returns what the volume demands of its nodes, None for nothing or for what cannot be read."""
-    wanted = volume.spec.get(AFFINITY)
-    required = wanted.get("required") if isinstance(wanted, dict) else None
+    required_selector = volume.spec.get(AFFINITY)
+    required = required_selector.get("required") if isinstance(required_selector, dict) else None
     try:
         return msgspec.convert(required, NodeSelector) if required else None
     except msgspec.ValidationError:

@@ -69,12 +69,12 @@ Terms = Sequence[Mapping[str, Any]]
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     attached = {
-        each.spec.source.persistent_volume_name: each.spec.node_name
-        for each in snapshot.all(VolumeAttachment)
-        if each.status.attached
+        attachment.spec.source.persistent_volume_name: attachment.spec.node_name
+        for attachment in snapshot.all(VolumeAttachment)
+        if attachment.status.attached
     }
-    zoned = [(each, terms) for each in snapshot.listed(VOLUMES) if (terms := _zone_terms(each))]
-    zoned = [(each, terms) for each, terms in zoned if each.metadata.name in attached]
+    zoned = [(volume, terms) for volume in snapshot.listed(VOLUMES) if (terms := _zone_terms(volume))]
+    zoned = [(volume, terms) for volume, terms in zoned if volume.metadata.name in attached]
     if not zoned:
         return
     nodes = {node.metadata.name: node for node in snapshot.all(Node)}
@@ -90,21 +90,21 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         # A node that is gone, or has lost its zone, says nothing about where its pods can go.
         if len(nodes) > 1 and present in fitting and not _other_nodes_in_zone(present, fitting, nodes):
             locked.append(volume)
-    yield from _locked_volumes_finding(sorted(locked, key=lambda each: each.metadata.name), attached)
+    yield from _locked_volumes_finding(sorted(locked, key=lambda volume: volume.metadata.name), attached)
 
 
 def _other_nodes_in_zone(present: str, fitting: frozenset[str], nodes: Mapping[str, Node]) -> list[str]:
     """Returns the other nodes of the zone that take a pod of the present one."""
     tolerated = repelling(nodes[present])
-    others = ((name, nodes[name]) for name in fitting if name != present)
-    return [name for name, node in others if takes_pods(node) and repelling(node) <= tolerated]
+    other_nodes = ((name, nodes[name]) for name in fitting if name != present)
+    return [name for name, node in other_nodes if takes_pods(node) and repelling(node) <= tolerated]
 
 
 def _locked_volumes_finding(locked: Sequence[PersistentVolume], attached: Mapping[str, str]) -> Iterator[Finding]:
     """Yields the finding about volumes that only one Node of their zone can mount."""
     if not locked:
         return
-    listing = names([f"{each.metadata.name} on {attached[each.metadata.name]}" for each in locked])
+    listing = names([f"{volume.metadata.name} on {attached[volume.metadata.name]}" for volume in locked])
     only = "its zone" if len(locked) == 1 else "each of their zones"
     yield risk(
         NAME,
@@ -120,27 +120,35 @@ def _locked_volumes_finding(locked: Sequence[PersistentVolume], attached: Mappin
 def _zone_terms(volume: PersistentVolume) -> Terms:
     """Returns where a volume can be, if zones alone decide that, else nothing."""
     required = _map_or_empty(_map_or_empty(volume.spec.get(AFFINITY)).get("required"))
-    terms = [_map_or_empty(each) for each in _list_or_empty(required.get("nodeSelectorTerms"))]
-    expressions = [_map_or_empty(each) for term in terms for each in _list_or_empty(term.get("matchExpressions"))]
+    terms = [_map_or_empty(term) for term in _list_or_empty(required.get("nodeSelectorTerms"))]
+    expressions = [
+        _map_or_empty(expression) for term in terms for expression in _list_or_empty(term.get("matchExpressions"))
+    ]
     plain = all(set(term) == {"matchExpressions"} and term["matchExpressions"] for term in terms)
-    of_zones = all(str(each.get("key", "")).endswith(_ZONES) and each.get("operator") == "In" for each in expressions)
+    of_zones = all(
+        str(expression.get("key", "")).endswith(_ZONES) and expression.get("operator") == "In"
+        for expression in expressions
+    )
     return terms if terms and plain and of_zones else ()
 
 
 def _matches_terms(terms: Terms, labels: Mapping[str, str]) -> bool:
     """Returns whether a node matches one of the terms, which takes all of its expressions."""
     return any(
-        all(labels.get(each.get("key", "")) in _list_or_empty(each.get("values")) for each in term["matchExpressions"])
+        all(
+            labels.get(expression.get("key", "")) in _list_or_empty(expression.get("values"))
+            for expression in term["matchExpressions"]
+        )
         for term in terms
     )
 
 
-def _map_or_empty(found: Any) -> Mapping[str, Any]:
-    return found if isinstance(found, Mapping) else {}
+def _map_or_empty(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
-def _list_or_empty(found: Any) -> Sequence[Any]:
-    return found if isinstance(found, list) else ()
+def _list_or_empty(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list) else ()
 
 
 CHECK = declared(

@@ -47,19 +47,23 @@ status: {phase: Running}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     table = document("addons")
-    found = running(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
+    addons = running(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
     target = target_minor(context)
-    if target is None and found:
+    if target is None and addons:
         fix = "Ask the publisher of the release."
         yield unsure(NAME, "the target does not say which Kubernetes it ships", fix=fix)
         return
     unknown: list[str] = []
-    told: dict[str, Finding] = {}
-    for each in found:
-        for finding in _judge_addon(each, target or 0, unknown):
+    findings_by_name: dict[str, Finding] = {}
+    for addon in addons:
+        for finding in _judge_addon(addon, target or 0, unknown):
             # An add-on may run in several versions at once, as meshes do; it is one risk.
-            told[finding.name] = _merge_findings(told[finding.name], finding) if finding.name in told else finding
-    yield from told.values()
+            findings_by_name[finding.name] = (
+                _merge_findings(findings_by_name[finding.name], finding)
+                if finding.name in findings_by_name
+                else finding
+            )
+    yield from findings_by_name.values()
     if unknown:
         yield unsure(
             NAME,
@@ -68,15 +72,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
 
 
-def _judge_addon(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    row = each.row
+def _judge_addon(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    row = addon.row
     if row.get("sameMinor"):
-        yield from _same_minor_finding(each, target)
-    elif not each.number:
-        unknown.append(f"{row['name']} {each.tag or 'by digest'} (its image's tag tells no version)")
+        yield from _same_minor_finding(addon, target)
+    elif not addon.number:
+        unknown.append(f"{row['name']} {addon.tag or 'by digest'} (its image's tag tells no version)")
     else:
         judge = _findings_by_minimum if "least" in row else _findings_by_range
-        yield from judge(each, target, unknown)
+        yield from judge(addon, target, unknown)
 
 
 def _merge_findings(first: Finding, second: Finding) -> Finding:
@@ -89,31 +93,34 @@ def _source_text(row: Mapping[str, Any]) -> str:
     return f"{row['source']}, as of {row['date']}"
 
 
-def _findings_by_minimum(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    row = each.row
+def _findings_by_minimum(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    row = addon.row
     least = row["least"].get(f"1.{target}")
     if least is None:
-        unknown.append(f"{row['name']} {each.tag} ({_source_text(row)})")
-    elif each.number < number(least):
-        yield _addon_finding(each, f"is older than {least}, the first for Kubernetes 1.{target} ({_source_text(row)})")
+        unknown.append(f"{row['name']} {addon.tag} ({_source_text(row)})")
+    elif addon.number < number(least):
+        yield _addon_finding(addon, f"is older than {least}, the first for Kubernetes 1.{target} ({_source_text(row)})")
 
 
-def _findings_by_range(each: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
-    row = each.row
+def _findings_by_range(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    row = addon.row
     ranges = {number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
-    mine = ranges.get(each.number[:2])
-    others = sorted(version for version, (first, last) in ranges.items() if first <= target <= last)
-    if mine is not None and mine[0] <= target <= mine[1]:
+    own_range = ranges.get(addon.number[:2])
+    fitting_versions = sorted(version for version, (first, last) in ranges.items() if first <= target <= last)
+    if own_range is not None and own_range[0] <= target <= own_range[1]:
         return
-    if mine is None or not others:
-        unknown.append(f"{row['name']} {each.tag} ({_source_text(row)})")
+    if own_range is None or not fitting_versions:
+        unknown.append(f"{row['name']} {addon.tag} ({_source_text(row)})")
         return
     is_untested = row.get("advice") == "untested"
-    what = "is tested with" if is_untested else "is for"
-    last = "later" if mine[1] == _ANY else f"1.{mine[1]}"
+    relation = "is tested with" if is_untested else "is for"
+    last = "later" if own_range[1] == _ANY else f"1.{own_range[1]}"
     yield _addon_finding(
-        each,
-        f"{what} Kubernetes 1.{mine[0]} to {last}, and {_versions_text(others)} for 1.{target} ({_source_text(row)})",
+        addon,
+        (
+            f"{relation} Kubernetes 1.{own_range[0]} to {last}, and "
+            f"{_versions_text(fitting_versions)} for 1.{target} ({_source_text(row)})"
+        ),
         untested=is_untested,
     )
 
@@ -122,22 +129,22 @@ def _versions_text(versions: list[Number]) -> str:
     return f"{names(['.'.join(map(str, version)) for version in versions])} {'is' if len(versions) == 1 else 'are'}"
 
 
-def _same_minor_finding(each: Running, target: int) -> Iterator[Finding]:
+def _same_minor_finding(addon: Running, target: int) -> Iterator[Finding]:
     """Yields that an add-on is to be of the minor version of Kubernetes itself, which is for after the update."""
-    if each.number and each.number[1] < target:
-        what = f"is meant for Kubernetes 1.{each.number[1]} ({_source_text(each.row)})"
-        yield _addon_finding(each, what, untested=True)
+    if addon.number and addon.number[1] < target:
+        relation = f"is meant for Kubernetes 1.{addon.number[1]} ({_source_text(addon.row)})"
+        yield _addon_finding(addon, relation, untested=True)
 
 
-def _addon_finding(each: Running, what: str, *, untested: bool = False) -> Finding:
-    name = each.row["name"]
+def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> Finding:
+    name = addon.row["name"]
     # One pod stands for all of its version: an agent has one on each node.
     return risk(
         f"{NAME}-{name.replace(' ', '')}",
-        f"{name} {each.tag} {what}.",
-        [min(each.pods, key=named)],
+        f"{name} {addon.tag} {relation}.",
+        [min(addon.pods, key=named)],
         severity="info" if untested else "warning",
-        fix=f"Update {name}: {each.row['update']}.",
+        fix=f"Update {name}: {addon.row['update']}.",
         kind=PODS,
     )
 

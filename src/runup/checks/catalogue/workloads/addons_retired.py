@@ -37,16 +37,16 @@ status: {phase: Running}
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for row in document("addons")["retired"]:
-        found = running(snapshot.listed(PODS), [row])
-        if not found:
+        addons = running(snapshot.listed(PODS), [row])
+        if not addons:
             continue
         ended = "ended" if f"{context.now:%Y-%m-%d}" > row["ended"] else "ends"
-        tags = names([each.tag or "of some digest" for each in found])
+        tags = names([addon.tag or "of some digest" for addon in addons])
         yield risk(
             f"{NAME}-{row['name']}",
             f"{row['name']} {tags} {ended} on {row['ended']} ({row['source']}): from then on nothing of it is mended "
             "or tested.",
-            [min(each.pods, key=named) for each in found],
+            [min(addon.pods, key=named) for addon in addons],
             severity="info",
             fix=f"Move to {row['instead']}.",
             kind=PODS,

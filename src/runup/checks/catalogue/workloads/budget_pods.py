@@ -53,7 +53,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield _unknown_finding([*unready, *(pdb for group in shared for pdb in group)], lacking)
         return
     yield from _unready_findings(
-        [pdb for pdb in unready if any(_selects_labels(pdb, each) for each, _ in _pods_in_namespace(pods, pdb))],
+        [pdb for pdb in unready if any(_selects_labels(pdb, labels) for labels, _ in _pods_in_namespace(pods, pdb))],
         context,
     )
     yield from _overlap_findings(shared, pods)
@@ -77,7 +77,10 @@ def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
     # Pods of one workload share one object of labels (`catalogue.shared.pods`): a selector is matched once for all.
     labels = [pod.metadata.labels for pod in pods if _may_block(pod)]
     pods_by_id = Counter(map(id, labels))
-    return [(each, pods_by_id[labels_id]) for labels_id, each in {id(each): each for each in labels}.items()]
+    return [
+        (label_set, pods_by_id[labels_id])
+        for labels_id, label_set in {id(label_set): label_set for label_set in labels}.items()
+    ]
 
 
 def _may_block(pod: PlacedPod) -> bool:

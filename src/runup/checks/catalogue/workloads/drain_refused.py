@@ -78,18 +78,20 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
     pods = by_node(snapshot.listed(PODS))
     for group, members in sorted(by_group(nodes).items()):
-        held = [(node, why) for node in members if (why := _reasons_to_stay(pods.get(node.metadata.name, ()), budgets))]
-        if held:
-            yield _group_finding(group, held)
+        held_nodes = [
+            (node, why) for node in members if (why := _reasons_to_stay(pods.get(node.metadata.name, ()), budgets))
+        ]
+        if held_nodes:
+            yield _group_finding(group, held_nodes)
 
 
-def _group_finding(group: str, held: Sequence[tuple[Node, list[str]]]) -> Finding:
+def _group_finding(group: str, held_nodes: Sequence[tuple[Node, list[str]]]) -> Finding:
     """Returns the finding about the Nodes of one group that a drain would not empty."""
-    them = names([f"{node.metadata.name} ({'; '.join(_first_reasons(why))})" for node, why in held], _NAMED)
+    nodes_text = names([f"{node.metadata.name} ({'; '.join(_first_reasons(why))})" for node, why in held_nodes], _NAMED)
     return risk(
         f"{NAME}-{group}",
-        f"A drain would not empty {count(len(held), 'node')} of node group {group}: {them}.",
-        [node for node, _ in held],
+        f"A drain would not empty {count(len(held_nodes), 'node')} of node group {group}: {nodes_text}.",
+        [node for node, _ in held_nodes],
         fix="Give these pods an owner or delete them, leave each one budget, and let that allow one disruption; "
         "`oc adm drain NODE --dry-run=server` tries it.",
     )

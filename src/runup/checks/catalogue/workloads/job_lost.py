@@ -93,7 +93,7 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    fragile = sorted((each for each in snapshot.listed(JOBS) if _ends_with_its_pod(each)), key=named)
+    fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=named)
     if not fragile:
         return
     pods = by_namespace(snapshot.listed(PODS))
@@ -102,7 +102,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield risk(
             NAME,
             f"{count(len(lost), 'Job')} would fail for good by the eviction of a pod: "
-            f"{names([named(each) for each in lost])}.",
+            f"{names([named(job) for job in lost])}.",
             lost,
             severity="info",
             fix="Let them end first, or give them a podFailurePolicy that ignores the condition DisruptionTarget.",
@@ -113,10 +113,12 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 def _ends_with_its_pod(job: Job) -> bool:
     """Returns whether the Job runs, and does not outlive one more failed pod."""
     spec, status = job.spec, job.status
-    ended = any((each := find(status.conditions, name)) and each.status == "True" for name in ("Complete", "Failed"))
+    ended = any(
+        (condition := find(status.conditions, name)) and condition.status == "True" for name in ("Complete", "Failed")
+    )
     if ended or spec.suspend or not status.active or is_system(job.metadata.namespace):
         return False
-    if any(each.kind == "CronJob" for each in job.metadata.owner_references) or _spares_evicted(
+    if any(owner.kind == "CronJob" for owner in job.metadata.owner_references) or _spares_evicted(
         spec.pod_failure_policy
     ):
         return False
@@ -126,14 +128,14 @@ def _ends_with_its_pod(job: Job) -> bool:
 
 def _spares_evicted(policy: FailurePolicy) -> bool:
     return any(
-        rule.action == "Ignore" and any(each.type == "DisruptionTarget" for each in rule.on_pod_conditions)
+        rule.action == "Ignore" and any(pattern.type == "DisruptionTarget" for pattern in rule.on_pod_conditions)
         for rule in policy.rules
     )
 
 
 def _belongs_to_job(pod: PlacedPod, job: Job) -> bool:
     owners = pod.metadata.owner_references
-    return drained(pod) and any((each.kind, each.name) == ("Job", job.metadata.name) for each in owners)
+    return drained(pod) and any((owner.kind, owner.name) == ("Job", job.metadata.name) for owner in owners)
 
 
 CHECK = declared(

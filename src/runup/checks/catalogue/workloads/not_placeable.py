@@ -68,21 +68,21 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     if not workloads:
         return
     nodes = snapshot.all(Node)
-    projects = {each.metadata.name: project_selector(each) for each in snapshot.all(Namespace)}
+    projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
     homeless = [
-        (each, why)
-        for each in workloads
-        if (why := _placement_problem(each, nodes, projects.get(each.metadata.namespace, {})))
+        (workload, why)
+        for workload in workloads
+        if (why := _placement_problem(workload, nodes, projects.get(workload.metadata.namespace, {})))
     ]
     if not homeless:
         return
     # A node that is not in the list may take them.
     snapshot.require_all(resource_of(Node))
-    listing = names([f"{named(each)} ({why})" for each, why in homeless])
+    listing = names([f"{named(workload)} ({why})" for workload, why in homeless])
     yield risk(
         NAME,
         f"The pods of {count(len(homeless), kind.kind)} would not find a node again: {listing}.",
-        [each for each, _ in homeless],
+        [workload for workload, _ in homeless],
         fix="Give nodes the labels that are asked for, let the template tolerate their taints, or change its selector.",
         kind=kind,
     )
@@ -96,8 +96,12 @@ def _placement_problem(workload: Workload, nodes: tuple[Node, ...], project: Map
             return f"its project demands {key}={value}, its template {key}={template.node_selector[key]}"
     if not nodes or any(fits(template, node, project) for node in nodes):
         return ""
-    asked = names([f"{key}={value}" for key, value in sorted({**project, **template.node_selector}.items())])
-    return f"no node has {asked} without a taint that it does not tolerate" if asked else "no node fits its template"
+    selector_text = names([f"{key}={value}" for key, value in sorted({**project, **template.node_selector}.items())])
+    return (
+        f"no node has {selector_text} without a taint that it does not tolerate"
+        if selector_text
+        else "no node fits its template"
+    )
 
 
 CHECK = declared(

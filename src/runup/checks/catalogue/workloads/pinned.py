@@ -79,22 +79,22 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     if not choosy:
         return
     nodes = snapshot.all(Node)
-    projects = {each.metadata.name: project_selector(each) for each in snapshot.all(Namespace)}
+    projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
     pinned = []
-    for each in choosy:
-        project = projects.get(each.metadata.namespace, {})
-        homes = [node for node in nodes if fits(each.spec.template.spec, node, project)]
+    for candidate in choosy:
+        project = projects.get(candidate.metadata.namespace, {})
+        homes = [node for node in nodes if fits(candidate.spec.template.spec, node, project)]
         if len(homes) == 1 and len(nodes) > 1:
-            pinned.append((each, homes[0]))
+            pinned.append((candidate, homes[0]))
     if pinned:
         # A node that is not in the list may take them, too.
         snapshot.require_all(resource_of(Node))
-        listing = names([f"{named(each)} ({home.metadata.name})" for each, home in pinned])
+        listing = names([f"{named(workload)} ({home.metadata.name})" for workload, home in pinned])
         yield risk(
             NAME,
             f"The pods of {count(len(pinned), kind.kind)} may run on one node alone, and are down while it is updated: "
             f"{listing}.",
-            [each for each, _ in pinned],
+            [workload for workload, _ in pinned],
             severity="info",
             fix="Let a second node have the labels that are demanded, or plan for the time that the node takes.",
             kind=kind,
@@ -104,7 +104,9 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
 def _demands_of_node(template: TemplateSpec) -> bool:
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     devices = any(
-        "/" in key for each in template.containers for key in (*each.resources.requests, *each.resources.limits)
+        "/" in key
+        for container in template.containers
+        for key in (*container.resources.requests, *container.resources.limits)
     )
     return bool(template.node_selector) or required is not None or devices
 

@@ -50,9 +50,9 @@ _REFUSES = {BASELINE: (BASELINE,), RESTRICTED: (BASELINE, RESTRICTED)}
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     levels = {
-        each.metadata.name: level
-        for each in snapshot.all(Namespace)
-        if (level := each.metadata.labels.get(ENFORCE, "")) in _REFUSES
+        namespace.metadata.name: level
+        for namespace in snapshot.all(Namespace)
+        if (level := namespace.metadata.labels.get(ENFORCE, "")) in _REFUSES
     }
     if not levels:
         return

@@ -39,9 +39,9 @@ status:
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     failing = [
-        (each, refused)
-        for each in sorted(snapshot.listed(DEPLOYMENTS), key=named)
-        if (refused := _replica_failure(each)) is not None
+        (deployment, refused)
+        for deployment in sorted(snapshot.listed(DEPLOYMENTS), key=named)
+        if (refused := _replica_failure(deployment)) is not None
     ]
     if failing:
         first, refused = failing[0]
@@ -49,7 +49,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield risk(
             NAME,
             f"A pod of Deployment {named(first)}{more} was refused: {cause(refused)}.",
-            [each for each, _ in failing],
+            [deployment for deployment, _ in failing],
             fix="Mend what the events of `oc describe replicaset -n NAMESPACE` name; the condition then goes away.",
             kind=DEPLOYMENTS,
         )

@@ -83,11 +83,11 @@ _LIMITS = ("limits.cpu", "limits.memory")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    quotas = [each for each in snapshot.listed(QUOTAS) if not each.spec.scopes and each.spec.scope_selector is None]
+    quotas = [quota for quota in snapshot.listed(QUOTAS) if not quota.spec.scopes and quota.spec.scope_selector is None]
     if not quotas:
         return
     pods = by_namespace(snapshot.listed(PODS))
-    surging = {each.metadata.namespace for each in snapshot.listed(DEPLOYMENTS) if needs_surge(each)}
+    surging = {deployment.metadata.namespace for deployment in snapshot.listed(DEPLOYMENTS) if needs_surge(deployment)}
     full = [
         (quota, why)
         for quota in sorted(quotas, key=named)
@@ -108,24 +108,30 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 def _lacking_quota(quota: CountedQuota, pods: Sequence[PlacedPod], surging: set[str]) -> str:
     """Returns what the quota has no room for, or an empty string."""
     moved = [pod for pod in pods if drained(pod)]
-    left = _remaining(quota)
-    if moved and (beyond := [key for key, rest in sorted(left.items()) if rest < 0]):
+    remaining_by_key = _remaining(quota)
+    if moved and (
+        beyond := [key for key, remaining_amount in sorted(remaining_by_key.items()) if remaining_amount < 0]
+    ):
         return f"{names(beyond)} beyond the limit: evicted pods are not made again"
     machines = [pod for pod in moved if pod.metadata.labels.get(VIRTUAL_MACHINE[0]) == VIRTUAL_MACHINE[1]]
-    if machines and (lacking := _lacking_resources(left, machines)):
+    if machines and (lacking := _lacking_resources(remaining_by_key, machines)):
         return f"{lacking} for a virtual machine that moves"
     rolled_out = quota.metadata.namespace in surging and is_system(quota.metadata.namespace)
-    if moved and rolled_out and (lacking := _lacking_resources(left, moved)):
+    if moved and rolled_out and (lacking := _lacking_resources(remaining_by_key, moved)):
         return f"{lacking} for a roll-out"
     return ""
 
 
-def _lacking_resources(left: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
+def _lacking_resources(remaining_by_key: Mapping[str, Decimal], pods: Sequence[PlacedPod]) -> str:
     """Returns the resources of which too little is left for one more of the pods, the largest of them, in words."""
     needed = dict.fromkeys(_PODS, Decimal(1))
     needed |= dict.fromkeys(_CPU, Decimal(max(pod.cpu_milli for pod in pods)) / 1000)
     needed |= dict.fromkeys(_MEMORY, Decimal(max(pod.memory_bytes for pod in pods)))
-    short = [key for key, rest in left.items() if rest < needed.get(key, 0) or (key in _LIMITS and not rest)]
+    short = [
+        key
+        for key, remaining_amount in remaining_by_key.items()
+        if remaining_amount < needed.get(key, 0) or (key in _LIMITS and not remaining_amount)
+    ]
     return f"too little {names(sorted(short))}" if short else ""
 
 
@@ -134,7 +140,11 @@ def _remaining(quota: CountedQuota) -> dict[str, Decimal]:
     hard, used = quota.status.hard, quota.status.used
     keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
     amounts = {key: (amount(hard[key]), amount(used[key])) for key in keys}
-    return {key: most - gone for key, (most, gone) in amounts.items() if most is not None and gone is not None}
+    return {
+        key: most - used_amount
+        for key, (most, used_amount) in amounts.items()
+        if most is not None and used_amount is not None
+    }
 
 
 CHECK = declared(

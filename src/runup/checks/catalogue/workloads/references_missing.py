@@ -151,36 +151,54 @@ def _findings_of_reference(snapshot: Snapshot, look: _Look, moving: list[_Moving
 
 
 def _missing_priority_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    asked = [(each, each[0].spec.template.spec.priority_class_name) for each in moving]
-    asked = [(each, name) for each, name in asked if name and name not in _SYSTEM_PRIORITIES]
-    if asked:
-        there = {each.metadata.name for each in snapshot.listed(PRIORITIES)}
-        yield from _lacking_entries(snapshot, PRIORITIES, [(each, name) for each, name in asked if name not in there])
+    references = [(moving_pod, moving_pod[0].spec.template.spec.priority_class_name) for moving_pod in moving]
+    references = [(moving_pod, name) for moving_pod, name in references if name and name not in _SYSTEM_PRIORITIES]
+    if references:
+        existing_names = {priority_class.metadata.name for priority_class in snapshot.listed(PRIORITIES)}
+        yield from _lacking_entries(
+            snapshot, PRIORITIES, [(moving_pod, name) for moving_pod, name in references if name not in existing_names]
+        )
 
 
 def _missing_runtime_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    asked = [(each, name) for each in moving if (name := each[0].spec.template.spec.runtime_class_name)]
-    if asked:
-        there = {each.metadata.name for each in snapshot.listed(RUNTIMES)}
-        yield from _lacking_entries(snapshot, RUNTIMES, [(each, name) for each, name in asked if name not in there])
+    references = [
+        (moving_pod, name) for moving_pod in moving if (name := moving_pod[0].spec.template.spec.runtime_class_name)
+    ]
+    if references:
+        existing_names = {runtime_class.metadata.name for runtime_class in snapshot.listed(RUNTIMES)}
+        yield from _lacking_entries(
+            snapshot, RUNTIMES, [(moving_pod, name) for moving_pod, name in references if name not in existing_names]
+        )
 
 
 def _missing_service_accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     # Each namespace has one called default, which its controller makes again.
-    asked = [(each, each[0].spec.template.spec.service_account_name or "default") for each in moving]
-    asked = [(each, name) for each, name in asked if name != "default"]
-    if asked:
-        there = {(each.metadata.namespace, each.metadata.name) for each in snapshot.listed(ACCOUNTS)}
-        gone = [(each, name) for each, name in asked if (each[0].metadata.namespace, name) not in there]
-        yield from _lacking_entries(snapshot, ACCOUNTS, gone)
+    references = [
+        (moving_pod, moving_pod[0].spec.template.spec.service_account_name or "default") for moving_pod in moving
+    ]
+    references = [(moving_pod, name) for moving_pod, name in references if name != "default"]
+    if references:
+        existing_accounts = {
+            (account.metadata.namespace, account.metadata.name) for account in snapshot.listed(ACCOUNTS)
+        }
+        missing_accounts = [
+            (moving_pod, name)
+            for moving_pod, name in references
+            if (moving_pod[0].metadata.namespace, name) not in existing_accounts
+        ]
+        yield from _lacking_entries(snapshot, ACCOUNTS, missing_accounts)
 
 
 def _missing_networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    asked = [(each, network) for each in moving for network in _additional_networks(each[0])]
-    if asked:
-        there = {(each.metadata.namespace, each.metadata.name) for each in listed_or_none(snapshot, NETWORKS)}
+    references = [(moving_pod, network) for moving_pod in moving for network in _additional_networks(moving_pod[0])]
+    if references:
+        existing_networks = {
+            (network.metadata.namespace, network.metadata.name) for network in listed_or_none(snapshot, NETWORKS)
+        }
         yield from _lacking_entries(
-            snapshot, NETWORKS, [(each, "/".join(key)) for each, key in asked if key not in there]
+            snapshot,
+            NETWORKS,
+            [(moving_pod, "/".join(key)) for moving_pod, key in references if key not in existing_networks],
         )
 
 
@@ -193,17 +211,17 @@ def _additional_networks(workload: Workload) -> list[tuple[str, str]]:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             # Multus refuses the pod then, which this check does not judge.
             return []
-        return [(each.namespace or workload.metadata.namespace, each.name) for each in selected]
-    found = []
+        return [(selection.namespace or workload.metadata.namespace, selection.name) for selection in selected]
+    networks = []
     # NAMESPACE/NAME@INTERFACE, of which only NAME must be there.
-    for part in filter(None, (each.strip() for each in text.split(","))):
+    for part in filter(None, (item.strip() for item in text.split(","))):
         namespace, _, name = part.partition("@")[0].rpartition("/")
-        found.append((namespace or workload.metadata.namespace, name))
-    return found
+        networks.append((namespace or workload.metadata.namespace, name))
+    return networks
 
 
-def _lacking_entries(snapshot: Snapshot, kind: Slim, gone: list[tuple[_Moving, str]]) -> Iterator[_Lacking]:
-    for (workload, _, its_kind), name in gone:
+def _lacking_entries(snapshot: Snapshot, kind: Slim, missing: list[tuple[_Moving, str]]) -> Iterator[_Lacking]:
+    for (workload, _, its_kind), name in missing:
         # One that is not in the list may be there.
         snapshot.require_all(kind, workload.metadata.namespace if kind.namespaced else "")
         yield workload, f"there is no {kind.kind} {name}", its_kind
@@ -231,8 +249,8 @@ def _container_over_limit(workload: Workload, most: dict[str, Decimal]) -> str:
     for container in workload.spec.template.spec.containers:
         for quantities in (container.resources.limits, container.resources.requests):
             for key, quantity in quantities.items():
-                asked = amount(quantity) if key in most else None
-                if asked is not None and asked > most[key]:
+                requested = amount(quantity) if key in most else None
+                if requested is not None and requested > most[key]:
                     return f"container {container.name} asks for {quantity} of {key}, more than a LimitRange allows"
     return ""
 
@@ -248,9 +266,11 @@ def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[
     ]
     if not demanding:
         return
-    there = {each.metadata.name for each in listed_or_none(snapshot, CONSTRAINTS)}
-    gone = {named(workload): (workload, scc, kind) for workload, scc, kind in demanding if scc not in there}
-    for _, (workload, scc, kind) in sorted(gone.items()):
+    existing_constraints = {constraint.metadata.name for constraint in listed_or_none(snapshot, CONSTRAINTS)}
+    missing_constraints = {
+        named(workload): (workload, scc, kind) for workload, scc, kind in demanding if scc not in existing_constraints
+    }
+    for _, (workload, scc, kind) in sorted(missing_constraints.items()):
         snapshot.require_all(CONSTRAINTS)
         yield workload, f"there is no {CONSTRAINTS.kind} {scc}", kind
 

@@ -43,26 +43,28 @@ def _ending_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    namespaces = [each for each in snapshot.all(Namespace) if _is_stuck(each.metadata.deletion_timestamp, context)]
+    namespaces = [
+        namespace for namespace in snapshot.all(Namespace) if _is_stuck(namespace.metadata.deletion_timestamp, context)
+    ]
     if namespaces:
         pods_of: Mapping[str, Sequence[PlacedPod]] = {}
-        if any(not is_system(named(each)) for each in namespaces):
+        if any(not is_system(named(namespace)) for namespace in namespaces):
             pods_of = by_namespace(snapshot.listed(PODS))
-        namespaces = [each for each in namespaces if _affects_update(each.metadata.name, pods_of)]
+        namespaces = [namespace for namespace in namespaces if _affects_update(namespace.metadata.name, pods_of)]
     if namespaces:
         namespaces.sort(key=named)
-        listing = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in namespaces])
+        listing = names(
+            [f"{named(namespace)} ({at(namespace.metadata.deletion_timestamp)})" for namespace in namespaces]
+        )
         yield risk(
             NAME,
             f"{count(len(namespaces), 'namespace')} cannot be deleted: {listing}.",
             namespaces,
             fix="See with `oc get namespace NAME -o yaml` which kinds and finalizers are left.",
         )
-    pods = [
-        each for each in _ending_pods(snapshot.listed(PODS)) if _is_stuck(each.metadata.deletion_timestamp, context)
-    ]
+    pods = [pod for pod in _ending_pods(snapshot.listed(PODS)) if _is_stuck(pod.metadata.deletion_timestamp, context)]
     if pods:
-        listing = names([f"{named(each)} ({at(each.metadata.deletion_timestamp)})" for each in pods])
+        listing = names([f"{named(pod)} ({at(pod.metadata.deletion_timestamp)})" for pod in pods])
         yield risk(
             NAME,
             f"{count(len(pods), 'pod')} should have ended: {listing}.",

@@ -39,17 +39,19 @@ status:
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     pinned = [
-        (each, why) for each in all_or_none(snapshot, VirtualMachineInstance) if (why := _migration_problem(each))
+        (machine, why)
+        for machine in all_or_none(snapshot, VirtualMachineInstance)
+        if (why := _migration_problem(machine))
     ]
     if pinned:
         pinned.sort(key=lambda pair: named(pair[0]))
-        listing = names([f"{named(each)} on {each.status.node_name} ({why})" for each, why in pinned])
+        listing = names([f"{named(machine)} on {machine.status.node_name} ({why})" for machine, why in pinned])
         yield risk(
             NAME,
             f"{count(len(pinned), 'virtual machine')} must move when {'its' if len(pinned) == 1 else 'their'} node is "
             "drained, "
             f"and cannot: {listing}.",
-            [each for each, _ in pinned],
+            [machine for machine, _ in pinned],
             severity="critical",
             fix="Shut them down first, or mend what `oc get vmi NAME -o yaml` names in condition LiveMigratable.",
         )
@@ -60,7 +62,7 @@ def _migration_problem(machine: VirtualMachineInstance) -> str:
     strategy = machine.spec.eviction_strategy or machine.status.eviction_strategy
     if strategy != "LiveMigrate" or machine.status.phase != "Running":
         return ""
-    condition = next((each for each in machine.status.conditions if each.type == "LiveMigratable"), None)
+    condition = next((condition for condition in machine.status.conditions if condition.type == "LiveMigratable"), None)
     return (condition.reason or "LiveMigratable=False") if condition is not None and condition.status == "False" else ""
 
 

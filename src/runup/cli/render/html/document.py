@@ -15,17 +15,17 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 def document(title: str, *body: Child, now: datetime, cluster: str = "") -> str:
     """Returns the page `title`, of `cluster`, as of `now`."""
-    named = f"{title}: {cluster}" if cluster else title
+    full_title = f"{title}: {cluster}" if cluster else title
     head = el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", http_equiv="Content-Security-Policy", content=_POLICY),
         el("meta", name="color-scheme", content="light dark"),
-        el("title", named),
+        el("title", full_title),
         el("style", Markup(STYLE)),
     )
-    whose = (el("span", "Cluster ", el("strong", cluster)),) if cluster else ()
-    top = el("header", *whose, el("span", "As of ", el("strong", minute_text(now))), class_="top")
+    cluster_part = (el("span", "Cluster ", el("strong", cluster)),) if cluster else ()
+    top = el("header", *cluster_part, el("span", "As of ", el("strong", minute_text(now))), class_="top")
     foot = el("footer", f"All times are UTC. Made by runup {__version__}.")
     return f"<!DOCTYPE html>\n{el('html', head, el('body', el('main', top, *body, foot)), lang='en')}\n"

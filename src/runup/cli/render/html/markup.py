@@ -34,15 +34,15 @@ def el(tag: str, *children: Child, **attributes: str | None) -> Markup:
     In names of attributes a last underscore is dropped (`class_`), others become dashes. An attribute that is None is
     left out.
     """
-    written = "".join(
+    attributes_text = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(printable(value), quote=True)}"'
         for name, value in attributes.items()
         if value is not None
     )
     # https://html.spec.whatwg.org/multipage/syntax.html#void-elements
     if tag in _VOID:
-        return Markup(f"<{tag}{written}>")
-    return Markup(f"<{tag}{written}>{join(*children)}</{tag}>")
+        return Markup(f"<{tag}{attributes_text}>")
+    return Markup(f"<{tag}{attributes_text}>{join(*children)}</{tag}>")
 
 
 def join(*children: Child) -> Markup:

@@ -26,8 +26,8 @@ def bar(parts: Iterable[tuple[str, int]], total: int, label: str) -> Markup:
 
 def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
     """Returns a list of names and values; pairs without a value are left out."""
-    shown = (el("div", join(el("dt", name), el("dd", value))) for name, value in pairs if value)
-    return el("dl", *shown, class_="facts")
+    pairs_shown = (el("div", join(el("dt", name), el("dd", value))) for name, value in pairs if value)
+    return el("dl", *pairs_shown, class_="facts")
 
 
 def grid(caption: str, heads: Sequence[str], lines: Iterable[Child]) -> Markup:
@@ -37,9 +37,9 @@ def grid(caption: str, heads: Sequence[str], lines: Iterable[Child]) -> Markup:
     return el("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def minute_text(when: datetime) -> str:
+def minute_text(moment: datetime) -> str:
     """Returns a time to the minute."""
-    return f"{in_utc(when):%Y-%m-%d %H:%M} UTC"
+    return f"{in_utc(moment):%Y-%m-%d %H:%M} UTC"
 
 
 def age(span: timedelta) -> str:

@@ -33,30 +33,32 @@ def removed_in(count: APIRequestCount) -> int | None:
     major, _, minor = count.status.removed_in_release.partition(".")
     if major:
         return int(minor) if major == "1" and minor.isdigit() else None
-    resource, _, rest = count.metadata.name.partition(".")
-    version, _, group = rest.partition(".")
+    resource, _, group_name = count.metadata.name.partition(".")
+    version, _, group = group_name.partition(".")
     return removed_resource(resource, version, group)
 
 
 def users_of(snapshot: Snapshot, counts: Iterable[APIRequestCount]) -> list[tuple[APIRequestCount, Counter[str]]]:
     """Returns the counts that somebody caused whom the removal concerns, with their requests. Raises Unreadable."""
-    asked = [(count, requests) for count in counts if (requests := clients(count)[0])]
+    requested_counts = [(count, requests) for count in counts if (requests := clients(count)[0])]
     # Whose namespaces the platform's are is asked only where an account of one like them would be named.
-    if not any(is_system(_account_namespace(client)) for _, requests in asked for client in requests):
-        return asked
-    own = frozenset(
+    if not any(is_system(_account_namespace(client)) for _, requests in requested_counts for client in requests):
+        return requested_counts
+    platform_namespaces = frozenset(
         related.name
         for operator in all_or_none(snapshot, ClusterOperator)
         for related in operator.status.related_objects
         if related.resource == "namespaces" and not related.group
     )
-    return [(count, requests) for count, _ in asked if (requests := clients(count, own)[0])]
+    return [(count, requests) for count, _ in requested_counts if (requests := clients(count, platform_namespaces)[0])]
 
 
-def clients(count: APIRequestCount, own: frozenset[str] = frozenset()) -> tuple[Counter[str], Counter[str]]:
+def clients(
+    count: APIRequestCount, platform_namespaces: frozenset[str] = frozenset()
+) -> tuple[Counter[str], Counter[str]]:
     """Returns the requests of the last day by client, and those of clients that do not count.
 
-    A client is `user (agent)`; `own` are the platform's namespaces. Requests whose sender the server did not record are
+    A client is `user (agent)`; `platform_namespaces` are those of the platform. Requests of an unrecorded sender are
     under the empty name.
     """
     used: Counter[str] = Counter()
@@ -64,7 +66,7 @@ def clients(count: APIRequestCount, own: frozenset[str] = frozenset()) -> tuple[
     for hour in count.status.last24h:
         for server in hour.by_node:
             for user in server.by_user:
-                platform = _is_platform(user, own)
+                platform = _is_platform(user, platform_namespaces)
                 excused = user.request_count if platform else _scanner_reads(user)
                 if user.request_count > excused:
                     used[_client_text(user)] += user.request_count - excused
@@ -72,16 +74,16 @@ def clients(count: APIRequestCount, own: frozenset[str] = frozenset()) -> tuple[
                     excused_requests["the platform" if platform else _scanner_name(user)] += excused
     # The server reports only the users with the most requests by name
     # (openshift/api, apiserver/v1: spec.numberOfUsersToReport).
-    rest = count.status.request_count - used.total() - excused_requests.total()
-    if rest > 0:
-        used[""] += rest
+    other_count = count.status.request_count - used.total() - excused_requests.total()
+    if other_count > 0:
+        used[""] += other_count
     return used, excused_requests
 
 
-def _is_platform(user: PerUserAPIRequestCount, own: frozenset[str]) -> bool:
+def _is_platform(user: PerUserAPIRequestCount, platform_namespaces: frozenset[str]) -> bool:
     """Returns whether the client is part of the release that is updated."""
     if user.username.startswith(_ACCOUNT):
-        return _account_namespace(user.username) in own
+        return _account_namespace(user.username) in platform_namespaces
     return user.username.startswith(tuple(document("read-only-clients")["platform"]))
 
 
@@ -105,8 +107,8 @@ def _scanner_name(user: PerUserAPIRequestCount) -> str:
 
 def _is_scanner(row: Mapping[str, Any], user: PerUserAPIRequestCount) -> bool:
     """Returns whether the client's user name and agent begin as the scanner's do, as far as the row gives them."""
-    given = [(row.get("user"), user.username), (row.get("agent"), user.user_agent)]
-    return all(text.startswith(start) for start, text in given if start)
+    identities = [(row.get("user"), user.username), (row.get("agent"), user.user_agent)]
+    return all(text.startswith(start) for start, text in identities if start)
 
 
 @cache

@@ -66,16 +66,16 @@ def backends(snapshot: Snapshot, reference: ServiceReference) -> Sequence[Placed
 
 def _service_problem(snapshot: Snapshot, reference: ServiceReference, holder: str, orphan: str) -> Down | None:
     """Returns why a webhook's Service does not answer, and the way out; None if it seems to."""
-    where = f"{reference.namespace}/{reference.name}"
+    service_name = f"{reference.namespace}/{reference.name}"
     service = snapshot.get(Service, reference.name, reference.namespace)
     if service is None:
         # What is gone has no pods to bring up.
-        return Down(f"there is no Service {where}", orphan)
-    ports = [each.port for each in service.spec.ports]
+        return Down(f"there is no Service {service_name}", orphan)
+    ports = [port.port for port in service.spec.ports]
     if ports and reference.port not in ports and service.spec.type != "ExternalName":
         has = names([str(port) for port in ports])
         fix = f"Name one of the Service's ports ({has}) in clientConfig.service.port of {holder}."
-        return Down(f"Service {where} has no port {reference.port}, but {has}", fix)
+        return Down(f"Service {service_name} has no port {reference.port}, but {has}", fix)
     if not _has_pods(service):
         return None
     pods = _pods_of_service(snapshot.listed(PODS), service)
@@ -84,7 +84,10 @@ def _service_problem(snapshot: Snapshot, reference: ServiceReference, holder: st
     # One that is not in the list may be ready.
     snapshot.require_all(PODS, reference.namespace)
     fix = f"Bring its pods up: `oc get pods -n {reference.namespace}` shows them ready."
-    return Down(f"no pod behind Service {where} is ready" if pods else f"Service {where} has no pod behind it", fix)
+    return Down(
+        f"no pod behind Service {service_name} is ready" if pods else f"Service {service_name} has no pod behind it",
+        fix,
+    )
 
 
 def _bundle_problem(ca_bundle: str, now: datetime, holder: str) -> Down | None:

@@ -81,7 +81,7 @@ def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
 
 
 def _sorted_by_name(snapshot: Snapshot, kind: type[Configuration]) -> list[Configuration]:
-    return sorted(snapshot.all(kind), key=lambda each: each.metadata.name)
+    return sorted(snapshot.all(kind), key=lambda configuration: configuration.metadata.name)
 
 
 def has_rule_for_update(webhook: Webhook) -> bool:
@@ -90,7 +90,7 @@ def has_rule_for_update(webhook: Webhook) -> bool:
     if webhook.match_conditions:
         return False
     scopes = ((_CLUSTER_SCOPED, "Cluster"), (_IN_PLATFORM_NAMESPACES, "Namespaced"), (_IN_ANY_NAMESPACE, "Namespaced"))
-    return any(_matches_write(rule, written, scope) for rule in webhook.rules for written, scope in scopes)
+    return any(_matches_write(rule, writes, scope) for rule in webhook.rules for writes, scope in scopes)
 
 
 def intercepted_objects(snapshot: Snapshot, webhook: Webhook) -> str:
@@ -121,8 +121,8 @@ def namespaces(snapshot: Snapshot) -> Namespaces:
     listed = snapshot.all(Namespace)
     # The API server sets the label with the name; a file that somebody wrote may lack it.
     return {
-        each.metadata.name: {"kubernetes.io/metadata.name": each.metadata.name} | each.metadata.labels
-        for each in listed
+        namespace.metadata.name: {"kubernetes.io/metadata.name": namespace.metadata.name} | namespace.metadata.labels
+        for namespace in listed
     } or _USUAL_NAMESPACES
 
 
@@ -131,7 +131,7 @@ def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[
     if not any(_matches_write(rule, (_NEW_POD,), "Namespaced") for rule in webhook.rules):
         return False
     selectors = ((webhook.namespace_selector, namespace), (webhook.object_selector, labels))
-    return all(selector is None or selector.matches(given) for selector, given in selectors)
+    return all(selector is None or selector.matches(label_set) for selector, label_set in selectors)
 
 
 _NEW_POD: _Written = ("", ("pods",), frozenset({"CREATE"}))
@@ -185,17 +185,17 @@ def _selected_namespaces(snapshot: Snapshot, webhook: Webhook) -> list[str]:
         raise
 
 
-def _matching_names(webhook: Webhook, known: Namespaces) -> list[str]:
+def _matching_names(webhook: Webhook, listed_namespaces: Namespaces) -> list[str]:
     """Returns the names of the namespaces that the webhook's namespaceSelector matches."""
     selector = webhook.namespace_selector
-    return sorted(name for name, labels in known.items() if selector is None or selector.matches(labels))
+    return sorted(name for name, labels in listed_namespaces.items() if selector is None or selector.matches(labels))
 
 
 def _intercepts_pods(webhook: Webhook) -> bool:
     return any(_matches_write(rule, _IN_ANY_NAMESPACE, "Namespaced") for rule in webhook.rules)
 
 
-def _matches_write(rule: RuleWithOperations, written: Sequence[_Written], scope: str) -> bool:
+def _matches_write(rule: RuleWithOperations, writes: Sequence[_Written], scope: str) -> bool:
     """Returns whether a rule matches one of the writes, all of which are to resources of `scope`."""
     if rule.scope not in ("", "*", scope):
         return False
@@ -203,15 +203,15 @@ def _matches_write(rule: RuleWithOperations, written: Sequence[_Written], scope:
         ("*" in rule.operations or operations & set(rule.operations))
         and ("*" in rule.api_groups or group in rule.api_groups)
         and any(_names_resource(rule.resources, resource) for resource in resources)
-        for group, resources, operations in written
+        for group, resources, operations in writes
     )
 
 
-def _names_resource(wanted: Iterable[str], resource: str) -> bool:
+def _names_resource(resource_names: Iterable[str], resource: str) -> bool:
     """Returns whether a list of a rule names the resource; `*` is of no subresource, `*/*` is of all."""
     main, _, sub = resource.partition("/")
-    for each in wanted:
-        its_main, _, its_sub = each.partition("/")
+    for resource_name in resource_names:
+        its_main, _, its_sub = resource_name.partition("/")
         if its_main in ("*", main) and its_sub in ("*", sub):
             return True
     return False

@@ -35,11 +35,11 @@ def removed_findings(
     target, rows = target_minor(context), table(table_name)
     if target is None:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(name, why, [each.holder for each in all_settings], fix="Ask the publisher of the release.")
+        yield unsure(name, why, [setting.holder for setting in all_settings], fix="Ask the publisher of the release.")
         return
     for setting in all_settings:
-        where = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"
-        is_set = f"{setting_kind} {setting.name} of {setting.component} is set ({where})"
+        place = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"
+        is_set = f"{setting_kind} {setting.name} of {setting.component} is set ({place})"
         # From 0, because a setting may be left over from long before the running version.
         minor = next(
             (number for number, row in rows.between(0, target) if setting.name in removed_names(row, setting)), None
@@ -50,7 +50,7 @@ def removed_findings(
                 f"{is_set}, and Kubernetes 1.{minor} removed it; {context.target} ships {context.target_kubernetes}.",
                 [setting.holder],
                 severity="critical",
-                fix=f"Take it out of {where}; `oc get {type(setting.holder).__name__.lower()} -o yaml` shows it gone.",
+                fix=f"Take it out of {place}; `oc get {type(setting.holder).__name__.lower()} -o yaml` shows it gone.",
             )
         elif not rows.knows(target):
             yield unsure(

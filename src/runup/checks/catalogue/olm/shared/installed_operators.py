@@ -99,7 +99,7 @@ class BadMaximum(ValueError):
 def installed(snapshot: Snapshot) -> Sequence[ClusterServiceVersion]:
     """Returns every operator's version, in a fixed order; none if OLM is not there. Raises Unreadable."""
     csvs: Iterable[ClusterServiceVersion] = listed_or_none(snapshot, CSVS)
-    return sorted(csvs, key=lambda each: (each.metadata.namespace, each.metadata.name))
+    return sorted(csvs, key=lambda csv: (csv.metadata.namespace, csv.metadata.name))
 
 
 def maximum(properties: str) -> tuple[int, int] | None:
@@ -114,7 +114,11 @@ def maximum(properties: str) -> tuple[int, int] | None:
         decoded = msgspec.json.decode(properties, type=Properties)
     except (msgspec.DecodeError, RecursionError) as error:
         raise BadMaximum(f"properties that are not JSON ({properties[:60]!r})") from error
-    values = [each.value for each in decoded.properties if each.type == MAX_OPENSHIFT and each.value != ""]
+    values = [
+        property_entry.value
+        for property_entry in decoded.properties
+        if property_entry.type == MAX_OPENSHIFT and property_entry.value != ""
+    ]
     return max((_minor_version(value) for value in values), default=None)
 
 
@@ -151,11 +155,11 @@ def head_maximum(channel: PackageChannel) -> tuple[int, int] | None:
 def packages_of(packages: Iterable[PackageManifest], sub: Subscription) -> tuple[PackageManifest, ...]:
     """Returns what the catalog of a Subscription has of its package: one manifest, or none."""
     return tuple(
-        each
-        for each in packages
-        if (each.metadata.name, each.metadata.namespace) == (sub.spec.name, sub.metadata.namespace)
-        and each.status.catalog_source == sub.spec.source
-        and sub.spec.source_namespace in ("", each.status.catalog_source_namespace)
+        package
+        for package in packages
+        if (package.metadata.name, package.metadata.namespace) == (sub.spec.name, sub.metadata.namespace)
+        and package.status.catalog_source == sub.spec.source
+        and sub.spec.source_namespace in ("", package.status.catalog_source_namespace)
     )
 
 

@@ -47,10 +47,10 @@ UNTOUCHED = Expected()
 def of_subscription(sub: Subscription, sources: Iterable[CatalogSource], context: Context) -> Expected:
     """Returns the image that the catalog of a Subscription will have."""
     # An image that the user named counts before all others.
-    if named := context.catalogs.named.get(sub.spec.source):
-        return Expected(named)
+    if catalog_image := context.catalogs.named.get(sub.spec.source):
+        return Expected(catalog_image)
     source_key = NamespacedName(sub.spec.source_namespace or sub.metadata.namespace, sub.spec.source)
-    catalog_source = next((each for each in sources if key_of(each) == source_key), None)
+    catalog_source = next((catalog for catalog in sources if key_of(catalog) == source_key), None)
     if catalog_source is None:
         return Expected(problem=f"the cluster has no CatalogSource {source_key.namespace}/{source_key.name}")
     return of_source(catalog_source, context)
@@ -99,8 +99,8 @@ def _resolve_template(template: str, kubernetes: str) -> Expected:
 
 def _default_image(source: CatalogSource, context: Context) -> str:
     """Returns the image that the release's marketplace gives one of its own catalogs; any other keeps its image."""
-    own = key_of(source) in DEFAULTS and source.metadata.annotations.get(MANAGED_BY) == MARKETPLACE
-    match = _OF_A_RELEASE.fullmatch(source.spec.image) if own else None
+    is_default_source = key_of(source) in DEFAULTS and source.metadata.annotations.get(MANAGED_BY) == MARKETPLACE
+    match = _OF_A_RELEASE.fullmatch(source.spec.image) if is_default_source else None
     if match is None:
         return source.spec.image
     return f"{match['repository']}:v{context.target.major}.{context.target.minor}"
@@ -109,12 +109,12 @@ def _default_image(source: CatalogSource, context: Context) -> str:
 def _release_manifest(source: CatalogSource, manifests: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Returns the release's manifest of the CatalogSource, or an empty mapping if it has none."""
     of_olm = resource_of(CatalogSource)
-    for each in manifests:
-        if (each.get("kind"), each.get("apiVersion")) != (of_olm.kind, of_olm.api_version):
+    for manifest in manifests:
+        if (manifest.get("kind"), manifest.get("apiVersion")) != (of_olm.kind, of_olm.api_version):
             continue
-        metadata = _strings_at(each, "metadata")
+        metadata = _strings_at(manifest, "metadata")
         if NamespacedName(metadata.get("namespace", ""), metadata.get("name", "")) == key_of(source):
-            return each
+            return manifest
     return {}
 
 

@@ -23,12 +23,12 @@ DRIVER = "driver"
 def _slim_volume(volume: PersistentVolume) -> PersistentVolume:
     """Returns the volume with only its node affinity, its driver, and the names of its removed plug-ins."""
     metadata, csi = volume.metadata, volume.spec.get("csi")
-    kept: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
+    kept_spec: dict[str, Any] = {key: {} for key in volume.spec if key in REMOVED_PLUGINS}
     if isinstance(csi, dict) and isinstance(csi.get("driver"), str):
-        kept[DRIVER] = intern(csi["driver"])
+        kept_spec[DRIVER] = intern(csi["driver"])
     return PersistentVolume(
         metadata=ObjectMeta(name=metadata.name, uid=metadata.uid, resource_version=metadata.resource_version),
-        spec=kept | ({AFFINITY: volume.spec[AFFINITY]} if AFFINITY in volume.spec else {}),
+        spec=kept_spec | ({AFFINITY: volume.spec[AFFINITY]} if AFFINITY in volume.spec else {}),
         status=volume.status,
     )
 
@@ -83,7 +83,7 @@ def claims_that_move(snapshot: Snapshot) -> Iterator[tuple[PlacedPod, str, Claim
     moving = [pod for pod in snapshot.listed(PODS) if pod.claims and drained(pod)]
     if not moving:
         return
-    claims = {(each.metadata.namespace, each.metadata.name): each for each in snapshot.listed(CLAIMS)}
-    for pod in sorted(moving, key=lambda each: (each.metadata.namespace, each.metadata.name)):
+    claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in snapshot.listed(CLAIMS)}
+    for pod in sorted(moving, key=lambda placed_pod: (placed_pod.metadata.namespace, placed_pod.metadata.name)):
         for name in pod.claims:
             yield pod, name, claims.get((pod.metadata.namespace, name))

@@ -32,7 +32,7 @@ def without_machines(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisrupti
     return [
         pdb
         for pdb in budgets
-        if not any(each.kind == "VirtualMachineInstance" for each in pdb.metadata.owner_references)
+        if not any(owner.kind == "VirtualMachineInstance" for owner in pdb.metadata.owner_references)
     ]
 
 
