@@ -188,6 +188,10 @@ ROWS: dict[str, tuple[dict[str, str], tuple[str, str], str]] = {
     "nodes of another image": (
         {TREE_CV: CV, f"{NODE_FILES}/n.yaml": NODE, "version": "kubevirt/must-gather\n"}, NODES, PARTLY,
     ),
+    "nodes of a tool whose name has no end": (
+        {TREE_CV: CV, f"{NODE_FILES}/n.yaml": NODE, "version": "openshift/must-gather\n" + "4" * (1 << 20)},
+        NODES, PARTLY,
+    ),
     "nodes of a must-gather that came to its end": (
         {"timestamp": GATHERED * 2, f"image/{TREE_CV}": CV, f"image/{NODE_FILES}/n.yaml": NODE}, NODES, WHOLE,
     ),

@@ -12,11 +12,11 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubekit.lang.files import MIB, contents
+from kubekit.lang.files import contents
 from runup.dump import bundles
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
-from runup.dump.dump_time import timestamps
+from runup.dump.dump_time import read_text, timestamps
 from runup.dump.file_names import Resource
 
 # Stands for every namespace, and for the cluster.
@@ -170,7 +170,7 @@ def is_must_gather(root: Path, top: Path) -> bool:
         return False
     version = root / "version"
     if version.is_file():
-        return contents(version, MIB).decode(errors="replace").partition("\n")[0].strip() == _IMAGE
+        return read_text(version).partition("\n")[0].strip() == _IMAGE
     # Images of before that file: the folder is one of `oc adm must-gather` all the same.
     return root != top and timestamps(root.parent) is not None
 

@@ -24,7 +24,7 @@ def gathered_at(folder: Path) -> datetime | None:
     if not folder.is_dir():
         return None
     file = next(iter(sorted(folder.glob("timestamp")) or sorted(folder.glob("*/timestamp"))), None)
-    matches = _GATHERED.findall(_read_text(file)) if file else []
+    matches = _GATHERED.findall(read_text(file)) if file else []
     if not matches:
         return None
     day, time, _fraction, zone = matches[-1]
@@ -48,10 +48,11 @@ def timestamps(folder: Path) -> list[str] | None:
     file = folder / "timestamp"
     if not file.is_file():
         return None
-    return ["".join(match) for match in _GATHERED.findall(_read_text(file))]
+    return ["".join(match) for match in _GATHERED.findall(read_text(file))]
 
 
-def _read_text(file: Path) -> str:
+def read_text(file: Path) -> str:
+    """Returns the text of a small file; empty if it cannot be read, or has more than a MiB."""
     try:
         return contents(file, MIB).decode(errors="replace")
     except OSError:
