@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runup.rehearse.cli.render import plan_text
-from runup.rehearse.decide.rehearsal_outcome import Action, CopyAccount, ObjectChange, Rehearsal
+from runup.rehearse.decide.rehearsal_outcome import Action, CopyAccount, FieldChange, ObjectChange, Rehearsal, Weight
 from runup.release.decide.manifest import Identity
 
 MAP = Identity("", "ConfigMap", "shop", "values")
@@ -24,6 +24,17 @@ def test_whether_an_object_is_there_already(known: bool, aside: str) -> None:
     lines = plan_text.plan(rehearsal(ObjectChange(MAP, Action.DELETE, known=known))).splitlines()
     assert lines[1:] == [f"  - {MAP}{aside}", ""]
     assert ("of 1 it is not known whether they are there" in lines[0]) is not known
+
+
+@pytest.mark.parametrize("weight", Weight)
+def test_which_objects_are_named(weight: Weight) -> None:
+    """Those of which more changes than metadata; the others are counted, and named where all are asked for."""
+    field = FieldChange("data.mode", "fast", "slow", weight)
+    found = rehearsal(ObjectChange(MAP, Action.UPDATE, (field,)))
+    counted = "  ... and 1 object more: --verbose, or -o json"
+    named = f"  ~ {MAP}"
+    assert (counted if weight is Weight.METADATA else named) in plan_text.plan(found).splitlines()
+    assert named in plan_text.plan(found, whole=True).splitlines()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 from tests.cli.commands import Run
 from tests.documents import document
 from tests.servers import CRD, Server, api_server, eventually
@@ -33,7 +34,7 @@ from runup.cli.errors import CommandError
 from runup.dump.documents import objects_in
 from runup.sandbox import crds
 from runup.updatestatus.cli import live_status as status_live
-from runup.updatestatus.cli import read_cluster
+from runup.updatestatus.cli import compute_status, read_cluster
 from runup.updatestatus.cli import watch_command as status_watch
 from runup.updatestatus.cli.status_files import mock
 from runup.updatestatus.cli.status_reading import parse_moment
@@ -1006,6 +1007,17 @@ def test_a_deployment_that_may_not_be_read_is_told(server: Server) -> None:
         str(forbidden)
     )
     assert read_cluster.observe(server.client, now, (Forbidden, NotFound)).machine_config_operator is None
+
+
+def test_operators_that_may_not_be_read_are_not_none(server: Server, report: JSON) -> None:
+    """A cluster without any is none of OpenShift, and an error; of one whose operators are refused all else is told."""
+    now = datetime(2023, 11, 3, 17, 27, tzinfo=UTC)
+    snapshot = read_cluster.observe(server.client, now, (Forbidden, NotFound))
+    lacking = replace(snapshot, cluster_operators=Unreadable("may not be listed"))
+    told = compute_status.complete_status(lacking, int(now.timestamp()) * 10**9)["status"]
+    assert "may not be listed" in json.dumps(told)
+    with pytest.raises(CommandError, match="no cluster operator information available"):
+        compute_status.complete_status(replace(snapshot, cluster_operators=()), 0)
 
 
 def test_only_pods_of_nodes_that_are_drained_are_read(server: Server) -> None:
