@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 from msgspec.structs import replace
 from tests.cli.commands import Run
 from tests.cli.commands import run as run
@@ -124,6 +125,18 @@ def test_objects_are_printed_without_a_cluster(run: Run) -> None:
     assert ran.code == 0
     assert "kind: Certificate" in ran.out
     assert ran.err == "note: the certificates are made by cert-manager, which the cluster has to have\n"
+
+
+def test_what_the_printed_operator_lacks_is_said_beside_it(run: Run) -> None:
+    """What is printed can be applied as it is."""
+    ran = run(
+        "install", "operator", f"--image=i@sha256:{64 * '1'}", "-o", "yaml", "--platform=kubernetes", "--monitoring=off"
+    )
+    assert ran.code == 0
+    assert ran.err == "note: without ClusterVersion; create it after these, with a clusterID of its own\n"
+    kinds = {obj["kind"] for obj in yaml.safe_load_all(ran.out)}
+    assert "Deployment" in kinds
+    assert "ClusterVersion" not in kinds
 
 
 def test_a_released_version_installs_its_own_image(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
