@@ -11,6 +11,9 @@ import pytest
 from tests.cli.commands import Ran, Run, Server, cluster, eventually
 from tests.clusterversion.cli.between import Between
 
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import resource_of
+from kubekit.kube import calls
 from kubekit.kube.api_errors import Invalid
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import actions
@@ -487,8 +490,9 @@ def test_time_is_up(run: Run, server: Server) -> None:
     assert _spec(server)["mode"] == "Preflight"
 
 
-def test_the_section_after_oc(run: Run, server: Server) -> None:
-    """`upgrade` adds what a preflight found after everything that oc prints."""
+def test_the_section_after_oc(run: Run, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`upgrade` adds what a preflight found after everything that oc prints; an acceptance that has ended is none."""
+    monkeypatch.setenv("CVO_NAMESPACE", "default")
     done = _conditions("True", "True", "False", "RisksFound", "7 checks done")
     server.set_cluster_version(
         spec={"desiredUpdate": {"version": "5.2.0", "mode": "Preflight", "acceptRisks": [{"name": "Dim"}]}},
@@ -508,6 +512,15 @@ def test_the_section_after_oc(run: Run, server: Server) -> None:
         "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. "
         "End the preflight: runup upgrade --clear-preflight\n"
     )
+    ended = {"Dim": json.dumps({"name": "Dim", "until": "2020-01-01T00:00:00Z"})}
+    metadata = {"name": "accepted-risks", "namespace": "default"}
+    server.client.send(calls.create(resource_of(ConfigMap), {"metadata": metadata, "data": ended}))
+    try:
+        told = _upgrade(run, server).out
+    finally:
+        server.client.send(calls.delete(resource_of(ConfigMap), "accepted-risks", "default"))
+    assert "completed; 1 risk applies, 1 could not be told\n" in told
+    assert "Accepted: " not in told
 
 
 def test_without_a_preflight_there_is_no_section(run: Run, server: Server) -> None:
