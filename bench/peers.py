@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -39,6 +41,7 @@ _ADDONS_AT = 30
 # popeye's levels: 0 ok, 1 information, 2 warning, 3 error (derailed/popeye, internal/rules).
 _WARNING = 2
 _DEADLINE_S = 600
+_NAMES_AND_NUMBERS = r'"[^"]*"|\(.*\)|\d+%?'
 
 
 @dataclass(frozen=True)
@@ -178,8 +181,11 @@ def of_plain_cluster() -> dict[str, Any]:
         return {"kube-apiserver": f"not asked: {error}"}
     minor = build.version({build.KUBERNETES: build.NEWEST}).split(".")[1]
     with tempfile.TemporaryDirectory() as folder, cluster.planted(Path(folder), older) as (plane, plants):
+        # What is asked for in a version that goes is what the server counts.
+        cluster.asked_before(plane.kubeconfig, plants)
         report = cluster.judged(plane.kubeconfig, f"1.{minor}")
-        popeyes = set(told_of(_report_of_popeye(program, plane.kubeconfig, folder)))
+        popeyes_report = _report_of_popeye(program, plane.kubeconfig, folder)
+    popeyes = set(told_of(popeyes_report))
     applying = [risk for risk in report["risks"] if risk["applies"] == "True"]
     table: dict[str, Any] = {}
     for kind in ("risk", "lookalike"):
@@ -189,7 +195,20 @@ def of_plain_cluster() -> dict[str, Any]:
         table[f"popeye tells of {kind}s"] = told
         ours = sum(cluster.is_named(plant, applying) for plant in of_kind)
         table[f"runup: {kind}s"] = f"{ours} of {len(of_kind)}"
-    return table
+    return {**table, "popeye's findings by code": dict(sorted(codes_of(popeyes_report).items()))}
+
+
+def codes_of(report: Mapping[str, Any]) -> Counter[str]:
+    """Returns how often popeye's report has each of its codes (`POP-106`), with its words, as a warning or an error."""
+    messages = (
+        issue["message"]
+        for section in report["popeye"].get("sections") or report["popeye"].get("sanitizers") or ()
+        for issues in (section.get("issues") or {}).values()
+        for issue in issues
+        if issue["level"] >= _WARNING
+    )
+    coded = (text.partition("] ") for text in messages)
+    return Counter(f"{code}] {re.sub(_NAMES_AND_NUMBERS, '...', words)}" for code, _, words in coded)
 
 
 def _names(told: set[str], text: str) -> bool:

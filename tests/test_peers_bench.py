@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.peers import of_rules, told_of
+from bench.peers import codes_of, of_rules, told_of
 
 
 def test_every_rule_of_theirs_is_ours_or_explained() -> None:
@@ -22,3 +22,4 @@ def test_what_popeye_tells_of() -> None:
     }
     sections = [{"gvr": "policy/v1/poddisruptionbudgets", "issues": issues}, {"gvr": "v1/pods", "issues": None}]
     assert list(told_of({"popeye": {"sections": sections}})) == ["PodDisruptionBudget shop/web"]
+    assert codes_of({"popeye": {"sections": sections}}) == {"[POP-206] PDB has no disruptions allowed": 1}
