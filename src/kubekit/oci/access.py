@@ -14,6 +14,11 @@ from kubekit.oci.credentials import Credentials
 from kubekit.oci.mirrors import Mirror
 
 
+def _wait_in_full(seconds: float) -> bool:
+    """Waits for so long, which nobody ends. A function, so that an access can be sent to another process."""
+    return threading.Event().wait(seconds)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Credentials, mirrors, and time limits for registries.
@@ -39,7 +44,7 @@ class Access:
     request_s: float = 60.0
     slowest_bytes_s: float = 128 * 1024
     attempts: int = 4
-    wait: Callable[[float], bool] = field(default_factory=lambda: threading.Event().wait)
+    wait: Callable[[float], bool] = _wait_in_full
     monotonic: Callable[[], float] = time.monotonic
 
     def is_plain(self, host: str) -> bool:

@@ -1,8 +1,8 @@
-"""Runs one task for each dump on the workers of a Dask scheduler: beyond one machine another engine takes over (D42).
+"""Runs one task for each dump on the workers of a Dask scheduler: beyond one machine another engine takes over.
 
 The workers have runup and can read where the dumps are, an object store or a shared folder. Dask moves the task of a
 worker that ends to another one, and gives up one that ended several workers; here each item has one result, however
-often it was tried (docs/decisions/0072 D42).
+often it was tried (docs/decisions/0090).
 """
 
 from __future__ import annotations

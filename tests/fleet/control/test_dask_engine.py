@@ -1,0 +1,167 @@
+"""Dumps read by the workers of a real Dask scheduler: one that is killed loses nothing, and nothing counts twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.cli.commands import Run
+from tests.fleet.control import dask_work
+from tests.servers import eventually
+
+from runup.fleet.control.dask_engine import DaskPool, NoEngine
+from runup.fleet.control.workers import Lost
+
+ROOT = Path(__file__).parents[3]
+DEADLINE_S = 240
+
+
+@dataclass
+class Dask:
+    """A scheduler with two workers, each a process."""
+
+    address: str
+    workers: list[subprocess.Popen[bytes]]
+
+
+@contextmanager
+def process(folder: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of Dask, ended by force when the block is."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "false",
+    }
+    with (folder / f"{words[0]}.log").open("ab") as log:
+        made = subprocess.Popen(
+            [sys.executable, "-m", *words], stdout=log, stderr=log, cwd=folder, env=environment, start_new_session=True
+        )
+        try:
+            yield made
+        finally:
+            made.kill()
+            made.wait(DEADLINE_S)
+
+
+@pytest.fixture
+def dask(tmp_path: Path) -> Iterator[Dask]:
+    """A scheduler and two workers."""
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'runup[dask]'")
+    file = tmp_path / "scheduler.json"
+    with ExitStack() as stack:
+        scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        stack.enter_context(process(tmp_path, *scheduler, "--scheduler-file", str(file)))
+        eventually(file.exists, "the scheduler serves")
+        address = eventually(lambda: _address_in(file), "the scheduler has written its address")
+        worker = ("distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        folders = [str(tmp_path / name) for name in ("one", "two")]
+        workers = [
+            stack.enter_context(process(tmp_path, *worker, "--memory-limit", "0", "--local-directory", folder))
+            for folder in folders
+        ]
+        yield Dask(address, workers)
+
+
+def _address_in(file: Path) -> str:
+    try:
+        return str(json.loads(file.read_text())["address"])
+    except (ValueError, KeyError):
+        return ""
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_loses_nothing(dask: Dask, tmp_path: Path) -> None:
+    """Its task is done by the other one; each item has one result."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    pool: DaskPool[tuple[str, int], int] = DaskPool(dask_work.square, dask.address, DEADLINE_S)
+
+    def began() -> dict[int, set[int]]:
+        """The processes that have begun each number."""
+        found: dict[int, set[int]] = {}
+        for file in folder.glob("began-*"):
+            _, number, pid = file.name.split("-")
+            found.setdefault(int(number), set()).add(int(pid))
+        return found
+
+    with ExitStack() as stack:
+        # In a thread, so that a worker can be killed while all of it is under way.
+        from concurrent.futures import ThreadPoolExecutor
+
+        aside = stack.enter_context(ThreadPoolExecutor(1))
+        running = aside.submit(lambda: list(pool.run([(str(folder), number) for number in range(12)])))
+        pids = {each.pid for each in dask.workers}
+        eventually(lambda: set().union(*began().values()) == pids if began() else False, "both workers have begun one")
+        victim = dask.workers[0]
+        (its,) = [number for number, who in began().items() if victim.pid in who]
+        victim.send_signal(signal.SIGKILL)
+        victim.wait(DEADLINE_S)
+        (folder / "go").touch()
+        found = running.result(DEADLINE_S)
+    assert sorted(found) == [(number, number * number) for number in range(12)]
+    assert began()[its] == pids
+
+
+@pytest.mark.slow
+def test_an_error_costs_its_item_alone(dask: Dask) -> None:
+    """It is told by name."""
+    found = dict(DaskPool(dask_work.broken, dask.address, DEADLINE_S).run(range(4)))
+    assert (found[0], found[2]) == (0, 2)
+    assert found[1] == Lost("its task failed: RuntimeError: 1 is odd")
+
+
+@pytest.mark.slow
+def test_a_fleet_is_the_same_as_here(dask: Dask, run: Run, tmp_path: Path) -> None:
+    """The whole command, of dumps that the workers can read, too."""
+    for name in ("orchard", "meadow"):
+        shutil.copytree(ROOT / "examples" / "plain-kubernetes", tmp_path / "dumps" / name)
+    release = ROOT / "examples" / "rehearsal" / "release"
+    words = ("fleet", "preflight", "--dumps", tmp_path / "dumps", "--release-dir", release, "-o", "json")
+    here = run(*words)
+    there = run(*words, "--engine", "dask", "--scheduler", dask.address)
+    assert (there.code, there.err) == (here.code, here.err)
+    documents = [json.loads(ran.out) for ran in (here, there)]
+    risks = [
+        {one["cluster"]: [risk["name"] for risk in one["risks"]] for one in document["clusters"]}
+        for document in documents
+    ]
+    assert risks[0] == risks[1]
+    assert len(risks[0]) == 2
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_does_not_answer() -> None:
+    """One sentence, with the way out."""
+    pytest.importorskip("distributed", reason="needs distributed: pip install 'runup[dask]'")
+    pool: DaskPool[int, int] = DaskPool(dask_work.broken, "carrier://127.0.0.1:1", 1.0)
+    with pytest.raises(NoEngine, match=r"--scheduler carrier://127.0.0.1:1: does not answer .*; give the address that"):
+        list(pool.run([1]))
+
+
+def test_without_its_package(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told how it is installed."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    shutil.copytree(ROOT / "examples" / "plain-kubernetes", tmp_path / "dumps" / "orchard")
+    words = ("fleet", "preflight", "--dumps", tmp_path / "dumps")
+    ran = run(*words, "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1")
+    assert (ran.code, ran.out) == (1, "")
+    assert (
+        "error: --engine dask: package distributed is not installed; install it: pip install 'runup[dask]'" in ran.err
+    )
+
+
+@pytest.mark.parametrize("words", [("--engine", "dask"), ("--scheduler", "tcp://127.0.0.1:1")])
+def test_one_without_the_other(run: Run, words: tuple[str, ...]) -> None:
+    """Both are named."""
+    ran = run("fleet", "preflight", "--dumps", "nowhere", *words)
+    assert ran.code == 1
+    assert "--engine dask and --scheduler tcp://HOST:PORT need each other" in ran.err
