@@ -55,8 +55,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*NAMES, *BY_NAME)))
     for count, (name, what) in COUNTS.items():
         parser.add_argument(f"--{count}", type=int, metavar="N", help=f"{name}: {what}")
+    parser.add_argument("--engine", choices=["local", "dask"], help="fleet: what reads the dumps")
     given = vars(parser.parse_args(argv))
     names = given.pop("names")
+    engine = given.pop("engine")
     unknown = sorted(set(names) - {*NAMES, *BY_NAME})
     if unknown:
         print(f"error: no benchmark {', '.join(unknown)}; there are {', '.join((*NAMES, *BY_NAME))}", file=sys.stderr)
@@ -65,6 +67,7 @@ def main(argv: list[str]) -> int:
     for name in names or NAMES:
         print(f"bench: {name}", file=sys.stderr)
         told = {count: given[count] for count in COUNTS if COUNTS[count][0] == name and given[count] is not None}
+        told |= {"engine": engine} if engine and name == "fleet" else {}
         results[name] = importlib.import_module(f"bench.{name}").run(**told)
     print(json.dumps(results, indent=2))
     return 0

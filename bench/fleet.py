@@ -6,6 +6,9 @@ fifth is packed. Each has a ClusterVersion of its own; files that clusters share
 anew for each. Whether all were judged is counted from what the command prints. Memory is the sum of what each process
 has resident, shared pages by their share (PSS), every tenth of a second. On a machine that others use, too, the
 processor time counts: `seconds_for_1000_if_idle` is that of two processors which do nothing else.
+
+With `--engine dask` a scheduler and a worker for each processor of this machine read them: a quarter of the dumps, then
+all of them. What more would take is a straight line through these two, and is called extrapolated.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ import sys
 import tarfile
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +40,10 @@ AIM = 1000
 JSON = dict[str, Any]
 
 
-def run(dumps: int = 100) -> JSON:
+def run(dumps: int = 100, engine: str = "local") -> JSON:
     """Makes the dumps, judges them, and says what that took and what 1,000 would."""
+    if engine == "dask":
+        return _with_dask(dumps)
     with tempfile.TemporaryDirectory(prefix="bench-fleet-") as scratch:
         folder = Path(scratch) / "dumps"
         shared = _shared(Path(scratch) / "shared")
@@ -58,8 +65,60 @@ def run(dumps: int = 100) -> JSON:
     }
 
 
-def _measured(folder: Path, report: Path) -> JSON:
-    words = [sys.executable, "-m", "runup", "fleet", "preflight", "--dumps", str(folder), "-o", f"json={report}"]
+def _with_dask(dumps: int) -> JSON:
+    """Measures two sizes on the workers of a Dask scheduler on this machine, and extrapolates from them."""
+    sizes = (max(dumps // 4, 2), dumps)
+    with tempfile.TemporaryDirectory(prefix="bench-fleet-") as scratch:
+        shared = _shared(Path(scratch) / "shared")
+        folders = [Path(scratch) / f"dumps-{size}" for size in sizes]
+        for folder, size in zip(folders, sizes, strict=True):
+            folder.mkdir()
+            for number in range(size):
+                _make(folder, number, shared)
+        with _dask(Path(scratch)) as address:
+            more = ("--engine", "dask", "--scheduler", address)
+            # The first one is not measured: the workers import runup.
+            _measured(folders[0], Path(scratch) / "fleet.json", *more)
+            measured = [_measured(folder, Path(scratch) / "fleet.json", *more) for folder in folders]
+    for each in measured:
+        # The workers are processes of their own, which end with the scheduler.
+        del each["cpu_seconds"], each["peak_mib_of_all_processes"]
+    seconds = [each["seconds"] for each in measured]
+    each_s = (seconds[1] - seconds[0]) / (sizes[1] - sizes[0])
+    return {
+        "engine": "dask",
+        "workers": len(os.sched_getaffinity(0)),
+        "measured": [{"dumps": size, **each} for size, each in zip(sizes, measured, strict=True)],
+        "extrapolated": {str(size): round(seconds[1] + each_s * (size - sizes[1]), 1) for size in (1000, 10_000)},
+    }
+
+
+@contextmanager
+def _dask(scratch: Path) -> Iterator[str]:
+    """The address of a scheduler with a worker for each processor."""
+    file = scratch / "scheduler.json"
+    words = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
+    words += ["--no-dashboard", "--scheduler-file", str(file)]
+    silent: JSON = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": scratch}
+    processes = [subprocess.Popen(words, **silent)]
+    try:
+        while not (file.exists() and file.read_text().rstrip().endswith("}")):
+            if processes[0].poll() is not None:
+                raise SystemExit("error: no Dask scheduler could be started; pip install 'runup[dask]'")
+            time.sleep(0.1)
+        address = str(json.loads(file.read_text())["address"])
+        worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-nanny"]
+        worker += ["--no-dashboard", "--memory-limit", "0", "--local-directory", str(scratch)]
+        processes += [subprocess.Popen(worker, **silent) for _ in os.sched_getaffinity(0)]
+        yield address
+    finally:
+        for process in reversed(processes):
+            process.kill()
+            process.wait()
+
+
+def _measured(folder: Path, report: Path, *more: str) -> JSON:
+    words = [sys.executable, "-m", "runup", "fleet", "preflight", "--dumps", str(folder), "-o", f"json={report}", *more]
     started, before = time.perf_counter(), _cpu_s()
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         peak = 0

@@ -140,7 +140,7 @@ def fleet() -> None:
 @click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not each cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
-@outputs_option(FORMS)
+@outputs_option((*FORMS, "parquet"))
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
 @click.option(
     "--fail-on",

@@ -20,6 +20,7 @@ from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import machine, out
+from runup.fleet.cli import parquet_file
 from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
 from runup.fleet.cli.render import fleet_forms, fleet_page, fleet_text
 from runup.fleet.decide.matrix import Matrix, matrix
@@ -66,6 +67,7 @@ def run(
     """
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    parquet_file.check(flags.outputs)
     rules, known = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)
     now = SystemClock().now()
@@ -174,7 +176,8 @@ def _print_results(
             return report_changes.markdown(results, known)
         return _as_document(form, results, members, table, code)
 
-    problems = [*problems, *outputs.saved(flags.outputs, text_of)]
+    texts = [target for target in flags.outputs if target[0] != parquet_file.FORM]
+    problems = [*problems, *outputs.saved(texts, text_of), *parquet_file.saved(flags.outputs, results)]
     printed = [out(text_of(form)) for form, path in flags.outputs if path == outputs.STDOUT]
     if not printed:
         screen = screen_of(sys.stdout)

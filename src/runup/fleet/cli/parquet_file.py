@@ -1,0 +1,91 @@
+"""Writes the preflights of a fleet as Parquet, a row for each risk of each cluster, by the optional package pyarrow."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from runup.cli.errors import CommandError
+from runup.preflight.cli.outputs import STDOUT, Target
+from runup.preflight.cli.render.cluster_result import ClusterResult
+
+FORM = "parquet"
+
+
+def check(targets: Sequence[Target]) -> None:
+    """Raises CommandError if Parquet is asked for and cannot be written; before any cluster is read."""
+    paths = [path for form, path in targets if form == FORM]
+    if STDOUT in paths:
+        raise CommandError("-o parquet: is no text; give it a file: -o parquet=FILE")
+    if paths and importlib.util.find_spec("pyarrow") is None:
+        raise CommandError(
+            "-o parquet: package pyarrow is not installed; install it: pip install 'runup[parquet]', or use -o json"
+        )
+
+
+def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
+    """Yields a row for each risk of each cluster; one without a risk for a cluster that has none, or was not judged."""
+    for one in results:
+        found = one.found
+        cluster = {
+            "cluster": one.where,
+            "source": found.source or None,
+            "target": found.target or None,
+            "judged": found.completed,
+            "observed": found.observed or one.tried,
+        }
+        for risk in found.risks:
+            yield cluster | {
+                "risk": risk.name,
+                "severity": risk.severity or None,
+                "applies": risk.applies,
+                "accepted": risk.accepted,
+                "message": risk.message,
+                "objects": len(risk.resources),
+            }
+        if not found.risks:
+            yield cluster | dict.fromkeys(("risk", "severity", "applies", "accepted", "message", "objects"))
+
+
+def saved(targets: Sequence[Target], results: Sequence[ClusterResult]) -> list[str]:
+    """Writes each Parquet file, all of it or nothing; returns what went wrong."""
+    problems = []
+    for form, path in targets:
+        if form == FORM:
+            try:
+                _write(Path(path), list(rows(results)))
+            except OSError as error:
+                problems.append(f"-o: {path} cannot be written: {error.strerror or error}")
+    return problems
+
+
+def _write(path: Path, lines: list[dict[str, Any]]) -> None:
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    text, flag = arrow.string(), arrow.bool_()
+    schema = arrow.schema(
+        {
+            **dict.fromkeys(("cluster", "source", "target"), text),
+            "judged": flag,
+            "observed": arrow.timestamp("us", tz="UTC"),
+            **dict.fromkeys(("risk", "severity", "applies"), text),
+            "accepted": flag,
+            "message": text,
+            "objects": arrow.int64(),
+        }
+    )
+    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            parquet.write_table(arrow.Table.from_pylist(lines, schema=schema), stream)
+        Path(scratch).chmod(0o644)
+        Path(scratch).replace(path)
+    finally:
+        with suppress(OSError):
+            Path(scratch).unlink()
