@@ -96,14 +96,17 @@ def who_is(token: str) -> Call[Identity]:
 
 def may_reach_path(user: User, verb: str, path: str) -> Call[Access]:
     """Returns a call that asks whether `user` may `verb` the non-resource path `path`."""
-    spec = {
-        "user": user.username,
-        "uid": user.uid,
-        "groups": list(user.groups),
-        "extra": dict(user.extra),
-        "nonResourceAttributes": {"verb": verb, "path": path},
-    }
-    return _review_call(SUBJECT_REVIEWS, spec)
+    return _review_call(SUBJECT_REVIEWS, {**_subject(user), "nonResourceAttributes": {"verb": verb, "path": path}})
+
+
+def may_user(user: User, verb: str, resource: Resource, namespace: str = "", *, name: str = "") -> Call[Access]:
+    """Returns a call that asks whether `user`, as a token review told it, may `verb` the resource."""
+    attributes = _resource_attributes(verb, resource, namespace, name, "")
+    return _review_call(SUBJECT_REVIEWS, {**_subject(user), "resourceAttributes": attributes})
+
+
+def _subject(user: User) -> dict[str, Any]:
+    return {"user": user.username, "uid": user.uid, "groups": list(user.groups), "extra": dict(user.extra)}
 
 
 def _resource_attributes(verb: str, resource: Resource, namespace: str, name: str, subresource: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from kubekit.lang.printable import printable
 
-_VOID = frozenset({"meta", "br", "hr", "link"})
+_VOID = frozenset({"meta", "br", "hr", "link", "input"})
 
 
 class Markup(str):

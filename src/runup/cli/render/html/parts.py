@@ -30,7 +30,7 @@ def facts(pairs: Iterable[tuple[str, Child]]) -> Markup:
     return el("dl", *pairs_shown, class_="facts")
 
 
-def grid(caption: str, heads: Sequence[str], lines: Iterable[Child]) -> Markup:
+def grid(caption: str, heads: Sequence[Child], lines: Iterable[Child]) -> Markup:
     """Returns a table that scrolls sideways if it is too wide; `caption` says what it lists."""
     head = el("tr", *(el("th", name, scope="col") for name in heads))
     table = el("table", el("caption", caption), el("thead", head), el("tbody", *lines))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from runup.cli.render.html.document import document
-from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.markup import Child, Markup, el, join
 from runup.cli.render.html.parts import BAD, GOOD, IDLE, WARN, badge, bar, grid
 from runup.cli.render.html.prose import prose
 from runup.fleet.cli.render.fleet_text import headline
@@ -24,18 +24,22 @@ _SEVERITIES = {"critical": BAD, "warning": WARN}
 
 def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
     """Returns the page of the fleet, as of `now`."""
-    body = join(
-        _summary_card(table),
-        _unread_clusters(table) if table.failed else None,
-        _risk_matrix(table) if table.rows and len(table.clusters) <= _COLUMNS else None,
-        *(_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown),
-        _cluster_groups(table.groups) if len(table.groups) > 1 else None,
-        _cluster_table(results),
-    )
+    body = join(summary_card(table), sections(table), _cluster_table(results))
     return document("Preflights of a fleet", body, now=now)
 
 
-def _summary_card(table: Matrix) -> Markup:
+def sections(table: Matrix, shown: Callable[[str], Child] = str) -> Markup:
+    """Returns what the clusters have in common; `shown` returns how a cluster's name is shown."""
+    return join(
+        _unread_clusters(table, shown) if table.failed else None,
+        _risk_matrix(table, shown) if table.rows and len(table.clusters) <= _COLUMNS else None,
+        *(_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown),
+        _cluster_groups(table.groups) if len(table.groups) > 1 else None,
+    )
+
+
+def summary_card(table: Matrix) -> Markup:
+    """Returns how many clusters there are, and what they come to."""
     shares = [(_TONES[code], table.number(code)) for code in (EXIT_CLEAR, UNKNOWN, APPLY, COULD_NOT_RUN)]
     return el(
         "section",
@@ -46,13 +50,13 @@ def _summary_card(table: Matrix) -> Markup:
     )
 
 
-def _unread_clusters(table: Matrix) -> Markup:
-    lines = (el("tr", el("th", name, scope="row"), el("td", why, class_="wide")) for name, why in table.failed)
+def _unread_clusters(table: Matrix, shown: Callable[[str], Child]) -> Markup:
+    lines = (el("tr", el("th", shown(name), scope="row"), el("td", why, class_="wide")) for name, why in table.failed)
     grid_ = grid("Clusters that could not be judged: nothing is known of them", ("Cluster", "Why"), lines)
     return el("section", el("h2", f"Could not be judged ({len(table.failed)})"), el("div", grid_, class_="card long"))
 
 
-def _risk_matrix(table: Matrix) -> Markup:
+def _risk_matrix(table: Matrix, shown: Callable[[str], Child]) -> Markup:
     judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
     lines = (
         el(
@@ -65,7 +69,11 @@ def _risk_matrix(table: Matrix) -> Markup:
     return el(
         "section",
         el("h2", "Risks by cluster"),
-        el("div", grid("Each risk, and what it is for each cluster", ("Risk", *judged), lines), class_="card long"),
+        el(
+            "div",
+            grid("Each risk, and what it is for each cluster", ("Risk", *map(shown, judged)), lines),
+            class_="card long",
+        ),
     )
 
 

@@ -53,12 +53,12 @@ def page(
 
     `more` is a section that a command adds at the end.
     """
-    told = (lambda name: page_for_kubernetes(explain(name))) if found.kind == "Kubernetes" else explain
-    return document(f"Preflight of {found.target}", join(_page_body(found, told), more), now=now, cluster=cluster)
+    return document(f"Preflight of {found.target}", join(page_body(found, explain), more), now=now, cluster=cluster)
 
 
-def _page_body(found: Findings, explain: Callable[[str], str]) -> Markup:
-    """Returns the body of the page; `explain` returns the page about a risk."""
+def page_body(found: Findings, told: Callable[[str], str] = pages.find) -> Markup:
+    """Returns the body of the page; `told` returns the documentation of a risk, in Markdown."""
+    explain = (lambda name: page_for_kubernetes(told(name))) if found.kind == "Kubernetes" else told
     report = by_cause(found)
     return join(
         _head(found),

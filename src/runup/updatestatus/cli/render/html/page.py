@@ -39,8 +39,12 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 def page(status: UpdateStatusStatus | None, now: datetime, *, cluster: str = "") -> str:
     """Returns the page of `cluster` as of `now`; a status of None gives a page that says that none was written."""
-    body = _empty_page() if status is None else _page_body(status, now)
-    return document("Cluster update", body, now=now, cluster=cluster)
+    return document("Cluster update", page_body(status, now), now=now, cluster=cluster)
+
+
+def page_body(status: UpdateStatusStatus | None, now: datetime) -> Markup:
+    """Returns the body of the page."""
+    return _empty_page() if status is None else _body_of_status(status, now)
 
 
 def _empty_page() -> Markup:
@@ -52,8 +56,7 @@ def _empty_page() -> Markup:
     )
 
 
-def _page_body(status: UpdateStatusStatus, now: datetime) -> Markup:
-    """Returns the body of the page."""
+def _body_of_status(status: UpdateStatusStatus, now: datetime) -> Markup:
     control_plane = status.control_plane or ControlPlane()
     return join(
         _head(status, control_plane, now),

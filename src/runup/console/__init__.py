@@ -1,0 +1,1 @@
+"""A read-only console in the browser: a fleet, its clusters, their updates and histories."""

@@ -1,0 +1,1 @@
+"""The command `runup serve`, and the pages of the console."""

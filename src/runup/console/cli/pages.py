@@ -1,0 +1,93 @@
+"""Every page of the console from its board: what counts now, and how it is rendered. Makes no requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from runup.cli.render.html.markup import Markup
+from runup.console.cli.render import cluster, fleet, frame, graph, history, login, update
+from runup.console.cli.render.script import SCRIPT
+from runup.console.control.statuses import Seen
+from runup.console.decide.graph_ways import Graph, Way, way_of
+from runup.console.decide.judgement import Board, findings_on
+from runup.preflight.cli import run_command
+from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.cli.suppressions import Suppression
+from runup.updatestatus.cli.status_reading import StatusReading
+
+
+class ConsolePages:
+    """The pages; `rules` are suppressions, and a result that is older than `max_age` does not count as known."""
+
+    def __init__(
+        self,
+        *,
+        max_age: timedelta,
+        rules: Sequence[Suppression] = (),
+        loaded_graph: Graph | None = None,
+        stored: bool = False,
+    ) -> None:
+        self._max_age = max_age
+        self._rules = rules
+        self._graph = loaded_graph
+        self._stored = stored
+
+    def _results(self, board: Board, names: Sequence[str], now: datetime) -> tuple[list[ClusterResult], list[str]]:
+        """Returns what counts of each cluster now, with what is suppressed; and warnings about suppressions."""
+        found = [ClusterResult(name, findings_on(board, name, now, self._max_age), tried=now) for name in names]
+        return run_command.with_accepted(found, self._rules, None, now)
+
+    def fleet(self, board: Board, now: datetime) -> str:
+        """Returns the page of all clusters."""
+        results, notes = self._results(board, tuple(board.entries), now)
+        is_whole = all(entry.judged is not None for entry in board.entries.values())
+        # What suppresses nothing is known once every cluster was judged.
+        return fleet.page(board, results, now, self._max_age, notes if is_whole else ())
+
+    def cluster(self, board: Board, name: str, now: datetime) -> str:
+        """Returns the page of one cluster's preflight."""
+        (result,), _ = self._results(board, (name,), now)
+        return cluster.page(board, name, result.found, now, self._max_age)
+
+    def update(self, board: Board, name: str, seen: Seen | None, now: datetime) -> str:
+        """Returns the page of one cluster's update."""
+        return update.page(board, name, _live(seen) if seen else None, now)
+
+    def update_part(self, name: str, seen: Seen, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
+        """Returns the part of that page that is renewed."""
+        return _live(seen)
+
+    def graph(self, board: Board, name: str, now: datetime) -> str:
+        """Returns the page of one cluster's way through the update graph."""
+        judged = board.entries[name].judged
+        way = Way(None, why="Nothing is known of this cluster yet.") if judged is None else way_of(judged, self._graph)
+        return graph.page(name, way, now)
+
+    def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
+        """Returns the page of what came and went, of one cluster if it is named."""
+        entries = [board.entries[name]] if name else board.entries.values()
+        steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
+        return history.page(steps, name, now, weeks=weeks, stored=self._stored, notes=board.notes)
+
+    def login(self, problem: str, next_page: str) -> str:
+        """Returns the page with the form of the login."""
+        return login.login_page(problem, next_page)
+
+    def problem(self, status: int, why: str) -> str:
+        """Returns the page of a request that has no other answer."""
+        return login.problem_page(status, why)
+
+    def style(self) -> str:
+        """Returns the style sheet."""
+        return frame.CSS
+
+    def script(self) -> str:
+        """Returns the script."""
+        return SCRIPT
+
+
+def _live(seen: Seen) -> Markup:
+    if isinstance(seen.value, StatusReading):
+        return update.part(seen.value)
+    return update.problem(seen.why or str(seen.value))

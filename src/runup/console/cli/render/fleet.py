@@ -1,0 +1,83 @@
+"""Renders the page of all clusters: what they come to, each risk by cluster, and every cluster with its age. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.parts import BAD, BUSY, GOOD, WARN, badge, grid
+from runup.console.cli.render.frame import cluster_link, commands, frame, how_old
+from runup.console.decide.judgement import Board, Entry
+from runup.fleet.cli.render import fleet_page
+from runup.fleet.decide.matrix import RESULTS, matrix
+from runup.preflight.cli.render.cluster_result import ClusterResult
+from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, count_risks
+
+_TONES = {EXIT_CLEAR: GOOD, APPLY: BAD, UNKNOWN: WARN, COULD_NOT_RUN: BAD}
+_HEADS = ("Cluster", "Result", "From", "To", "Apply", "Unknown", "Accepted", "As the cluster was")
+
+
+def page(
+    board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta, notes: Sequence[str] = ()
+) -> str:
+    """Returns the page; `results` are the findings that count now, one for each cluster of the board."""
+    table = matrix([(one.where, one.found) for one in results])
+    body = join(
+        fleet_page.summary_card(table),
+        _progress(board),
+        _clusters(board, results, now, max_age),
+        fleet_page.sections(table, cluster_link),
+        commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
+    )
+    return frame("Fleet", body, now=now, here="fleet", notes=(*board.notes, *notes))
+
+
+def _progress(board: Board) -> Markup | None:
+    waiting = sum(entry.judged is None for entry in board.entries.values())
+    if not waiting:
+        return None
+    words = (
+        f"{waiting} of {len(board.entries)} clusters were not judged yet: nothing is known of them. Reload this page."
+    )
+    return el("p", words, class_="card issue warn")
+
+
+def _clusters(board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta) -> Markup:
+    lines = (_line(board.entries[one.where], one.found, now, max_age) for one in results)
+    table = grid("Every cluster, what it comes to, and how old that is", _HEADS, lines)
+    return el("section", el("h2", f"Clusters ({len(results)})"), el("div", table, class_="card long"))
+
+
+def _line(entry: Entry, found: Findings, now: datetime, max_age: timedelta) -> Markup:
+    code = found.exit_code
+    numbers = tuple(map(str, count_risks(found.risks))) if code != COULD_NOT_RUN else ("", "", "")
+    return el(
+        "tr",
+        el("th", cluster_link(entry.member.name), scope="row"),
+        el("td", _result(entry, found, code)),
+        el("td", found.source),
+        el("td", found.target),
+        *(el("td", number) for number in numbers),
+        el("td", _age(entry, found, now, max_age), class_="wide"),
+    )
+
+
+def _result(entry: Entry, found: Findings, code: int) -> Markup:
+    if entry.judged is None:
+        return badge("not judged yet", BUSY)
+    if found.ended:
+        return badge("too old to count", WARN)
+    return badge(RESULTS[code], _TONES[code])
+
+
+def _age(entry: Entry, found: Findings, now: datetime, max_age: timedelta) -> str:
+    """Returns how old the result is, or the last one that there was."""
+    if entry.judged is None:
+        return ""
+    if found.completed:
+        words = how_old(found.observed, now)
+        return f"{words}: older than {max_age.total_seconds() / 3600:g} h" if found.ended else words
+    tried = f"tried {how_old(entry.at, now)}"
+    last = entry.last_good
+    return f"{tried}; last judged as it was {how_old(last.observed, now)}" if last else tried

@@ -1,0 +1,127 @@
+"""The frame of every page of the console: landmarks, the way around, style and script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from urllib.parse import quote
+
+from runup import __version__
+from runup.cli.render.html.markup import Child, Markup, el, join, text
+from runup.cli.render.html.parts import age, minute_text
+from runup.cli.render.html.style import STYLE
+
+_OWN_STYLE = """
+.skip { position: absolute; left: -9999px; }
+.skip:focus { position: static; display: inline-block; padding: 8px 12px; }
+:focus-visible { outline: 3px solid var(--busy); outline-offset: 2px; }
+body > header, body > footer { max-width: 1080px; margin: 0 auto; padding: 14px 20px 0; }
+body > header { display: flex; flex-wrap: wrap; gap: 6px 24px; align-items: baseline; }
+body > header strong { font-size: 1.05rem; }
+body > header .top { margin: 0 0 0 auto; }
+nav ul { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 0; padding: 0; list-style: none; }
+nav a { display: inline-block; padding: 4px 0; overflow-wrap: anywhere; }
+nav a[aria-current] { color: var(--text); font-weight: 600; text-decoration: none;
+  border-bottom: 2px solid var(--busy); }
+nav.cluster { margin: 0 0 14px; }
+main { padding-top: 18px; }
+main:focus { outline: none; }
+body > footer { padding-bottom: 32px; margin-top: 0; }
+label { display: block; font-weight: 600; margin: 0 0 4px; }
+textarea { width: 100%; min-height: 7em; font: inherit; font-family: ui-monospace, monospace; color: var(--text);
+  background: var(--page); border: 1px solid var(--faint); border-radius: 6px; padding: 8px; }
+button { font: inherit; font-weight: 600; margin-top: 10px; padding: 8px 18px; border-radius: 6px; cursor: pointer;
+  color: var(--card); background: var(--busy); border: 1px solid var(--busy); }
+tbody th a { overflow-wrap: anywhere; }
+svg text { fill: var(--text); font: 13px system-ui, "DejaVu Sans", sans-serif; }
+svg .origin, svg .goal { font-weight: 700; }
+svg circle { fill: var(--text); }
+svg path { fill: none; stroke-width: 1.5; }
+svg .plain { stroke: var(--good); }
+svg .risky { stroke: var(--warn); stroke-dasharray: 7 4; }
+svg .blocked { stroke: var(--bad); stroke-dasharray: 2 4; }
+svg .onway { stroke-width: 3.5; }
+"""
+CSS = f"{STYLE}\n{_OWN_STYLE}"
+
+
+def path_of(cluster: str, page: str = "") -> str:
+    """Returns the path of a cluster's page."""
+    # Browsers take . and .. for folders, however they are written; no cluster can be called so in a link.
+    return f"/clusters/{quote(cluster, safe='')}{f'/{page}' if page else ''}"
+
+
+def frame(
+    title: str, *body: Child, now: datetime | None = None, here: str = "", cluster: str = "", notes: Sequence[str] = ()
+) -> str:
+    """Returns the page `title`, which stands `here` among the pages (of `cluster`, if it is about one)."""
+    named = f"{title}: {cluster}" if cluster else title
+    head = el(
+        "head",
+        el("meta", charset="utf-8"),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("meta", name="color-scheme", content="light dark"),
+        el("title", f"{named} - runup console"),
+        el("link", rel="stylesheet", href="/console.css"),
+        el("script", src="/console.js", defer=""),
+    )
+    top = el(
+        "header",
+        el("strong", "runup console"),
+        _links("Console", (("/", "Fleet", "fleet"), ("/history", "History", "history")), here),
+        el("span", "As of ", el("strong", minute_text(now)), class_="top") if now else None,
+    )
+    whole = join(_cluster_links(cluster, here) if cluster else None, _notes(notes), *body)
+    page = el(
+        "body",
+        el("a", "Skip to the content", href="#main", class_="skip"),
+        top,
+        el("main", whole, id="main", tabindex="-1"),
+        el("footer", f"All times are UTC. The console only shows; nothing is changed from here. runup {__version__}."),
+    )
+    return f"<!DOCTYPE html>\n{el('html', head, page, lang='en')}\n"
+
+
+def _cluster_links(cluster: str, here: str) -> Markup:
+    pages = (("", "Preflight", "cluster"), ("update", "Update", "update"), ("graph", "Way", "graph"))
+    links = tuple((path_of(cluster, page), label, name) for page, label, name in pages)
+    return _links(f"Cluster {cluster}", links, here, class_="cluster")
+
+
+def _links(label: str, links: Iterable[tuple[str, str, str]], here: str, class_: str | None = None) -> Markup:
+    items = (
+        el("li", el("a", words, href=path, aria_current="page" if name == here else None))
+        for path, words, name in links
+    )
+    return el("nav", el("ul", *items), aria_label=label, class_=class_)
+
+
+def _notes(notes: Sequence[str]) -> Markup | None:
+    if not notes:
+        return None
+    items = (el("li", note) for note in notes)
+    return el("section", el("ul", *items, class_="refs"), class_="card issue warn", aria_label="Warnings")
+
+
+def cluster_link(name: str) -> Markup:
+    """Returns the name of a cluster as a link to its page."""
+    return el("a", name, href=path_of(name))
+
+
+def how_old(when: datetime | None, now: datetime) -> str:
+    """Returns how long ago something was, and when."""
+    return f"{age(now - when)} ago ({minute_text(when)})" if when else "at an unknown time"
+
+
+def commands(lines: Iterable[tuple[str, str]]) -> Markup | None:
+    """Returns commands to type, each after what it does; None without one."""
+    rows = [part for what, line in lines for part in (el("dt", what), el("dd", el("code", line)))]
+    if not rows:
+        return None
+    card = el("div", el("dl", *rows, class_="rows"), class_="card")
+    return el("section", el("h2", "To type in a terminal"), card)
+
+
+def message(title: str, *lines: Child) -> Markup:
+    """Returns a card with a heading and sentences."""
+    return el("section", el("h1", title), *(el("p", text(line)) for line in lines if line), class_="card")

@@ -1,0 +1,36 @@
+"""Renders the page of the login, and the page of a request that has no other answer. Pure."""
+
+from __future__ import annotations
+
+from runup.cli.render.html.markup import el
+from runup.console.cli.render.frame import frame, message
+
+
+def login_page(problem: str, next_page: str) -> str:
+    """Returns the page with the form; `problem` says why the last try was refused."""
+    form = el(
+        "form",
+        el("p", problem, class_="bad", role="alert", id="problem") if problem else None,
+        el("label", "Bearer token of the cluster", for_="token"),
+        el("p", "`oc whoami -t` or `kubectl create token NAME` prints one. It is not kept.", class_="faint", id="hint"),
+        el(
+            "textarea",
+            id="token",
+            name="token",
+            required="",
+            autocomplete="off",
+            spellcheck="false",
+            aria_describedby="problem hint" if problem else "hint",
+        ),
+        el("input", type="hidden", name="next", value=next_page),
+        el("button", "Log in", type="submit"),
+        method="post",
+        action="/login",
+    )
+    words = "Whoever may get the cluster's ClusterVersion may look."
+    return frame("Login", el("section", el("h1", "Login"), el("p", words), form, class_="card"))
+
+
+def problem_page(status: int, why: str) -> str:
+    """Returns the page of an error."""
+    return frame("Error", message(f"{status}: not shown", f"{why[:1].upper()}{why[1:]}."))

@@ -1,0 +1,32 @@
+"""The console's one script: it renews the part of a page that tells how an update goes. Without it, pages are whole."""
+
+SCRIPT = """
+"use strict";
+(() => {
+  const live = document.getElementById("live");
+  const state = document.getElementById("live-state");
+  if (!live || !state || !window.EventSource) return;
+  const time = () => new Date().toISOString().slice(11, 19) + " UTC";
+  const opened = () => [...live.querySelectorAll("details[open] > summary")].map(each => each.textContent);
+  const renew = html => {
+    const kept = opened();
+    const focus = document.activeElement && live.contains(document.activeElement)
+      ? [...live.querySelectorAll("a, summary, [tabindex]")].indexOf(document.activeElement) : -1;
+    live.innerHTML = html;
+    for (const summary of live.querySelectorAll("details > summary"))
+      if (kept.includes(summary.textContent)) summary.parentElement.open = true;
+    if (focus >= 0) live.querySelectorAll("a, summary, [tabindex]")[focus]?.focus();
+  };
+  let last = live.innerHTML;
+  const events = new EventSource(live.dataset.events);
+  events.addEventListener("status", event => {
+    if (event.data !== last) renew(last = event.data);
+    live.dataset.renewed = event.lastEventId;
+    state.textContent = "Read at " + time() + "; this page renews itself.";
+  });
+  events.addEventListener("error", () => {
+    state.textContent = events.readyState === EventSource.CLOSED
+      ? "This page is not renewed any more: reload it." : "The console does not answer since " + time() + ".";
+  });
+})();
+"""

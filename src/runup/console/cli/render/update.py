@@ -1,0 +1,58 @@
+"""Renders the page of one cluster's update, and the part of it that is renewed. Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from kubekit.api import codec
+from runup.cli.render.html.markup import Markup, el, join
+from runup.console.cli.render.cluster import where_flags
+from runup.console.cli.render.frame import commands, frame, message, path_of
+from runup.console.decide.judgement import Board
+from runup.updatestatus.cli.render.html.page import page_body
+from runup.updatestatus.cli.status_reading import StatusReading, moment
+from runup.updatestatus.decide.decode import decode, with_unknown
+
+
+def page(board: Board, name: str, live: Markup | None, now: datetime) -> str:
+    """Returns the page; `live` is the part that is renewed, None if nothing was read yet."""
+    member = board.entries[name].member
+    if board.kept:
+        words = "The console reads kept reports, which do not say how an update goes."
+        return frame("Update", message("Not known", words), now=now, here="update", cluster=name)
+    if member.problem:
+        body = problem(member.problem)
+        return frame("Update", body, now=now, here="update", cluster=name)
+    waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
+    body = join(
+        el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),
+        el("div", live if live is not None else waiting, id="live", data_events=path_of(name, "update/events")),
+    )
+    flags = where_flags(member)
+    lines = [
+        ("The same in a terminal", f"runup upgrade status{flags}"),
+        *([] if member.dump else [("Follow it there", f"runup upgrade status --watch{flags}")]),
+    ]
+    return frame("Update", body, commands(lines), now=now, here="update", cluster=name)
+
+
+def part(reading: StatusReading) -> Markup:
+    """Returns the part that is renewed: doubts about the report, and the report."""
+    try:
+        status, unknown = decode(reading.obj)
+    except codec.DecodeError as error:
+        return problem(f"the status cannot be read: {error}")
+    now = moment(reading.now_ns)
+    notes = [
+        note.strip().removeprefix("warning: ") for note in (*reading.notes, reading.alerts_problem) if note.strip()
+    ]
+    warned = el("ul", *(el("li", note) for note in notes), class_="refs")
+    return join(
+        el("div", warned, class_="card issue warn") if notes else None,
+        page_body(with_unknown(status, unknown, now), now),
+    )
+
+
+def problem(why: str) -> Markup:
+    """Returns what stands instead of a status that could not be read."""
+    return message("The status is not known", f"It could not be read: {why}")

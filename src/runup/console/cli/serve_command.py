@@ -1,0 +1,259 @@
+"""The command `runup serve`: puts the parts of the console together, serves it, and ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import ssl
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+
+from kubekit.error_types import Terminal
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.lang.printable import one_line
+from runup import __version__
+from runup.cli.errors import CommandError
+from runup.console.cli import work
+from runup.console.cli.pages import ConsolePages
+from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.login import Logins
+from runup.console.control.reports import JUDGE, Members, Reports
+from runup.console.control.statuses import STATUS, Statuses
+from runup.console.control.web_server import ConsoleServer
+from runup.console.decide import request_rules
+from runup.console.decide.graph_ways import Graph
+from runup.fleet.cli.fleet_members import Named, members_of
+from runup.fleet.decide.members import Member
+from runup.preflight.cli import evaluate, run_command
+from runup.preflight.control import stores
+from runup.process.endpoint import host_and_port
+
+if TYPE_CHECKING:
+    from kubekit.kube.config import ClusterConfig
+    from kubekit.oci.access import Access
+    from runup.cli.connection import Connection
+
+# Seconds between readings of an update that somebody looks at.
+_STATUS_EVERY_S = 10.0
+_STOP_S = 1.0
+# Longest line of a request's head: a bearer token is in the body.
+_MAX_LINE = 8190
+
+
+@dataclass(frozen=True, slots=True)
+class ServeFlags:
+    """The options as typed."""
+
+    listen: str
+    tls_cert: str = ""
+    tls_key: str = ""
+    behind_proxy: bool = False
+    hosts: tuple[str, ...] = ()
+    every_s: float = 600.0
+    max_age_hours: float = 24.0
+    to: str = ""
+    to_image: str = ""
+    release_dir: str = ""
+    suppressions: str = ""
+    store: str = ""
+    days: int = 90
+    graph: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Door:
+    """Where the console is served, and to whom."""
+
+    host: str
+    port: int
+    hosts: frozenset[str]
+    context: ssl.SSLContext | None = None
+    cluster: ClusterConfig | None = None
+
+
+def run(connection: Connection, named_members: Named, flags: ServeFlags, access: Callable[[], Access]) -> int:
+    """Serves until SIGINT or SIGTERM. Raises CommandError and Terminal for options that cannot be served."""
+    door = _door(flags, connection)
+    rules = run_command.suppressions_in(flags.suppressions)
+    loaded_graph = _graph(flags.graph)
+    pages = ConsolePages(
+        max_age=timedelta(hours=flags.max_age_hours), rules=rules, loaded_graph=loaded_graph, stored=bool(flags.store)
+    )
+    with ExitStack() as ending:
+        members, kept = ending.enter_context(_members(named_members, connection, flags))
+        judging = _judging(connection, flags, access, kept=kept)
+        works = {JUDGE: judging, STATUS: partial(work.status_of, connection=connection)}
+        processes = []
+        # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
+        for _ in works:
+            process = JudgingProcess(works, parallel=named_members.parallel, limit_s=float(named_members.timeout_s))
+            ending.callback(process.close)
+            processes.append(process)
+        asyncio.run(_serve(door, members, pages, processes, flags, kept=kept))
+    return 0
+
+
+def _door(flags: ServeFlags, connection: Connection) -> _Door:
+    """Returns where to serve. Raises CommandError where tokens would be sent in the clear, or no host is known."""
+    host, port = host_and_port(flags.listen)
+    hosts = request_rules.hosts_of(host, flags.hosts)
+    if bool(flags.tls_cert) != bool(flags.tls_key):
+        raise CommandError("--tls-cert and --tls-key are a pair; give both")
+    context = _tls(flags) if flags.tls_cert else None
+    if request_rules.is_loopback(host) and not flags.behind_proxy:
+        return _Door(host, port, hosts, context)
+    if context is None and not flags.behind_proxy:
+        raise CommandError(
+            f"--listen {flags.listen}: others reach this address, so tokens are asked for, never in the clear: give "
+            "--tls-cert and --tls-key, or --behind-proxy if a proxy before it ends TLS; or listen on 127.0.0.1"
+        )
+    if not hosts or (flags.behind_proxy and not flags.hosts):
+        raise CommandError(
+            f"--listen {flags.listen}: by which name browsers ask is not known; give it with --host NAME"
+        )
+    return _Door(host, port, hosts, context, connection.config())
+
+
+def _tls(flags: ServeFlags) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(flags.tls_cert, flags.tls_key, password=lambda: "")
+    except (OSError, ssl.SSLError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise CommandError(f"--tls-cert {flags.tls_cert}, --tls-key {flags.tls_key}: cannot be used: {why}") from error
+    return context
+
+
+def _graph(source: str) -> Graph | None:
+    if not source:
+        return None
+    from runup.advice.cli.graph import graph_source
+
+    loaded = graph_source.load(source, None, (), "amd64")
+    return Graph(loaded.document, loaded.removed)
+
+
+@contextmanager
+def _members(named: Named, connection: Connection, flags: ServeFlags) -> Iterator[tuple[Members, bool]]:
+    """Yields what returns the clusters, and whether they are those of a store alone. Raises CommandError."""
+    if flags.store and not (named.contexts or named.kubeconfigs or named.dumps or named.inventories):
+        store = stores.opened(flags.store)
+
+        def of_store() -> tuple[Sequence[Member], Sequence[str]]:
+            return tuple(map(Member, store.clusters())), ()
+
+        if not of_store()[0]:
+            made = f"make some: runup fleet preflight --contexts all --store {flags.store}"
+            raise CommandError(f"--store {flags.store} has no report; {made}")
+        yield of_store, True
+        return
+    with members_of(named, connection) as (members, notes):
+        found = tuple(members), tuple(map(one_line, notes))
+        yield lambda: found, False
+
+
+def _judging(
+    connection: Connection, flags: ServeFlags, access: Callable[[], Access], *, kept: bool
+) -> Callable[[Member], object]:
+    """Returns the function that judges a cluster."""
+    if kept:
+        return partial(work.judge_kept, store=flags.store, days=flags.days)
+    if flags.to_image and flags.release_dir:
+        raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    registries = access()
+    release = evaluate.release_of(flags.release_dir, flags.to_image, registries.of_administrators())
+    wanted = evaluate.RequestedUpdate(release, flags.to, image=flags.to_image, access=registries)
+    if flags.store:
+        stores.opened(flags.store).clusters()
+        return partial(
+            work.judge_with_history, connection=connection, wanted=wanted, store=flags.store, days=flags.days
+        )
+    return partial(work.judge, connection=connection, wanted=wanted)
+
+
+async def _serve(
+    door: _Door,
+    members: Members,
+    pages: ConsolePages,
+    processes: Sequence[JudgingProcess],
+    flags: ServeFlags,
+    *,
+    kept: bool,
+) -> None:
+    """Serves until a signal comes. Raises CommandError if the address cannot be had, Terminal if judging ends."""
+    clock = SystemClock()
+    async with _reviewer(door) as client:
+        reports = Reports(processes[0], members, clock, every_s=flags.every_s, kept=kept)
+        statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
+        logins = Logins(client, clock) if client is not None else None
+        server = ConsoleServer(reports, statuses, pages, clock, door.hosts, logins=logins)
+        stopped = _on_signals()
+        runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MAX_LINE)
+        await runner.setup()
+        try:
+            await _listen(runner, door, flags)
+            await _until_done(stopped, asyncio.create_task(reports.run()), asyncio.create_task(statuses.run()))
+        finally:
+            await runner.cleanup()
+
+
+class _NoReviewer:
+    """Stands where no login is asked for."""
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+
+def _reviewer(door: _Door) -> Client | _NoReviewer:
+    return Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else _NoReviewer()
+
+
+def _on_signals() -> asyncio.Event:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Only the main thread can; in another one whoever runs the loop ends it.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+async def _listen(runner: web.AppRunner, door: _Door, flags: ServeFlags) -> None:
+    """Listens, and prints the address that it got."""
+    try:
+        await web.TCPSite(runner, door.host, door.port, ssl_context=door.context).start()
+    except OSError as error:
+        raise CommandError(f"--listen {flags.listen}: {error.strerror or error}") from error
+    shown = f"[{door.host}]" if ":" in door.host else door.host
+    port = runner.addresses[0][1]
+    sys.stdout.write(f"serving at {'https' if door.context else 'http'}://{shown}:{port}/ (Ctrl-C ends it)\n")
+    sys.stdout.flush()
+
+
+async def _until_done(stopped: asyncio.Event, *loops: asyncio.Task[None]) -> None:
+    """Waits for the signal, or for a loop that failed; ends the loops. Raises what the loop raised."""
+    waiting = asyncio.create_task(stopped.wait())
+    try:
+        await asyncio.wait((waiting, *loops), return_when=asyncio.FIRST_COMPLETED)
+        for each in loops:
+            if each.done():
+                try:
+                    each.result()
+                except Terminal as error:
+                    raise CommandError(error.message) from error
+    finally:
+        for task in (waiting, *loops):
+            task.cancel()
+        await asyncio.gather(waiting, *loops, return_exceptions=True)

@@ -1,0 +1,193 @@
+"""What the console's process does for each cluster: its preflight with the objects that it names, and its status.
+
+Everything here runs in a worker process and returns values that are sent from it. Why a cluster could not be read is a
+result, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from kubekit.error_types import Terminal
+from kubekit.kube.clock import SystemClock
+from runup.api.config_v1 import ClusterVersion
+from runup.console.decide.judgement import Evidence, Judgement, Offered, failure
+from runup.console.decide.shown_objects import evidence_of, is_secret, wanted_objects
+from runup.fleet.cli.fleet_members import connection_to, problem_of
+from runup.fleet.decide.members import Member
+from runup.fleet.decide.trend import Step, steps
+from runup.preflight.cli import evaluate, run_command
+from runup.preflight.control import stores
+from runup.preflight.decide.findings import Findings
+from runup.preflight.decide.report import Report, ReportedResource
+
+if TYPE_CHECKING:
+    from kubekit.api.scheme import Resource
+    from kubekit.kube.client_sync import SyncClient
+    from runup.cli.connection import Connection
+    from runup.updatestatus.cli.status_reading import StatusReading
+
+JSON = dict[str, Any]
+# Reports of one cluster whose changes are told; the newest.
+_MOST_STEPS = 500
+
+
+def judge(member: Member, *, connection: Connection, wanted: evaluate.RequestedUpdate) -> Judgement:
+    """Returns the preflight of a dump or a live cluster, with the objects that its risks name."""
+    try:
+        if member.dump:
+            return _of_dump(member, wanted)
+        return _of_cluster(member, connection, wanted)
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        return Judgement(failure(problem))
+
+
+def _of_dump(member: Member, wanted: evaluate.RequestedUpdate) -> Judgement:
+    one = evaluate.of_dump(Path(member.dump), wanted, SystemClock().now())
+    found = run_command.findings_of(one)
+    items = wanted_objects(found) if found.completed else ()
+    return _judgement(one, found, _evidence_in_dump(Path(member.dump), items, found))
+
+
+def _of_cluster(member: Member, connection: Connection, wanted: evaluate.RequestedUpdate) -> Judgement:
+    to = connection_to(member, connection)
+    one = evaluate.of_cluster(to.config(), wanted)
+    found = run_command.findings_of(one)
+    items = wanted_objects(found) if found.completed else ()
+    if not items:
+        return _judgement(one, found, ())
+    with to.client("serve") as client:
+        return _judgement(one, found, tuple(_live_evidence(client, item, found) for item in items))
+
+
+def _judgement(one: evaluate.EvaluatedCluster, found: Findings, evidence: Sequence[Evidence]) -> Judgement:
+    return Judgement(found, one.notes, one.collect if one.lacking else "", _offered(one.cluster), tuple(evidence))
+
+
+def _offered(cluster: ClusterVersion | None) -> Offered | None:
+    if cluster is None:
+        return None
+    status = cluster.status
+    available, conditional = tuple(status.available_updates or ()), tuple(status.conditional_updates or ())
+    return Offered(status.desired.version, cluster.spec.channel, available, conditional)
+
+
+def _evidence_in_dump(path: Path, items: Sequence[ReportedResource], found: Findings) -> tuple[Evidence, ...]:
+    """Returns the objects as they are in the dump, which is read once more for them."""
+    from runup.dump.documents import identity
+    from runup.dump.load import read as read_dump
+
+    if not items:
+        return ()
+    plurals = {
+        resource.plural for item in items if (resource := _resource_of(item)) is not None and not is_secret(item)
+    }
+    objects: dict[tuple[str, str, str, str], JSON] = {}
+    if plurals:
+        wanted = {_identity_of(item) for item in items}
+        dump = read_dump(path, only=tuple(plurals | {"clusterversions"}), any_kubernetes=True)
+        objects = {key: obj for obj in dump.objects if (key := identity(obj)) in wanted}
+    missing = "The dump does not have this object."
+    return tuple(evidence_of(item, found, objects.get(_identity_of(item)), missing) for item in items)
+
+
+def _identity_of(item: ReportedResource) -> tuple[str, str, str, str]:
+    return item.group, item.kind, item.namespace, item.name
+
+
+def _live_evidence(client: SyncClient, item: ReportedResource, found: Findings) -> Evidence:
+    """Returns an object as the cluster has it now, or why it is not shown."""
+    from kubekit.kube import calls
+    from kubekit.kube.api_errors import KubeError, NotFound
+
+    if is_secret(item):
+        return evidence_of(item, found, None)
+    resource = _resource_of(item)
+    if resource is None:
+        return evidence_of(item, found, None, "The console does not know this kind.")
+    try:
+        obj = client.send(calls.get_raw(resource, item.name, item.namespace if resource.namespaced else ""))
+    except NotFound:
+        return evidence_of(item, found, None)
+    except (KubeError, msgspec.DecodeError, ValueError) as error:
+        return evidence_of(item, found, None, f"It could not be read: {error}")
+    return evidence_of(item, found, obj)
+
+
+def _resource_of(item: ReportedResource) -> Resource | None:
+    """Returns the resource of a kind that some check reads, None for another."""
+    from runup.api.kinds import resources_by_type
+    from runup.checks.catalogue import CHECKS
+
+    known = [*resources_by_type().values(), *(read for check in CHECKS for read in check.reads)]
+    return next((each for each in known if (each.group, each.kind) == (item.group, item.kind)), None)
+
+
+def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
+    """Returns the newest kept report of a cluster, and what came and went in the last `days` (0: all of them)."""
+    notes: list[str] = []
+    since = SystemClock().now() - timedelta(days=days) if days else None
+    reports: list[tuple[str, Any, Report]] = []
+    newest: Findings | None = None
+    try:
+        kept = stores.opened(store).reports_of(member.name)
+        for each in kept:
+            if since is not None and each.observed < since and each is not kept[-1]:
+                continue
+            try:
+                report = each.report()
+            except Terminal as error:
+                notes.append(f"left out: {error.message}")
+                # The newest report decides: if it cannot be read, no older one takes its place.
+                newest = failure(f"its newest report cannot be read: {error.message}")
+                continue
+            reports.append((member.name, each.observed, report))
+            newest = run_command.findings_of(evaluate.EvaluatedCluster(member.name, report))
+            newest = msgspec.structs.replace(newest, observed=newest.observed or each.observed)
+    except Terminal as error:
+        return Judgement(failure(error.message))
+    told = steps(reports)[-_MOST_STEPS:]
+    return Judgement(newest or failure("the store has no report of it"), tuple(notes), steps=told)
+
+
+def history_of(member: Member, *, store: str, days: int) -> tuple[Step, ...]:
+    """Returns what came and went in the kept reports of a cluster that is judged live or from a dump."""
+    return judge_kept(member, store=store, days=days).steps
+
+
+def judge_with_history(
+    member: Member, *, connection: Connection, wanted: evaluate.RequestedUpdate, store: str, days: int
+) -> Judgement:
+    """Returns the preflight of a cluster, with what came and went in its kept reports."""
+    judged = judge(member, connection=connection, wanted=wanted)
+    return msgspec.structs.replace(judged, steps=history_of(member, store=store, days=days))
+
+
+def status_of(member: Member, *, connection: Connection) -> StatusReading | str:
+    """Returns how the update of a cluster goes, or why it could not be read."""
+    try:
+        return msgspec.structs.replace(_read_status(member, connection), read=None)
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        return problem
+
+
+def _read_status(member: Member, connection: Connection) -> StatusReading:
+    if member.dump:
+        from runup.updatestatus.cli import status_files
+
+        return status_files.dump(member.dump, SystemClock().now(), None)
+    from runup.updatestatus.cli import live_status
+
+    with connection_to(member, connection).client("upgrade-status") as client:
+        return live_status.read(client, client.now, whole=False)

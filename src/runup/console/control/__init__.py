@@ -1,0 +1,1 @@
+"""The console's web server, the process that judges for it, and who may log in."""

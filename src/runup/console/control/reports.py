@@ -1,0 +1,68 @@
+"""Keeps the board of clusters current: judges each at the start, and live ones and kept reports again and again.
+
+In: the members of the fleet, and a process that judges them. Out: a frozen `Board`, replaced as results come. Dumps are
+judged once: they are of one moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from kubekit.error_types import Terminal
+from kubekit.kube.clock import Clock
+from runup.console.control.judging_process import JudgingProcess, Result
+from runup.console.decide.judgement import Board, Judgement, failure, named, with_judgement
+from runup.fleet.decide.members import Member
+
+Members = Callable[[], tuple[Sequence[Member], Sequence[str]]]
+JUDGE = "judge"
+
+
+class Reports:
+    """The board, and the loop that renews it every `every_s` seconds; `members` names the clusters each time."""
+
+    def __init__(
+        self, process: JudgingProcess, members: Members, clock: Clock, *, every_s: float, kept: bool = False
+    ) -> None:
+        self.board = Board(kept=kept)
+        self._process = process
+        self._members = members
+        self._clock = clock
+        self._every_s = every_s
+
+    def member(self, name: str) -> Member | None:
+        """Returns the cluster of that name, None if there is none."""
+        entry = self.board.entries.get(name)
+        return entry.member if entry else None
+
+    async def run(self) -> None:
+        """Renews the board for ever. Raises Terminal if nothing can be judged any more."""
+        while True:
+            await self.renew()
+            await self._clock.sleep(self._every_s)
+
+    async def renew(self) -> None:
+        """Judges each cluster once, dumps only if they were not judged yet. Raises Terminal."""
+        try:
+            members, notes = await asyncio.to_thread(self._members)
+        except Terminal as error:
+            # What is known stays, with its age, and the page says why it is not renewed.
+            known = [entry.member for entry in self.board.entries.values()]
+            self.board = named(self.board, known, [error.message])
+            return
+        self.board = named(self.board, members, notes)
+        for member in members:
+            if member.problem:
+                self._add(Result(member.name, why=member.problem))
+        async for result in self._process.run(JUDGE, [member for member in members if self._is_due(member)]):
+            self._add(result)
+
+    def _is_due(self, member: Member) -> bool:
+        if member.problem:
+            return False
+        return not member.dump or self.board.entries[member.name].judged is None
+
+    def _add(self, result: Result) -> None:
+        judged = result.value if isinstance(result.value, Judgement) else Judgement(failure(result.why))
+        self.board = with_judgement(self.board, result.name, judged, result.size, self._clock.now())

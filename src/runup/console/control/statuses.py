@@ -1,0 +1,115 @@
+"""Reads how the updates of clusters go, as long as somebody looks: a cluster that nobody looks at is not asked.
+
+In: names of clusters that are looked at. Out: for each its newest `Seen`, and a wake-up for everybody who waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from kubekit.kube.clock import Clock, run_within
+from runup.console.control.judging_process import JudgingProcess
+from runup.fleet.decide.members import Member
+
+STATUS = "status"
+# Statuses that are kept: each is 256 KiB at most, as an UpdateStatus is.
+MOST_KEPT = 64
+MAX_STATUS = 4 * 1024 * 1024
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A status as it was read (`value` is what the work returned) or why there is none; `count` goes up each time."""
+
+    value: Any = None
+    why: str = ""
+    count: int = 0
+    read_s: float = 0.0
+
+
+class Statuses:
+    """The newest status of each cluster that somebody looks at, read anew every `every_s` seconds."""
+
+    def __init__(
+        self, process: JudgingProcess, member: Callable[[str], Member | None], clock: Clock, *, every_s: float
+    ) -> None:
+        self._process = process
+        self._member = member
+        self._clock = clock
+        self._every_s = every_s
+        self._seen: OrderedDict[str, Seen] = OrderedDict()
+        self._looked_at: Counter[str] = Counter()
+        self._count = 0
+        self._asked = asyncio.Event()
+        self._changed = asyncio.Condition()
+
+    def newest(self, name: str) -> Seen | None:
+        """Returns what was read last of a cluster, None if nothing was."""
+        return self._seen.get(name)
+
+    @contextmanager
+    def looking_at(self, name: str) -> Iterator[None]:
+        """Has the cluster read, now and while the `with` statement lasts."""
+        self._looked_at[name] += 1
+        self._asked.set()
+        try:
+            yield
+        finally:
+            self._looked_at[name] -= 1
+            if not self._looked_at[name]:
+                del self._looked_at[name]
+
+    async def after(self, name: str, count: int) -> Seen:
+        """Returns the first status of a cluster that is newer than number `count`; waits for it."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: name in self._seen and self._seen[name].count > count)
+            return self._seen[name]
+
+    def is_fresh(self, name: str) -> bool:
+        """Reports whether what was read last is as new as the next reading would be."""
+        seen, member = self._seen.get(name), self._member(name)
+        if seen is None or member is None:
+            return False
+        return bool(member.dump) or self._clock.monotonic() - seen.read_s < self._every_s
+
+    async def run(self) -> None:
+        """Reads for ever what is looked at. Raises Terminal if nothing can be read any more."""
+        while True:
+            await self._asked.wait()
+            self._asked.clear()
+            due = [name for name in self._looked_at if not self.is_fresh(name)]
+            await self._read(due)
+            if any(not self._is_of_a_dump(name) for name in self._looked_at):
+                with suppress(TimeoutError):
+                    await run_within(self._clock, self._every_s, self._asked.wait())
+                self._asked.set()
+
+    def _is_of_a_dump(self, name: str) -> bool:
+        member = self._member(name)
+        return member is None or bool(member.dump)
+
+    async def _read(self, names: list[str]) -> None:
+        members = [member for name in names if (member := self._member(name)) is not None and not member.problem]
+        if not members:
+            return
+        async for result in self._process.run(STATUS, members):
+            if result.size > MAX_STATUS:
+                why = f"the status takes {result.size // 1024} KiB, more than the console keeps"
+                await self._keep(result.name, None, why)
+            else:
+                await self._keep(result.name, result.value, result.why)
+
+    async def _keep(self, name: str, value: Any, why: str) -> None:
+        async with self._changed:
+            self._count += 1
+            self._seen[name] = Seen(value, why, self._count, self._clock.monotonic())
+            self._seen.move_to_end(name)
+            while len(self._seen) > MOST_KEPT:
+                oldest = next((each for each in self._seen if each not in self._looked_at), next(iter(self._seen)))
+                del self._seen[oldest]
+            self._changed.notify_all()

@@ -1,0 +1,338 @@
+"""Serves the console: which request gets which page, who must log in, and how much is served at once.
+
+In: requests, the `Board`, the statuses. Out: pages that `Pages` renders, in threads, and streams of events. Nothing
+here changes anything: the only POST is the login.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Protocol
+from urllib.parse import quote
+
+from aiohttp import web
+
+from kubekit.kube.clock import Clock, run_within
+from runup.console.control.login import MAX_TOKEN, Logins
+from runup.console.control.reports import Reports
+from runup.console.control.statuses import Seen, Statuses
+from runup.console.decide import request_rules, sessions
+from runup.console.decide.judgement import Board
+from runup.console.decide.sessions import Session
+from runup.process.metrics_authorization import Refusal
+
+# Streams of events that are open at once, and other requests that are answered at once.
+MOST_STREAMS = 64
+MOST_REQUESTS = 64
+# Pages that are rendered at once: each takes a thread.
+_RENDERED_AT_ONCE = 4
+# Bytes of an answer; and of pages that are kept, since many readers look at one page.
+MAX_ANSWER = 16 * 1024 * 1024
+_MOST_KEPT = 16
+_MAX_KEPT_PAGE = 2 * 1024 * 1024
+# Seconds: between signs of life of a stream, that a page waits for a status, and that a stream lasts.
+_SIGN_OF_LIFE_S = 15.0
+_WAIT_FOR_STATUS_S = 10.0
+_STREAM_LASTS_S = 3600.0
+# Seconds after which a browser opens a stream again.
+_RETRY_MS = 10_000
+_COOKIE = "runup-console"
+_BUSY = "the console is busy; try again in a moment"
+_SESSION = web.RequestKey("session", Session)
+
+
+class Pages(Protocol):
+    """Renders every page as HTML. Each call may take a while, and is made in a thread."""
+
+    def fleet(self, board: Board, now: datetime) -> str:
+        """Returns the page of all clusters."""
+
+    def cluster(self, board: Board, name: str, now: datetime) -> str:
+        """Returns the page of one cluster's preflight."""
+
+    def update(self, board: Board, name: str, seen: Seen | None, now: datetime) -> str:
+        """Returns the page of one cluster's update."""
+
+    def update_part(self, name: str, seen: Seen, now: datetime) -> str:
+        """Returns the part of that page that is renewed."""
+
+    def graph(self, board: Board, name: str, now: datetime) -> str:
+        """Returns the page of one cluster's way through the update graph."""
+
+    def history(self, board: Board, cluster: str, now: datetime, *, weeks: bool) -> str:
+        """Returns the page of what came and went, of one cluster if `cluster` names one."""
+
+    def login(self, problem: str, next_page: str) -> str:
+        """Returns the page with the form of the login."""
+
+    def problem(self, status: int, why: str) -> str:
+        """Returns the page of a request that has no other answer."""
+
+    def style(self) -> str:
+        """Returns the style sheet."""
+
+    def script(self) -> str:
+        """Returns the script."""
+
+
+class ConsoleServer:
+    """The console's web application. Without `logins` everybody who reaches it may look."""
+
+    def __init__(
+        self,
+        reports: Reports,
+        statuses: Statuses,
+        pages: Pages,
+        clock: Clock,
+        hosts: frozenset[str],
+        *,
+        logins: Logins | None = None,
+    ) -> None:
+        self._reports = reports
+        self._statuses = statuses
+        self._pages = pages
+        self._clock = clock
+        self._hosts = hosts
+        self._logins = logins
+        self._key = secrets.token_bytes(32)
+        self._streams = 0
+        self._requests = 0
+        self._rendering = asyncio.Semaphore(_RENDERED_AT_ONCE)
+        self._kept: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
+        self._ending = asyncio.Event()
+
+    def app(self) -> web.Application:
+        """Returns the application."""
+        app = web.Application(middlewares=[self._guard], client_max_size=4 * MAX_TOKEN)
+        app.on_response_prepare.append(_add_headers)
+        app.on_shutdown.append(self._end_streams)
+        app.router.add_get("/", self._fleet)
+        app.router.add_get("/clusters/{name}", self._cluster)
+        app.router.add_get("/clusters/{name}/update", self._update)
+        app.router.add_get("/clusters/{name}/update/events", self._events, allow_head=False)
+        app.router.add_get("/clusters/{name}/graph", self._graph)
+        app.router.add_get("/history", self._history)
+        app.router.add_get(request_rules.LOGIN, self._login_page)
+        app.router.add_post(request_rules.LOGIN, self._login)
+        app.router.add_get("/console.css", self._style)
+        app.router.add_get("/console.js", self._script)
+        app.router.add_get("/healthz", self._healthy)
+        return app
+
+    @web.middleware
+    async def _guard(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Answers what may be answered, within the limits; every error becomes a page."""
+        refused = request_rules.refusal(request.method, request.path, request.headers, self._hosts)
+        if refused is not None:
+            return await self._problem(*refused)
+        if self._logins is not None and request.path not in request_rules.PUBLIC:
+            session = sessions.session_of(request.cookies.get(_COOKIE, ""), self._clock.now(), self._key)
+            if session is None:
+                return _to_login(request)
+            request[_SESSION] = session
+        if self._requests >= MOST_REQUESTS:
+            return await self._problem(503, _BUSY)
+        self._requests += 1
+        try:
+            return await handler(request)
+        except web.HTTPException as error:
+            if error.status < 400:
+                raise
+            return await self._problem(error.status, _reason(error.status))
+        finally:
+            self._requests -= 1
+
+    async def _problem(self, status: int, why: str) -> web.Response:
+        headers = {"Retry-After": "10"} if status == 503 else {"Allow": "GET, HEAD"} if status == 405 else {}
+        return _page(self._pages.problem(status, why).encode(), status, headers)
+
+    async def _rendered(self, render: Callable[[], str], key: tuple[object, ...] | None = None) -> web.Response:
+        """Returns the answer with a page, which is rendered in a thread; by `key` it is kept for others."""
+        body = self._kept.get(key) if key else None
+        if body is None:
+            async with self._rendering:
+                body = await asyncio.to_thread(lambda: render().encode())
+        if len(body) > MAX_ANSWER:
+            why = (
+                f"this page would have {len(body) // 1024} KiB; `runup fleet preflight -o html=FILE` writes such pages"
+            )
+            return await self._problem(507, why)
+        if key and len(body) <= _MAX_KEPT_PAGE:
+            self._kept[key] = body
+            self._kept.move_to_end(key)
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return _page(body)
+
+    def _name(self, request: web.Request) -> str:
+        """Returns the cluster that a request is about. Raises HTTPNotFound."""
+        name = request.match_info["name"]
+        if name not in self._reports.board.entries:
+            raise web.HTTPNotFound
+        return name
+
+    def _key_now(self, *parts: object) -> tuple[object, ...]:
+        # Pages say ages to the minute.
+        return (*parts, self._reports.board.version, int(self._clock.now().timestamp()) // 60)
+
+    async def _fleet(self, _request: web.Request) -> web.Response:
+        board, now = self._reports.board, self._clock.now()
+        return await self._rendered(lambda: self._pages.fleet(board, now), self._key_now("fleet"))
+
+    async def _cluster(self, request: web.Request) -> web.Response:
+        name, board, now = self._name(request), self._reports.board, self._clock.now()
+        return await self._rendered(lambda: self._pages.cluster(board, name, now), self._key_now("cluster", name))
+
+    async def _graph(self, request: web.Request) -> web.Response:
+        name, board, now = self._name(request), self._reports.board, self._clock.now()
+        return await self._rendered(lambda: self._pages.graph(board, name, now), self._key_now("graph", name))
+
+    async def _history(self, request: web.Request) -> web.Response:
+        board, now = self._reports.board, self._clock.now()
+        cluster, weeks = request.query.get("cluster", ""), request.query.get("by") == "week"
+        if cluster and cluster not in board.entries:
+            raise web.HTTPNotFound
+        return await self._rendered(lambda: self._pages.history(board, cluster, now, weeks=weeks))
+
+    async def _update(self, request: web.Request) -> web.Response:
+        name = self._name(request)
+        seen = await self._status_of(name)
+        board, now = self._reports.board, self._clock.now()
+        return await self._rendered(lambda: self._pages.update(board, name, seen, now))
+
+    async def _status_of(self, name: str) -> Seen | None:
+        """Returns the status of a cluster, read anew if it is old; None if it did not come in time or never does."""
+        if not self._is_readable(name) or self._statuses.is_fresh(name):
+            return self._statuses.newest(name)
+        newest = self._statuses.newest(name)
+        with self._statuses.looking_at(name), suppress(TimeoutError):
+            waiting = self._statuses.after(name, newest.count if newest else 0)
+            newest = await run_within(self._clock, _WAIT_FOR_STATUS_S, waiting)
+        return newest
+
+    def _is_readable(self, name: str) -> bool:
+        member = self._reports.member(name)
+        return not self._reports.board.kept and member is not None and not member.problem
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Streams each new status of a cluster as it is read."""
+        name = self._name(request)
+        if not self._is_readable(name):
+            # A browser does not open a stream again after 204.
+            return web.Response(status=204)
+        if self._streams >= MOST_STREAMS:
+            return await self._problem(503, f"{MOST_STREAMS} pages are renewed already; {_BUSY}")
+        self._streams += 1
+        # A stream is no request that ends soon: it has a limit of its own.
+        self._requests -= 1
+        try:
+            return await self._stream(request, name)
+        finally:
+            self._requests += 1
+            self._streams -= 1
+
+    async def _stream(self, request: web.Request, name: str) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        await response.prepare(request)
+        until_s = self._clock.monotonic() + _STREAM_LASTS_S
+        # A browser that comes again gets the newest, whatever it had: numbers begin anew with the server.
+        count = 0
+        with self._statuses.looking_at(name), suppress(ConnectionError):
+            await response.write(f"retry: {_RETRY_MS}\n\n".encode())
+            while self._clock.monotonic() < until_s and self._may_go_on(request) and not self._ending.is_set():
+                seen = await self._next_status(name, count)
+                if seen is None:
+                    await response.write(b": still here\n\n")
+                    continue
+                count = seen.count
+                now = self._clock.now()
+                async with self._rendering:
+                    part = await asyncio.to_thread(self._pages.update_part, name, seen, now)
+                await response.write(_event(part, count))
+        return response
+
+    def _may_go_on(self, request: web.Request) -> bool:
+        session = request.get(_SESSION)
+        return session is None or self._clock.now().timestamp() < session.until_s
+
+    async def _next_status(self, name: str, count: int) -> Seen | None:
+        """Returns the next status of a cluster; None when it is time for a sign of life, or the server ends."""
+        status = asyncio.ensure_future(self._statuses.after(name, count))
+        ending = asyncio.ensure_future(self._ending.wait())
+        pause = asyncio.ensure_future(self._clock.sleep(_SIGN_OF_LIFE_S))
+        try:
+            await asyncio.wait((status, ending, pause), return_when=asyncio.FIRST_COMPLETED)
+            return status.result() if status.done() else None
+        finally:
+            for each in (status, ending, pause):
+                each.cancel()
+
+    async def _end_streams(self, _app: web.Application) -> None:
+        self._ending.set()
+
+    async def _login_page(self, request: web.Request) -> web.Response:
+        after = request_rules.next_page(request.query.get("next", "/"))
+        return _page(self._pages.login("", after).encode())
+
+    async def _login(self, request: web.Request) -> web.Response:
+        """Answers the form of the login: with a cookie and the page that was asked for, or with the form again."""
+        form = await request.post()
+        token, after = form.get("token"), form.get("next")
+        after = request_rules.next_page(after if isinstance(after, str) else "/")
+        if self._logins is None:
+            raise web.HTTPNotFound
+        user = await self._logins.user_of(token if isinstance(token, str) else "")
+        if isinstance(user, Refusal):
+            return _page(self._pages.login(user.message, after).encode(), user.status)
+        response = web.Response(status=303, headers={"Location": after})
+        cookie = sessions.cookie_of(user, self._clock.now(), self._key)
+        # A login is asked for only where TLS is, so the cookie is for TLS alone.
+        response.set_cookie(_COOKIE, cookie, httponly=True, secure=True, samesite="Strict", path="/")
+        return response
+
+    async def _style(self, _request: web.Request) -> web.Response:
+        return web.Response(text=self._pages.style(), content_type="text/css")
+
+    async def _script(self, _request: web.Request) -> web.Response:
+        return web.Response(text=self._pages.script(), content_type="text/javascript")
+
+    async def _healthy(self, _request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+
+def _page(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(body=body, status=status, headers=headers, content_type="text/html", charset="utf-8")
+
+
+async def _add_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(request_rules.HEADERS)
+    response.headers.popall("Server", None)
+
+
+def _to_login(request: web.Request) -> web.Response:
+    """Returns the way to the login; a stream of events gets an error that a script can read."""
+    if request.path.endswith("/events"):
+        return web.Response(status=401)
+    after = quote(request_rules.next_page(request.path_qs), safe="")
+    return web.Response(status=303, headers={"Location": f"{request_rules.LOGIN}?next={after}"})
+
+
+def _event(html: str, count: int) -> bytes:
+    """Returns an event with a part of a page. https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+    lines = "".join(f"data: {line}\n" for line in html.replace("\r", "").split("\n"))
+    return f"id: {count}\nevent: status\n{lines}\n".encode()
+
+
+def _reason(status: int) -> str:
+    if status == 404:
+        return "there is no such page or cluster"
+    if status == 413:
+        return "the request is larger than a login"
+    return "the request cannot be answered"

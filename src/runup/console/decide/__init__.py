@@ -1,0 +1,1 @@
+"""What the console shows and whom it answers, decided from values. Pure."""

@@ -1,0 +1,113 @@
+"""Decides what is drawn of a cluster's way: by a graph, by what its ClusterVersion offers, or by its steps. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from kubekit.api.conditions import find
+from kubekit.lang.version import parse
+from runup.advice.decide.build_graph import of_channel
+from runup.advice.decide.update_paths import Step, UpdatePaths, ways
+from runup.api.config_v1 import ConditionalUpdate
+from runup.console.decide.judgement import Judgement, Offered
+
+JSON = dict[str, Any]
+# More updates than this would be a drawing that nobody reads; the way itself is always whole.
+MOST_UPDATES = 60
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """A graph of an update service, as a document, and the updates that files of it remove."""
+
+    document: JSON
+    removed: Mapping[tuple[str, str], tuple[str, ...]]
+
+
+class Way(msgspec.Struct, frozen=True):
+    """What is drawn: `paths`, where they are from, and what cannot be told; without paths, `why`."""
+
+    paths: UpdatePaths | None
+    source: str = ""
+    why: str = ""
+    left_out: int = 0
+
+
+def way_of(judged: Judgement, graph: Graph | None) -> Way:
+    """Returns the way of a cluster to its target, or to the newest release where the graph does not have that."""
+    found, offered = judged.found, judged.offered
+    if found.kind == "Kubernetes" and found.steps:
+        return _by_steps(judged)
+    origin = (offered.origin if offered else "") or found.source
+    if not origin:
+        return Way(None, why="The cluster's own release is not known, so no way begins there.")
+    if graph is not None:
+        return _by_graph(graph, origin, found.target, offered.channel if offered else "")
+    if offered is None:
+        return Way(
+            None,
+            why="A kept report has no update graph. Give one that `runup graph build` made: runup serve --graph FILE",
+        )
+    return _by_offer(offered, found.target)
+
+
+def _by_graph(graph: Graph, origin: str, target: str, channel: str) -> Way:
+    document = of_channel(graph.document, channel) if channel else graph.document
+    where = f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
+    versions = [node["version"] for node in document["nodes"]]
+    if not versions:
+        return Way(None, where, f"The graph has no release in channel {channel}.")
+    goal = target if target in versions else ""
+    paths = ways(document, graph.removed, origin, goal)
+    if paths is None:
+        return Way(None, where, f"Release {origin} is not in the graph, so nothing is known of its updates.")
+    missing = "" if goal or not target else f"Release {target} is not in the graph; the way is to its newest release."
+    return _limited(paths, where, missing)
+
+
+def _limited(paths: UpdatePaths, where: str, why: str) -> Way:
+    more = max(0, len(paths.updates) - MOST_UPDATES) + max(0, len(paths.blocked) - MOST_UPDATES)
+    blocked = dict(list(paths.blocked.items())[:MOST_UPDATES])
+    return Way(paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked), where, why, more)
+
+
+def _by_offer(offered: Offered, target: str) -> Way:
+    """Returns the updates that ClusterVersion names: one update far, with the risks that the service names."""
+    free = [Step(offered.origin, each.version) for each in offered.available if parse(each.version)]
+    risky = [
+        Step(offered.origin, each.release.version, _risk_names(each))
+        for each in offered.conditional
+        if parse(each.release.version)
+    ]
+    updates = (*free, *risky)
+    where = "what ClusterVersion offers, one update far"
+    if not updates:
+        return Way(None, where, "ClusterVersion names no update; `runup upgrade` says why.")
+    goal = target or updates[0].to
+    way = tuple(step for step in updates if step.to == goal)[:1]
+    missing = "" if way else f"ClusterVersion does not offer {goal} as one update."
+    return _limited(UpdatePaths(offered.origin, goal, updates, {}, way, {}), where, missing)
+
+
+def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
+    """Returns the names of an update's risks; one that ClusterVersion does not recommend is never without one."""
+    names = update.risk_names or tuple(risk.name for risk in update.risks)
+    recommended = find(update.conditions, "Recommended")
+    return names or ((recommended.reason or "NotRecommended") if recommended else "NotRecommended",)
+
+
+def _by_steps(judged: Judgement) -> Way:
+    """Returns the steps of an update of Kubernetes, whose control plane goes by one minor version at a time."""
+    found = judged.found
+    versions = [found.source]
+    risks: dict[str, list[str]] = {}
+    for step in found.steps:
+        if step.version not in versions:
+            versions.append(step.version)
+        risks.setdefault(step.version, []).extend(step.risks)
+    way = tuple(Step(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
+    goal = versions[-1]
+    return Way(UpdatePaths(found.source, goal, way[:1], {}, way, {}), "the steps of an update of Kubernetes")

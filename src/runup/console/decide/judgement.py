@@ -1,0 +1,144 @@
+"""What the console knows of each cluster, and how much of it is kept. Pure.
+
+In: one `Judgement` after the other, with its size. Out: a `Board`, which is frozen, so that a page that is being made
+never sees half of a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+from msgspec.structs import replace
+
+from kubekit.api.meta_v1 import Condition
+from runup.api.config_v1 import ConditionalUpdate, Release
+from runup.fleet.decide.members import Member
+from runup.fleet.decide.trend import Step
+from runup.preflight.decide.findings import Findings
+from runup.preflight.decide.preflight_conditions import FAILED
+
+# Reports by size, in bytes as they are sent between processes: of one cluster, and of all of them together.
+MAX_OF_ONE = 16 * 1024 * 1024
+MAX_OF_ALL = 512 * 1024 * 1024
+
+
+class Offered(msgspec.Struct, frozen=True):
+    """The updates that a ClusterVersion names: of which release, in which channel, and to which others."""
+
+    origin: str = ""
+    channel: str = ""
+    available: tuple[Release, ...] = ()
+    conditional: tuple[ConditionalUpdate, ...] = ()
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """An object that risks are about: its YAML, or why it is not shown."""
+
+    name: str
+    risks: tuple[str, ...]
+    yaml: str = ""
+    why: str = ""
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What came of judging one cluster. `steps` are of its kept reports, if the console reads a store."""
+
+    found: Findings
+    notes: tuple[str, ...] = ()
+    collect: str = ""
+    offered: Offered | None = None
+    evidence: tuple[Evidence, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A cluster on the board: the newest judgement, when it was made, and the last one with a result before it.
+
+    `size` is what both take, in bytes. A cluster that was not judged yet has no `judged`.
+    """
+
+    member: Member
+    judged: Judgement | None = None
+    at: datetime | None = None
+    last_good: Findings | None = None
+    size: int = 0
+
+
+class Board(msgspec.Struct, frozen=True):
+    """All clusters by name. `version` counts the changes. `kept` says that clusters are read from kept reports."""
+
+    entries: Mapping[str, Entry] = {}
+    version: int = 0
+    kept: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """The bytes that all judgements take."""
+        return sum(entry.size for entry in self.entries.values())
+
+
+def failure(why: str) -> Findings:
+    """Returns the findings of a cluster that could not be judged."""
+    condition = Condition(type=FAILED, status="True", reason="NotJudged", message=why)
+    return Findings(source="", target="", conditions=(condition,))
+
+
+def named(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
+    """Returns the board with exactly these clusters; what is known of them stays."""
+    ordered = sorted(members, key=lambda member: member.name)
+    entries = {member.name: board.entries.get(member.name, Entry(member)) for member in ordered}
+    return replace(board, entries=entries, version=board.version + 1, notes=tuple(dict.fromkeys(notes)))
+
+
+def with_judgement(
+    board: Board, name: str, judged: Judgement, size: int, now: datetime, *, most: int = MAX_OF_ALL
+) -> Board:
+    """Returns the board with a new judgement of a cluster; `size` is what it takes.
+
+    A judgement for which there is no room is replaced by the reason: an absent result is never a good one. A cluster
+    that is no longer named stays away.
+    """
+    before = board.entries.get(name)
+    if before is None:
+        return board
+    others = board.size - before.size
+    if size > MAX_OF_ONE or others + size > most:
+        judged, size = replace(judged, evidence=(), steps=judged.steps[-1:]), _size_without_evidence(judged, size)
+    if size > MAX_OF_ONE or others + size > most:
+        judged, size = Judgement(failure(_no_room(size, most))), 0
+    good = before.judged.found if before.judged and before.judged.found.completed else before.last_good
+    entry = replace(before, judged=judged, at=now, last_good=None if judged.found.completed else good, size=size)
+    return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
+
+
+def _size_without_evidence(judged: Judgement, size: int) -> int:
+    return max(0, size - sum(len(each.yaml.encode()) for each in judged.evidence))
+
+
+def _no_room(size: int, most: int) -> str:
+    return (
+        f"its report takes {size // 1024} KiB, and the console keeps {MAX_OF_ONE // 1024} KiB of one cluster and "
+        f"{most // 1024} KiB of all; look at it with `runup preflight run`, or serve fewer clusters"
+    )
+
+
+def findings_on(board: Board, name: str, now: datetime, max_age: timedelta) -> Findings:
+    """Returns what counts of a cluster now. A result that is older than `max_age` has ended: it is not known any more.
+
+    A dump is of one moment and does not become older by being looked at.
+    """
+    entry = board.entries[name]
+    if entry.judged is None:
+        return Findings(source="", target="")
+    found = entry.judged.found
+    if found.completed and not found.of_dump and is_old(found, now, max_age):
+        return replace(found, ended=True)
+    return found
+
+
+def is_old(found: Findings, now: datetime, max_age: timedelta) -> bool:
+    """Reports whether the findings are older than `max_age`; of an unknown age counts as old."""
+    return found.observed is None or now - found.observed > max_age

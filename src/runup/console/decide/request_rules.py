@@ -1,0 +1,101 @@
+"""Decides which requests the console answers: by method, host and origin; and where a login leads. Pure.
+
+A page of another site can make a browser send requests to a server on this machine, and its name can be made to lead
+there (DNS rebinding). So a request counts only if it names this server by a name that the server knows.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Collection, Mapping
+from urllib.parse import urlsplit
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+LOGIN = "/login"
+# What no login guards: nothing of a cluster is in it.
+PUBLIC = (LOGIN, "/console.css", "/console.js", "/healthz")
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
+_PATH = re.compile(r"/[A-Za-z0-9._~%/?=&+-]*")
+# Scripts and styles are the console's own files; a drawing's places are attributes, which cannot run anything.
+HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; "
+        "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Reports whether only this machine reaches `host`, an address to listen on."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_any_address(host: str) -> bool:
+    """Reports whether `host` means every address of the machine, which is no name by which a browser asks."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return not host
+
+
+def host_of(header: str) -> str:
+    """Returns the host in a Host header, in small letters and without its port; "" if it is not one."""
+    match = _HOST.fullmatch(header)
+    return (match["six"] or match["name"]).lower() if match else ""
+
+
+def hosts_of(listen: str, further: Collection[str]) -> frozenset[str]:
+    """Returns the names by which a server on `listen` may be asked: its own, and those that were typed."""
+    own = LOOPBACK if is_loopback(listen) else () if is_any_address(listen) else (listen,)
+    return frozenset(name.lower() for name in (*own, listen, *further) if not is_any_address(name))
+
+
+def refusal(method: str, path: str, headers: Mapping[str, str], hosts: Collection[str]) -> tuple[int, str] | None:
+    """Returns status and reason of a request that is not answered, None for one that is."""
+    if path == "/healthz" and method in ("GET", "HEAD"):
+        # A kubelet asks by the pod's address.
+        return None
+    if host_of(headers.get("Host", "")) not in hosts:
+        return 421, "this server does not answer to that host name; name it with --host when it is started"
+    if method == "POST" and path == LOGIN:
+        return None if _is_same_origin(headers) else (403, "a login comes from the console's own page only")
+    if method not in ("GET", "HEAD"):
+        return 405, "the console only shows: it answers GET and HEAD"
+    return None
+
+
+def _is_same_origin(headers: Mapping[str, str]) -> bool:
+    """Reports whether a form was sent by the console's own page.
+
+    https://fetch.spec.whatwg.org/#origin-header: browsers send Origin with every POST.
+    """
+    if headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return False
+    origin = headers.get("Origin")
+    if origin is None:
+        return True
+    try:
+        return urlsplit(origin).netloc.lower() == headers.get("Host", "").lower() != ""
+    except ValueError:
+        return False
+
+
+def next_page(asked: str) -> str:
+    """Returns the page of this server to show after the login: `asked`, or the first page for what may lead elsewhere.
+
+    Browsers read `//host` and `/\\host` as another server.
+    """
+    is_ours = _PATH.fullmatch(asked) is not None and not asked.startswith("//") and not asked.startswith(LOGIN)
+    return asked if is_ours else "/"

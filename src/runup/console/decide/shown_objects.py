@@ -1,0 +1,93 @@
+"""Decides which objects are shown as evidence, and what of them. Pure.
+
+Secrets are never shown. Of other objects the places are hidden in which people keep secrets all the same: values of
+environment variables, of ConfigMaps, and files of MachineConfigs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kubekit.lang.yaml_dump import dump_document
+from runup.console.decide.judgement import Evidence
+from runup.preflight.decide.findings import Findings
+from runup.preflight.decide.report import ReportedResource
+
+JSON = dict[str, Any]
+HIDDEN = "(not shown)"
+MOST_OBJECTS = 60
+# Characters of an object's YAML, and of one text in it.
+MOST_YAML = 16_000
+_MOST_TEXT = 2_000
+_DEEPEST = 60
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# Kinds that are secrets, whole: their names in any group.
+_SECRET_KINDS = frozenset({"secret", "oauthaccesstoken", "oauthauthorizetoken", "useroauthaccesstoken", "sealedsecret"})
+_MAPS_OF_VALUES = frozenset({"data", "binaryData", "stringData"})
+
+
+def is_secret(item: ReportedResource) -> bool:
+    """Reports whether an object is never read for the console."""
+    return item.kind.lower() in _SECRET_KINDS
+
+
+def wanted_objects(found: Findings) -> tuple[ReportedResource, ...]:
+    """Returns the objects to show: those of open risks first, each once, `MOST_OBJECTS` at most."""
+    risks = sorted(found.risks, key=lambda risk: not risk.open)
+    items = {item.text: item for risk in risks for item in risk.resources if item.kind and item.name}
+    return tuple(items.values())[:MOST_OBJECTS]
+
+
+def evidence_of(item: ReportedResource, found: Findings, obj: JSON | None, why: str = "") -> Evidence:
+    """Returns the evidence of an object that was read (`obj`), or why it was not."""
+    risks = tuple(risk.name for risk in found.risks if any(each.text == item.text for each in risk.resources))
+    if is_secret(item) or (obj is not None and str(obj.get("kind", "")).lower() in _SECRET_KINDS):
+        return Evidence(item.text, risks, why="Secrets are never shown.")
+    if obj is None:
+        return Evidence(item.text, risks, why=why or "The object is not there any more.")
+    return Evidence(item.text, risks, yaml_of(obj))
+
+
+def yaml_of(obj: JSON) -> str:
+    """Returns the object as YAML without what is hidden; a long one is cut, and says so."""
+    shown = _without_hidden(obj, (), str(obj.get("kind", "")))
+    text = dump_document(shown)
+    if len(text) <= MOST_YAML:
+        return text
+    return f"{text[:MOST_YAML].rpartition(chr(10))[0]}\n# cut: {len(text) - MOST_YAML} characters more\n"
+
+
+def _without_hidden(value: Any, path: tuple[str, ...], kind: str) -> Any:
+    if len(path) > _DEEPEST:
+        return HIDDEN
+    if isinstance(value, dict):
+        return dict(_shown_fields(value, path, kind))
+    if isinstance(value, list | tuple):
+        return [_without_hidden(item, path, kind) for item in value]
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        return f"{value[:_MOST_TEXT]}... ({len(value)} characters)"
+    return value
+
+
+def _shown_fields(value: JSON, path: tuple[str, ...], kind: str) -> Iterable[tuple[str, Any]]:
+    """Yields the fields of a map that are shown, with `HIDDEN` for values that may be secrets."""
+    for key, item in value.items():
+        if key == "managedFields" or key == _APPLIED:
+            continue
+        if _is_hidden(key, value, path, kind):
+            yield key, dict.fromkeys(item, HIDDEN) if isinstance(item, dict) else HIDDEN
+        else:
+            yield key, _without_hidden(item, (*path, key), kind)
+
+
+def _is_hidden(key: str, around: JSON, path: tuple[str, ...], kind: str) -> bool:
+    parent = path[-1] if path else ""
+    if kind == "ConfigMap" and not path and key in _MAPS_OF_VALUES:
+        return True
+    if parent == "env" and key == "value" and "name" in around:
+        return True
+    # Ignition: https://coreos.github.io/ignition/configuration-v3_4/
+    if kind == "MachineConfig" and key in ("contents", "passwordHash", "sshAuthorizedKeys"):
+        return True
+    return key == "stringData"
