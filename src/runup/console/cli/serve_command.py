@@ -90,7 +90,7 @@ def run(connection: Connection, named_members: Named, flags: ServeFlags, access:
     with ExitStack() as ending:
         members, kept = ending.enter_context(_members(named_members, connection, flags))
         judging = _judging(connection, flags, access, kept=kept)
-        works = {JUDGE: judging, STATUS: partial(work.status_of, connection=connection)}
+        works: dict[str, Callable[[Member], object]] = {JUDGE: judging, STATUS: partial(work.status_of, connection=connection)}
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
         for _ in works:

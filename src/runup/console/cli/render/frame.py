@@ -85,7 +85,8 @@ def frame(
 def _cluster_links(cluster: str, here: str) -> Markup:
     pages = (("", "Preflight", "cluster"), ("update", "Update", "update"), ("graph", "Way", "graph"))
     links = tuple((path_of(cluster, page), label, name) for page, label, name in pages)
-    return _links(f"Cluster {cluster}", links, here, class_="cluster")
+    named = el("p", "Cluster ", el("strong", cluster), class_="name")
+    return join(named, _links(f"Cluster {cluster}", links, here, class_="cluster"))
 
 
 def _links(label: str, links: Iterable[tuple[str, str, str]], here: str, class_: str | None = None) -> Markup:

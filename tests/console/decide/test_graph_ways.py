@@ -1,0 +1,122 @@
+"""The way of a cluster: by a graph, by what ClusterVersion offers, or by the steps of Kubernetes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.preflight.cli.render import samples
+
+from kubekit.api.meta_v1 import Condition
+from runup.advice.decide.update_paths import Step
+from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
+from runup.console.decide.graph_ways import MOST_UPDATES, Graph, way_of
+from runup.console.decide.judgement import Judgement, Offered
+from runup.preflight.decide.findings import Findings
+from runup.preflight.decide.report import CONTROL_PLANE, NODES, ReportedStep
+
+CHANNELS = "io.openshift.upgrades.graph.release.channels"
+
+
+def _graph(*edges: tuple[str, str], risky: tuple[tuple[str, str], ...] = (), removed: Any = None) -> Graph:
+    versions = sorted({version for edge in (*edges, *risky) for version in edge})
+    nodes = [{"version": version, "payload": "i", "metadata": {CHANNELS: "stable-5"}} for version in versions]
+    conditional = [
+        {
+            "edges": [{"from": old, "to": new} for old, new in risky],
+            "risks": [{"name": "Slow", "message": "m", "url": "u", "matchingRules": [{"type": "Always"}]}],
+        }
+    ]
+    document = {
+        "version": 1,
+        "nodes": nodes,
+        "edges": [[versions.index(old), versions.index(new)] for old, new in edges],
+        "conditionalEdges": conditional if risky else [],
+    }
+    return Graph(document, removed or {})
+
+
+TWO = _graph(("5.0.0", "5.1.0"), risky=(("5.1.0", "5.2.0"),), removed={("5.0.0", "5.2.0"): ("blocked.yaml",)})
+OF_GRAPH = Judgement(samples.CLEAR, offered=Offered("5.0.0", "stable-5"))
+
+
+def test_a_way_through_a_graph() -> None:
+    """With its risky and its blocked updates."""
+    way = way_of(OF_GRAPH, TWO)
+    assert way.paths is not None
+    assert way.paths.way == (Step("5.0.0", "5.1.0"), Step("5.1.0", "5.2.0", ("Slow",)))
+    assert way.paths.blocked == {"5.2.0": ("blocked.yaml",)}
+    assert "channel stable-5" in way.source
+
+
+@pytest.mark.parametrize(
+    ("judged", "graph", "why"),
+    [
+        pytest.param(
+            Judgement(samples.CLEAR, offered=Offered("5.0.0", "fast")), TWO, "no release in channel fast", id="channel"
+        ),
+        pytest.param(
+            Judgement(samples.CLEAR, offered=Offered("4.9.0")), TWO, "4.9.0 is not in the graph", id="release"
+        ),
+        pytest.param(Judgement(samples.CLEAR), None, "runup serve --graph", id="a kept report and no graph"),
+        pytest.param(Judgement(Findings("", "")), TWO, "is not known", id="nobody knows where it stands"),
+        pytest.param(Judgement(samples.CLEAR, offered=Offered("5.0.0")), None, "names no update", id="no update"),
+    ],
+)
+def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: str) -> None:
+    """The reason is told, and nothing is drawn."""
+    way = way_of(judged, graph)
+    assert way.paths is None
+    assert why in way.why
+
+
+def test_a_target_that_the_graph_does_not_have() -> None:
+    """The way is to the newest release, and says so."""
+    way = way_of(Judgement(Findings("5.0.0", "6.0.0"), offered=Offered("5.0.0", "stable-5")), TWO)
+    assert way.paths is not None
+    assert way.paths.goal == "5.2.0"
+    assert "6.0.0 is not in the graph" in way.why
+
+
+def test_what_cluster_version_offers() -> None:
+    """One update far; one that is not recommended is never without a risk."""
+    risk = ConditionalUpdateRisk(name="Slow", message="m", url="u")
+    refused = Condition(type="Recommended", status="False", reason="Refused")
+    offered = Offered(
+        "5.0.0",
+        "stable-5",
+        (Release(version="5.0.1"), Release(version="not a version")),
+        (
+            ConditionalUpdate(release=Release(version="5.2.0"), risks=(risk,)),
+            ConditionalUpdate(release=Release(version="5.1.9"), conditions=(refused,)),
+        ),
+    )
+    way = way_of(Judgement(samples.CLEAR, offered=offered), None)
+    assert way.paths is not None
+    assert way.paths.updates == (
+        Step("5.0.0", "5.0.1"),
+        Step("5.0.0", "5.2.0", ("Slow",)),
+        Step("5.0.0", "5.1.9", ("Refused",)),
+    )
+    assert way.paths.way == (Step("5.0.0", "5.2.0", ("Slow",)),)
+
+
+def test_the_steps_of_kubernetes() -> None:
+    """One minor version after the other, each with the risks that it meets first."""
+    steps = (
+        ReportedStep(part=CONTROL_PLANE, version="1.35", risks=("A",)),
+        ReportedStep(part=NODES, version="1.35", risks=("A", "B")),
+        ReportedStep(part=CONTROL_PLANE, version="1.36"),
+    )
+    way = way_of(Judgement(Findings("1.34.2", "1.36.0", kind="Kubernetes", steps=steps)), None)
+    assert way.paths is not None
+    assert way.paths.way == (Step("1.34.2", "1.35", ("A", "B")), Step("1.35", "1.36"))
+
+
+def test_more_updates_than_anybody_reads() -> None:
+    """Some are left out, and counted; the way is whole."""
+    many = [("5.0.0", f"5.0.{number}") for number in range(1, MOST_UPDATES + 11)]
+    way = way_of(Judgement(Findings("5.0.0", "5.0.1"), offered=Offered("5.0.0")), _graph(*many))
+    assert way.paths is not None
+    assert (len(way.paths.updates), way.left_out) == (MOST_UPDATES, 10)
+    assert way.paths.way == (Step("5.0.0", "5.0.1"),)

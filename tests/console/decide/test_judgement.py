@@ -1,0 +1,95 @@
+"""The board: what counts of each cluster, what is kept of it, and that what is not known never counts as fine."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from tests.preflight.cli.render import samples
+
+from runup.console.decide.judgement import (
+    MAX_OF_ONE,
+    Board,
+    Evidence,
+    Judgement,
+    failure,
+    findings_on,
+    named,
+    with_judgement,
+)
+from runup.fleet.decide.members import Member
+from runup.preflight.decide.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings
+
+NOW = samples.WHEN + timedelta(hours=1)
+DAY = timedelta(hours=24)
+HARBOUR, LIGHTHOUSE = Member("harbour", context="harbour"), Member("lighthouse", dump="x")
+BOARD = named(Board(), (LIGHTHOUSE, HARBOUR))
+
+
+def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, **more: object) -> Board:
+    return with_judgement(board, "harbour", Judgement(found, **more), size, NOW)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "after", "code"),
+    [
+        pytest.param(samples.CLEAR, timedelta(0), EXIT_CLEAR, id="just judged"),
+        pytest.param(samples.CLEAR, DAY, UNKNOWN, id="a day later"),
+        pytest.param(replace(samples.CLEAR, observed=None), timedelta(0), UNKNOWN, id="nobody knows when"),
+        pytest.param(replace(samples.CLEAR, of_dump=True), 400 * DAY, EXIT_CLEAR, id="a dump, which is of one moment"),
+        pytest.param(samples.FAILED, timedelta(0), COULD_NOT_RUN, id="it could not run"),
+        pytest.param(samples.FAILED, DAY, COULD_NOT_RUN, id="it could not run, a day ago"),
+        pytest.param(failure("no route"), timedelta(0), COULD_NOT_RUN, id="no server"),
+    ],
+)
+def test_what_counts_now(found: Findings, after: timedelta, code: int) -> None:
+    """An old result is not known any more; it is not fine."""
+    assert findings_on(_judged(found), "harbour", NOW + after, DAY).exit_code == code
+
+
+def test_a_cluster_that_was_not_judged_yet() -> None:
+    """Nothing is known of it."""
+    assert findings_on(BOARD, "lighthouse", NOW, DAY).exit_code == COULD_NOT_RUN
+    assert list(BOARD.entries) == ["harbour", "lighthouse"]
+
+
+def test_a_failure_after_a_result() -> None:
+    """The failure counts; the result before it is kept to be looked at, through any number of failures."""
+    board = _judged(failure("again"), board=_judged(failure("no route"), board=_judged(samples.CLEAR)))
+    entry = board.entries["harbour"]
+    assert entry.last_good == samples.CLEAR
+    assert findings_on(board, "harbour", NOW, DAY).failed is not None
+    assert _judged(samples.FOUND, board=board).entries["harbour"].last_good is None
+
+
+EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
+
+
+@pytest.mark.parametrize(
+    ("size", "most", "evidence", "completed"),
+    [
+        pytest.param(100, 1000, EVIDENCE, True, id="there is room"),
+        pytest.param(MAX_OF_ONE + 100, 10 * MAX_OF_ONE, (), True, id="without its objects there is room"),
+        pytest.param(3 * MAX_OF_ONE, 10 * MAX_OF_ONE, (), False, id="larger than one may be"),
+        pytest.param(100, 50, (), True, id="others have the room, but for its report"),
+    ],
+)
+def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], completed: bool) -> None:
+    """First the objects go; without room for the report the cluster could not be judged, and it is said why."""
+    judged = Judgement(samples.CLEAR, evidence=EVIDENCE)
+    entry = with_judgement(BOARD, "harbour", judged, size, NOW, most=most).entries["harbour"]
+    assert entry.judged is not None
+    assert entry.judged.evidence == evidence
+    assert entry.judged.found.completed == completed
+    assert completed or "keeps" in entry.judged.found.failed.message  # type: ignore[union-attr]
+
+
+def test_clusters_that_come_and_go() -> None:
+    """One that is gone takes no room and no late result; what is known of the others stays."""
+    board = named(_judged(samples.CLEAR), (HARBOUR, Member("island")), ("a note", "a note"))
+    assert list(board.entries) == ["harbour", "island"]
+    assert board.entries["harbour"].judged is not None
+    assert board.notes == ("a note",)
+    assert with_judgement(board, "lighthouse", Judgement(samples.CLEAR), 5, NOW) is board
+    assert board.version > BOARD.version
