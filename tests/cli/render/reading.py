@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-_VOID = {"meta", "br", "hr", "link"}
+_VOID = {"meta", "br", "hr", "link", "input"}
 
 
 class Reader(HTMLParser):

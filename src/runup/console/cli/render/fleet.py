@@ -38,7 +38,7 @@ def _progress(board: Board) -> Markup | None:
     if not waiting:
         return None
     words = (
-        f"{waiting} of {len(board.entries)} clusters were not judged yet: nothing is known of them. Reload this page."
+        f"Not judged yet: {waiting} of {len(board.entries)} clusters. Nothing is known of them; reload this page."
     )
     return el("p", words, class_="card issue warn")
 

@@ -1,0 +1,125 @@
+"""Boards of every state that a cluster can be in, and the pages of the console made from them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+from tests.console.decide.test_graph_ways import TWO
+from tests.preflight.cli.render import samples
+from tests.updatestatus.cli.render.test_html import NOW as STATUS_NOW
+from tests.updatestatus.cli.render.test_html import USUAL
+
+from kubekit.api import codec
+from kubekit.lang.gotext import nanoseconds
+from runup.console.cli.pages import ConsolePages
+from runup.console.control.statuses import Seen
+from runup.console.decide.judgement import Board, Evidence, Judgement, Offered, failure, named, with_judgement
+from runup.fleet.decide.members import Member
+from runup.fleet.decide.trend import Change, Step
+from runup.updatestatus.cli.status_reading import EPOCH, StatusReading
+
+NOW = samples.WHEN + timedelta(hours=1)
+# What somebody may call an object: markup, quotes, line ends, marks of writing direction.
+EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\n</pre></textarea>\u202egpj\u2066"
+STEPS = tuple(
+    Step("harbour", datetime(2026, 11, day, tzinfo=UTC), "5.2.0", day != 12, 3, 1, day == 10, came, ())
+    for day, came in ((10, ()), (12, ()), (20, (Change("NodeCordoned", ("Node worker-7",), whole=True),)))
+)
+MEMBERS = (
+    Member("harbour", context="harbour"),
+    Member("lighthouse", dump="dumps/light house"),
+    Member("orchard", context="orchard"),
+    Member("apps/island:6443/admin", kubeconfig="k", context="island"),
+    Member("ruin", problem="no such file"),
+)
+OLD = replace(samples.CLEAR, observed=NOW - timedelta(days=2))
+
+
+def _judgements() -> dict[str, Judgement]:
+    evidence = (
+        Evidence("Node worker-0", ("MachineConfigPoolPaused-infra",), "kind: Node\nmetadata:\n  name: worker-0\n"),
+        Evidence("Secret apps/db", ("DualStackIncompatible",), why="Secrets are never shown."),
+    )
+    return {
+        "harbour": Judgement(
+            samples.FOUND, ("a note",), offered=Offered("5.0.0", "stable-5"), evidence=evidence, steps=STEPS
+        ),
+        "lighthouse": Judgement(replace(samples.CLEAR, of_dump=True), collect="runup dump collect more"),
+        "orchard": Judgement(OLD),
+        "ruin": Judgement(failure("no such file")),
+    }
+
+
+def board(**more: Judgement) -> Board:
+    """Every state: risks, clear, too old, not judged yet, could not be judged."""
+    made = named(Board(), MEMBERS, ("context b leads to the server of a",))
+    for name, judged in {**_judgements(), **more}.items():
+        made = with_judgement(made, name, judged, 1000, NOW)
+    return made
+
+
+def hostile() -> tuple[Board, str]:
+    """A board on which somebody else wrote every text, and the name of its cluster."""
+    name = f"c{EVIL}"
+    risk = samples.risk(
+        f"R{EVIL}", EVIL, fix=EVIL, because=EVIL, url=f"javascript:{EVIL}", resources=(_resource(),), reason=EVIL
+    )
+    found = replace(samples.FOUND, risks=(risk,), source=EVIL, target=EVIL, image=EVIL)
+    judged = Judgement(
+        found,
+        (EVIL,),
+        EVIL,
+        Offered(f"5.0.0{EVIL}", EVIL),
+        (Evidence(EVIL, (EVIL,), EVIL), Evidence(EVIL, (EVIL,), why=EVIL)),
+        (Step(name, NOW, EVIL, True, 1, 1, False, (Change(EVIL, (EVIL,), whole=True),), ()),),
+    )
+    made = named(Board(), (Member(name, context=EVIL, kubeconfig=EVIL), Member("other", problem=EVIL)), (EVIL,))
+    made = with_judgement(made, name, judged, 100, NOW)
+    return with_judgement(made, "other", Judgement(failure(EVIL)), 100, NOW), name
+
+
+def _resource() -> Any:
+    return replace(samples.PAUSED.resources[0], name=EVIL, namespace=EVIL, kind=EVIL)
+
+
+def reading(**changes: Any) -> StatusReading:
+    """An update under way, as a cluster tells it."""
+    status = {"kind": "UpdateStatus", "metadata": {"name": "cluster"}, "status": codec.to_dict(USUAL)}
+    return StatusReading(status, nanoseconds(STATUS_NOW - EPOCH), **changes)
+
+
+SEEN = Seen(reading(), count=1)
+PAGES = ConsolePages(max_age=timedelta(hours=24), loaded_graph=TWO, stored=True)
+
+
+def pages() -> dict[str, str]:
+    """Each page, in each of its states, by what it shows."""
+    whole, kept = board(), replace(board(), kept=True)
+    return {
+        "a fleet": PAGES.fleet(whole, NOW),
+        "a fleet of nothing yet": PAGES.fleet(named(Board(), MEMBERS), NOW),
+        "a preflight with everything": PAGES.cluster(whole, "harbour", NOW),
+        "a preflight of a dump": PAGES.cluster(whole, "lighthouse", NOW),
+        "a preflight that is too old": PAGES.cluster(whole, "orchard", NOW),
+        "a kept preflight": PAGES.cluster(kept, "harbour", NOW),
+        "a cluster that was not judged yet": PAGES.cluster(whole, "apps/island:6443/admin", NOW),
+        "a cluster that cannot be judged": PAGES.cluster(whole, "ruin", NOW),
+        "a cluster that could be judged before": PAGES.cluster(
+            with_judgement(whole, "harbour", Judgement(failure("no route")), 5, NOW), "harbour", NOW
+        ),
+        "an update under way": PAGES.update(whole, "harbour", SEEN, NOW),
+        "an update that cannot be read": PAGES.update(whole, "harbour", Seen("no route", count=1), NOW),
+        "an update that was not read yet": PAGES.update(whole, "harbour", None, NOW),
+        "an update of a kept report": PAGES.update(kept, "harbour", None, NOW),
+        "a way": PAGES.graph(whole, "harbour", NOW),
+        "a way that is not known": PAGES.graph(whole, "ruin", NOW),
+        "a history": PAGES.history(whole, "", NOW, weeks=False),
+        "a history by week": PAGES.history(whole, "", NOW, weeks=True),
+        "a history of a cluster": PAGES.history(whole, "harbour", NOW, weeks=False),
+        "no history": ConsolePages(max_age=timedelta(hours=24)).history(whole, "", NOW, weeks=False),
+        "a login": PAGES.login("", "/"),
+        "a login that was refused": PAGES.login("the API server does not know this token", "/history"),
+        "an error": PAGES.problem(404, "there is no such page or cluster"),
+    }

@@ -1,0 +1,151 @@
+"""The console's pages as a browser takes them: what they say, where they lead, and that nobody's text is markup."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from urllib.parse import unquote
+
+import pytest
+from msgspec.structs import replace
+from tests.cli.render.reading import read
+from tests.console import boards
+from tests.console.boards import EVIL, NOW, PAGES
+from tests.preflight.cli.render import samples
+
+from kubekit.lang.printable import is_hazardous
+from runup.console.cli.pages import ConsolePages
+from runup.console.cli.render.frame import path_of
+from runup.console.control.statuses import Seen
+from runup.console.decide.judgement import Board, Judgement
+from runup.preflight.cli.suppressions import Suppression
+
+ALL = boards.pages()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_landmarks_and_tables(name: str) -> None:
+    """One main part, a way past the head, a heading, a caption for each table and a scope for each head of it."""
+    page = read(ALL[name])
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("main") == tags.count("header") == tags.count("footer") == 1
+    assert next(attributes for tag, attributes in page.tags if tag == "a") == {"href": "#main", "class": "skip"}
+    assert "h1" in tags
+    assert tags.count("table") == tags.count("caption")
+    assert all(attributes.get("scope") in ("col", "row") for tag, attributes in page.tags if tag == "th")
+    # The policy lets no inline script and no inline style sheet work.
+    assert [attributes for tag, attributes in page.tags if tag == "script"] == [{"src": "/console.js", "defer": ""}]
+    assert "style" not in tags
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_links_lead_to_pages(name: str) -> None:
+    """Every link of the console's own leads to a page that there is; nothing is fetched from elsewhere."""
+    known = re.compile(r"#main|/|/history(\?.*)?|/clusters/[^/]+(/update|/graph)?|https?://.*|/console\.css")
+    targets = [str(attributes["href"]) for _, attributes in read(ALL[name]).tags if "href" in attributes]
+    assert [target for target in targets if not known.fullmatch(target)] == []
+    assert "src=" not in ALL[name].replace('src="/console.js"', "")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        pytest.param(
+            "a fleet",
+            "1 with risks that apply, 1 not all known, 1 with nothing in the way",
+            id="an old result is unknown",
+        ),
+        pytest.param("a fleet", "2 could not be judged", id="what was not judged is not fine"),
+        pytest.param("a fleet", "Not judged yet: 1 of 5 clusters.", id="what is still to come"),
+        pytest.param("a fleet", "too old to count", id="too old"),
+        pytest.param("a fleet", "2 d ago (2026-11-19 08:30 UTC): older than 24 h", id="how old"),
+        pytest.param("a fleet", "context b leads to the server of a", id="notes about the fleet"),
+        pytest.param("a fleet of nothing yet", "Not judged yet: 5 of 5 clusters.", id="nothing yet"),
+        pytest.param("a preflight with everything", "Cluster harbour", id="whose it is"),
+        pytest.param("a preflight with everything", "kind: Node", id="an object"),
+        pytest.param("a preflight with everything", "Secrets are never shown.", id="a Secret"),
+        pytest.param("a preflight with everything", "network team, CHG-7712", id="why a risk is accepted"),
+        pytest.param("a preflight with everything", "runup preflight run --context harbour", id="what to type"),
+        pytest.param("a preflight of a dump", "--dump 'dumps/light house'", id="what to type, quoted"),
+        pytest.param("a preflight of a dump", "A dump is of one moment", id="the age of a dump"),
+        pytest.param("a preflight of a dump", "runup dump collect more", id="what the dump lacks"),
+        pytest.param("a preflight that is too old", "older than 24 h", id="an old preflight"),
+        pytest.param("a preflight that is too old", "Ended", id="has ended"),
+        pytest.param("a kept preflight", "does not hold them", id="objects of a kept report"),
+        pytest.param("a cluster that was not judged yet", "Nothing is known of this cluster yet", id="nothing known"),
+        pytest.param("a cluster that cannot be judged", "Nothing is known of it.", id="cannot be judged"),
+        pytest.param("a cluster that could be judged before", "It does not count any more", id="what was before"),
+        pytest.param("an update under way", "Updating to", id="an update"),
+        pytest.param("an update that cannot be read", "no route", id="an update that is not known"),
+        pytest.param("an update that was not read yet", "Not read yet", id="an update to come"),
+        pytest.param("a way", "2 updates, 1 with known risks", id="a way"),
+        pytest.param("a way", "blocked.yaml", id="a blocked update"),
+        pytest.param("a way that is not known", "The cluster's own release is not known", id="no way"),
+        pytest.param("a history", "2026-11-12", id="a day"),
+        pytest.param("a history by week", "2026-11-16", id="a week, by its Monday"),
+        pytest.param("a history of a cluster", "NodeCordoned (Node worker-7)", id="an object that came"),
+        pytest.param("a history of a cluster", "could not be judged", id="a report that failed"),
+        pytest.param("no history", "runup serve --store reports", id="how to have a history"),
+        pytest.param("a login that was refused", "does not know this token", id="why a login was refused"),
+    ],
+)
+def test_what_is_said(name: str, says: str) -> None:
+    """The state of the cluster in words, not by a colour."""
+    assert says in read(ALL[name]).text
+
+
+def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
+    seen = Seen(boards.reading(notes=(EVIL,), alerts_problem=EVIL), EVIL, 1)
+    return {
+        "fleet": lambda board, _: PAGES.fleet(board, NOW),
+        "cluster": lambda board, name: PAGES.cluster(board, name, NOW),
+        "a cluster that failed": lambda board, _: PAGES.cluster(board, "other", NOW),
+        "update": lambda board, name: PAGES.update(board, name, seen, NOW),
+        "an update that failed": lambda board, name: PAGES.update(board, name, Seen(EVIL, EVIL, 1), NOW),
+        "graph": lambda board, name: PAGES.graph(board, name, NOW),
+        "graph of offers": lambda board, name: ConsolePages(max_age=timedelta(days=1)).graph(board, name, NOW),
+        "history": lambda board, _: PAGES.history(board, "", NOW, weeks=False),
+        "history of a cluster": lambda board, name: PAGES.history(board, name, NOW, weeks=False),
+        "login": lambda _, __: PAGES.login(EVIL, EVIL),
+        "error": lambda _, __: PAGES.problem(404, EVIL),
+    }
+
+
+HOSTILE = _hostile_pages()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nobodys_text_is_markup(name: str) -> None:
+    """Tags, quotes, line ends and marks of direction are shown, in texts and in attributes alike."""
+    page = HOSTILE[name](*boards.hostile())
+    assert not is_hazardous(page)
+    reader = read(page)
+    assert [attributes for tag, attributes in reader.tags if tag == "script"] == [{"src": "/console.js", "defer": ""}]
+    assert "img" not in {tag for tag, _ in reader.tags}
+    assert not [key for _, attributes in reader.tags for key in attributes if key.startswith("on")]
+    assert not [each for _, each in reader.tags if str(each.get("href", "")).lower().startswith("javascript")]
+    assert "alert(1)" in page
+
+
+def test_every_cluster_can_be_reached() -> None:
+    """By its link, whatever it is called."""
+    name = boards.hostile()[1]
+    path = path_of(name, "update")
+    assert re.fullmatch(r"/clusters/[A-Za-z0-9%_.~-]+/update", path)
+    assert unquote(path) == f"/clusters/{name}/update"
+
+
+def test_what_is_suppressed() -> None:
+    """It counts as accepted, with its reason, on both pages; what suppresses nothing is told."""
+    rules = (Suppression("DualStack*", "moved in May", None, "harbour"), Suppression("Nothing", "why", None, "*"))
+    pages = ConsolePages(max_age=timedelta(hours=24), rules=rules)
+    board = boards.board(**{"apps/island:6443/admin": Judgement(samples.CLEAR)})
+    assert "suppressed: moved in May" in pages.cluster(board, "harbour", NOW)
+    assert "Nothing suppresses nothing" in read(pages.fleet(board, NOW)).text.replace('"', "")
+
+
+def test_the_fleet_of_kept_reports() -> None:
+    """No objects, no update: a report has neither, and says so."""
+    kept = replace(boards.board(), kept=True)
+    assert "do not say how an update goes" in PAGES.update(kept, "harbour", None, NOW)

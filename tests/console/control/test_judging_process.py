@@ -1,0 +1,137 @@
+"""The process that judges: results as they come, what is lost, rounds that nobody waits for, and its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from tests.servers import eventually
+
+from kubekit.error_types import Terminal
+from kubekit.kube.clock import ManualClock
+from runup.console.control.judging_process import JudgingProcess, Result
+from runup.console.control.reports import JUDGE, Reports
+from runup.console.decide.judgement import Judgement
+from runup.fleet.decide.members import Member
+from runup.preflight.decide.findings import Findings
+
+pytestmark = pytest.mark.timeout(240)
+MEMBERS = tuple(Member(name, dump=name) for name in ("a", "b", "c"))
+LIVE = (*MEMBERS[:2], Member("live", context="live"), Member("ruin", problem="no such file"))
+
+
+def _name_and_process(member: Member) -> tuple[str, int]:
+    return member.name, os.getppid()
+
+
+def _fails_for_b(member: Member) -> str:
+    if member.name == "b":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return member.name
+
+
+def _judge(member: Member) -> Judgement:
+    return Judgement(Findings(member.name, str(os.getpid())))
+
+
+WORKS: Mapping[str, Any] = {"name": _name_and_process, "kill": _fails_for_b, JUDGE: _judge}
+
+
+@pytest.fixture
+def process() -> Iterator[JudgingProcess]:
+    """A process that does all of these."""
+    made = JudgingProcess(WORKS, parallel=2)
+    yield made
+    made.close()
+
+
+async def test_results_come_from_workers(process: JudgingProcess) -> None:
+    """One for each member, from processes of the process; their sizes are known."""
+    results = {result.name: result async for result in process.run("name", MEMBERS)}
+    assert {name: result.value for name, result in results.items()} == {m.name: (m.name, process.pid) for m in MEMBERS}
+    assert all(result.size > 0 for result in results.values())
+
+
+async def test_a_worker_that_dies_costs_its_own(process: JudgingProcess) -> None:
+    """The others have their results, and the next round is like any."""
+    results = {result.name: result async for result in process.run("kill", MEMBERS)}
+    assert (results["a"].value, results["c"].value) == ("a", "c")
+    assert "SIGKILL" in results["b"].why
+    assert len([result async for result in process.run("name", MEMBERS)]) == len(MEMBERS)
+
+
+async def test_a_round_that_nobody_waits_for(process: JudgingProcess) -> None:
+    """What is left of it is not taken for the next one's."""
+    left = process.run("name", MEMBERS)
+    assert isinstance(await anext(left), Result)
+    await left.aclose()
+    assert [result.value async for result in process.run("kill", MEMBERS[:1])] == ["a"]
+
+
+async def test_an_unknown_work_is_told(process: JudgingProcess) -> None:
+    """It ends the round with the reason, not the process."""
+    with pytest.raises(Terminal, match="KeyError"):
+        [result async for result in process.run("unknown", MEMBERS)]
+    assert len([result async for result in process.run("name", ())]) == 0
+
+
+async def test_the_process_has_ended(process: JudgingProcess) -> None:
+    """Whoever waits is told, now and the next time."""
+    assert process.pid is not None
+    os.kill(process.pid, signal.SIGKILL)
+    for _ in range(2):
+        with pytest.raises(Terminal, match="has ended; start the console again"):
+            [result async for result in process.run("name", MEMBERS)]
+
+
+def test_it_ends_when_it_is_closed() -> None:
+    """Its process is gone, and closing twice is no fault."""
+    made = JudgingProcess(WORKS)
+    pid = made.pid
+    assert pid is not None
+    made.close()
+    made.close()
+    eventually(lambda: not _is_there(pid), "the process has ended")
+
+
+def _is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_what_is_judged_again(process: JudgingProcess) -> None:
+    """Live clusters each time, dumps once; what cannot be read at all is told without a process."""
+    reports = Reports(process, lambda: (LIVE, ("a note",)), ManualClock(), every_s=60)
+    await reports.renew()
+    first = {name: entry.judged for name, entry in reports.board.entries.items()}
+    assert set(first) == {"a", "b", "live", "ruin"}
+    assert first["ruin"] is not None
+    assert first["ruin"].found.failed is not None
+    assert reports.board.notes == ("a note",)
+    await reports.renew()
+    again = {name: entry.judged for name, entry in reports.board.entries.items()}
+    assert (again["a"], again["b"]) == (first["a"], first["b"])
+    assert again["live"] != first["live"]
+
+
+async def test_a_store_that_cannot_be_read_any_more(process: JudgingProcess) -> None:
+    """What is known stays, and the page says why it is not renewed."""
+    problems: list[str] = []
+
+    def members() -> tuple[tuple[Member, ...], tuple[str, ...]]:
+        if problems:
+            raise Terminal(problems[0], reason="NoStore")
+        return MEMBERS, ()
+
+    reports = Reports(process, members, ManualClock(), every_s=60)
+    await reports.renew()
+    problems.append("--store x: there is no such folder")
+    await reports.renew()
+    assert reports.board.notes == ("--store x: there is no such folder",)
+    assert all(entry.judged for entry in reports.board.entries.values())

@@ -1,0 +1,325 @@
+"""The console's routes: who gets which page, who must log in, how much is served at once, and streams of events."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from tests.console import boards
+from tests.kubekit.kube.apiscript import scripted_api
+from tests.process.test_readers import Reviews
+
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import ClusterConfig
+from runup.console.cli.render.frame import path_of
+from runup.console.control import web_server
+from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.login import Logins
+from runup.console.control.reports import Reports
+from runup.console.control.statuses import STATUS, Statuses
+from runup.console.control.web_server import ConsoleServer
+from runup.console.decide import request_rules
+from runup.fleet.decide.members import Member
+from runup.updatestatus.cli.status_reading import StatusReading
+
+pytestmark = pytest.mark.timeout(240)
+HOSTS = request_rules.hosts_of("127.0.0.1", ())
+ISLAND = path_of("apps/island:6443/admin")
+
+
+def _status(member: Member) -> StatusReading:
+    """A status with the name of its cluster, and a number that goes up: the length of a file."""
+    with (Path(member.kubeconfig) / member.name.replace("/", "_")).open("a+") as file:
+        file.write("x")
+        file.flush()
+        return boards.reading(notes=(f"{member.name} {file.tell()}",))
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[JudgingProcess]:
+    """A process that reads statuses."""
+    made = JudgingProcess({STATUS: _status}, parallel=2)
+    yield made
+    made.close()
+
+
+class World:
+    """A console that is served, and what it is asked."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession, reports: Reports) -> None:
+        self.url = url
+        self.session = session
+        self.reports = reports
+
+    async def ask(self, path: str, method: str = "GET", **more: Any) -> tuple[int, str, aiohttp.ClientResponse]:
+        """Status, text and the whole answer."""
+        from yarl import URL
+
+        url = URL(f"{self.url}{path}", encoded=True)
+        async with self.session.request(method, url, allow_redirects=False, **more) as answer:
+            return answer.status, await answer.text(), answer
+
+
+@asynccontextmanager
+async def _served(process: JudgingProcess, folder: Path, logins: Logins | None = None) -> AsyncIterator[World]:
+    clock = SystemClock()
+    reports = Reports(process, lambda: ((), ()), clock, every_s=600)
+    board = boards.board()
+    members = {name: _in(entry.member, folder) for name, entry in board.entries.items()}
+    from msgspec.structs import replace
+
+    reports.board = replace(
+        board, entries={name: replace(entry, member=members[name]) for name, entry in board.entries.items()}
+    )
+    statuses = Statuses(process, reports.member, clock, every_s=0.05)
+    server = ConsoleServer(reports, statuses, boards.PAGES, clock, HOSTS, logins=logins)
+    runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    reading = asyncio.create_task(statuses.run())
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session:
+            yield World(url, session, reports)
+    finally:
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+        await runner.cleanup()
+
+
+def _in(member: Member, folder: Path) -> Member:
+    return member if member.problem else Member(member.name, kubeconfig=str(folder), context=member.context or "x")
+
+
+@pytest.fixture
+async def world(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[World]:
+    """A console for whoever reaches it."""
+    async with _served(process, tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        pytest.param("/", "Preflights of 5 clusters", id="the fleet"),
+        pytest.param("/clusters/harbour", "What was found", id="a cluster"),
+        pytest.param(ISLAND, "Not judged yet", id="a cluster with a slash in its name"),
+        pytest.param("/clusters/harbour/update", "harbour 1", id="an update"),
+        pytest.param(f"{ISLAND}/update", "apps/island:6443/admin 1", id="an update, with a slash"),
+        pytest.param("/clusters/ruin/update", "no such file", id="an update that cannot be read"),
+        pytest.param("/clusters/harbour/graph", "The way from", id="a way"),
+        pytest.param("/history", "What came and went", id="the history"),
+        pytest.param("/history?cluster=harbour", "What came and went: harbour", id="the history of a cluster"),
+        pytest.param("/console.css", "--page:", id="the style"),
+        pytest.param("/console.js", "EventSource", id="the script"),
+        pytest.param("/healthz", "ok", id="health"),
+    ],
+)
+async def test_pages(world: World, path: str, says: str) -> None:
+    """Each with the headers that keep it from doing harm; HEAD has the same without a body."""
+    status, text, answer = await world.ask(path)
+    assert (status, says in text) == (200, True)
+    assert {name: answer.headers.get(name) for name in request_rules.HEADERS} == dict(request_rules.HEADERS)
+    assert "Server" not in answer.headers
+    assert (await world.ask(path, "HEAD"))[:2] == (200, "")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        pytest.param("GET", "/clusters/nobody", {}, 404, id="no cluster"),
+        pytest.param("GET", "/clusters/%3Cscript%3E", {}, 404, id="no cluster, with markup"),
+        pytest.param("GET", "/history?cluster=nobody", {}, 404, id="no cluster in the history"),
+        pytest.param("GET", "/etc/passwd", {}, 404, id="no page"),
+        pytest.param("GET", "/..%2f..%2fetc/passwd", {}, 404, id="no file"),
+        pytest.param("GET", "/", {"Host": "evil.example"}, 421, id="another host"),
+        pytest.param("GET", "/console.js", {"Host": "evil.example"}, 421, id="another host, of a file"),
+        pytest.param("POST", "/", {}, 405, id="a change"),
+        pytest.param("PUT", "/clusters/harbour", {}, 405, id="a write"),
+        pytest.param("OPTIONS", "/", {}, 405, id="what a script of another site asks first"),
+        pytest.param("POST", "/login", {"Origin": "https://evil.example"}, 403, id="a login by another site"),
+        pytest.param("POST", "/login", {}, 404, id="a login where nobody has to"),
+    ],
+)
+async def test_what_is_refused(world: World, method: str, path: str, headers: dict[str, str], status: int) -> None:
+    """As a page with the reason and the same headers; what was asked is not repeated in it."""
+    code, text, answer = await world.ask(path, method, headers=headers)
+    assert code == status
+    assert "evil" not in text
+    assert "<script>" not in text
+    assert answer.headers["Content-Security-Policy"] == request_rules.HEADERS["Content-Security-Policy"]
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+async def test_no_route_changes_anything(process: JudgingProcess) -> None:
+    """All routes are for reading, but one."""
+    clock = SystemClock()
+    reports = Reports(process, lambda: ((), ()), clock, every_s=600)
+    statuses = Statuses(process, reports.member, clock, every_s=1)
+    app = ConsoleServer(reports, statuses, boards.PAGES, clock, HOSTS).app()
+    writing = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource}
+    assert {each for each in writing if each[0] not in ("GET", "HEAD")} == {("POST", "/login")}
+
+
+async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    """The data of each event."""
+    async for line in answer.content:
+        if line.startswith(b"data: "):
+            yield line.decode()
+
+
+async def test_an_update_is_renewed(world: World) -> None:
+    """Each reading is an event, and the next one follows by itself."""
+    async with world.session.get(f"{world.url}/clusters/orchard/update/events") as answer:
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+        found: list[int] = []
+        async for data in _events(answer):
+            if number := re.search(r"orchard (\d+)", data):
+                found.append(int(number[1]))
+            if len(found) == 3:
+                break
+    assert found == sorted(set(found))
+
+
+async def test_nobody_looks(world: World, tmp_path: Path) -> None:
+    """A cluster that nobody looks at is not asked."""
+    await world.ask("/clusters/harbour/update")
+    assert [path.name for path in tmp_path.iterdir()] == ["harbour"]
+
+
+async def test_streams_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more than there may be is refused, pages are not; whoever leaves makes room."""
+    monkeypatch.setattr(web_server, "MOST_STREAMS", 2)
+    url = f"{world.url}/clusters/orchard/update/events"
+    async with AsyncExitStack() as open_:
+        for _ in range(2):
+            stream = await open_.enter_async_context(world.session.get(url))
+            assert stream.status == 200
+        status, _, answer = await world.ask("/clusters/orchard/update/events")
+        assert (status, answer.headers["Retry-After"]) == (503, "10")
+        assert (await world.ask("/"))[0] == 200
+    while (await _status_of(world, url)) == 503:
+        await asyncio.sleep(0)
+
+
+async def _status_of(world: World, url: str) -> int:
+    async with world.session.get(url) as answer:
+        return answer.status
+
+
+async def test_a_cluster_without_a_live_status_has_no_stream(world: World) -> None:
+    """A browser does not come again."""
+    assert (await world.ask("/clusters/ruin/update/events"))[0] == 204
+    assert (await world.ask("/clusters/nobody/update/events"))[0] == 404
+
+
+async def test_an_answer_that_is_too_large(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not sent; the reason and another way are."""
+    monkeypatch.setattr(web_server, "MAX_ANSWER", 10_000)
+    status, text, _ = await world.ask("/clusters/harbour")
+    assert (status, "runup fleet preflight -o html=FILE" in text) == (507, True)
+
+
+async def test_too_many_requests(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are refused at once, and say when to come again."""
+    monkeypatch.setattr(web_server, "MOST_REQUESTS", 0)
+    status, text, answer = await world.ask("/")
+    assert (status, answer.headers["Retry-After"]) == (503, "10")
+    assert "busy" in text
+
+
+@pytest.fixture
+async def closed(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[tuple[World, Reviews]]:
+    """A console with a login, and the API server that it asks."""
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        reviews = Reviews(api)
+        async with _served(process, tmp_path, Logins(client, SystemClock())) as world:
+            yield world, reviews
+
+
+@pytest.mark.parametrize("path", ["/", "/clusters/harbour", "/clusters/nobody", "/history?by=week", "/nowhere"])
+async def test_nothing_is_shown_without_a_login(closed: tuple[World, Reviews], path: str) -> None:
+    """Not even which pages there are; the login leads back to what was asked."""
+    status, text, answer = await closed[0].ask(path)
+    assert (status, text) == (303, "")
+    assert answer.headers["Location"].startswith("/login?next=%2F")
+    for cookie in ("runup-console=x", "runup-console=eyJ1c2VyIjoiYSIsInVudGlsX3MiOjk5OTk5OTk5OTl9.x"):
+        assert (await closed[0].ask(path, headers={"Cookie": cookie}))[0] == 303
+    assert (await closed[0].ask("/clusters/harbour/update/events"))[0] == 401
+    assert (await closed[0].ask("/healthz"))[0] == 200
+
+
+async def test_a_login(closed: tuple[World, Reviews]) -> None:
+    """By a token that the cluster knows, whose user may get the ClusterVersion; its cookie is for this server alone."""
+    world, reviews = closed
+    status, text, _ = await world.ask("/login?next=%2Fhistory")
+    assert (status, 'value="/history"' in text) == (200, True)
+    status, _, answer = await world.ask("/login", "POST", data={"token": " t0k3n\n", "next": "/history"})
+    assert (status, answer.headers["Location"]) == (303, "/history")
+    cookie = answer.headers["Set-Cookie"]
+    assert {"HttpOnly", "Secure", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
+    assert "t0k3n" not in cookie
+    pair = cookie.partition(";")[0]
+    assert (await world.ask("/history", headers={"Cookie": pair}))[0] == 200
+    asked = [body["spec"] for request in reviews.api.requests if (body := request.body)]
+    assert asked[0] == {"token": "t0k3n"}
+    assert asked[1]["user"] == "ann"
+    assert asked[1]["resourceAttributes"] == {
+        "verb": "get",
+        "group": "config.openshift.io",
+        "version": "v1",
+        "resource": "clusterversions",
+        "name": "version",
+    }
+
+
+@pytest.mark.parametrize(
+    ("form", "access", "status", "says"),
+    [
+        pytest.param({"token": "made-up"}, {"allowed": True}, 401, "does not know this token", id="a made-up token"),
+        pytest.param({"token": "t"}, {"allowed": False}, 403, "ann may not get", id="no right"),
+        pytest.param({"token": "t"}, {"allowed": True, "denied": True}, 403, "ann may not get", id="denied by one"),
+        pytest.param({"token": ""}, {"allowed": True}, 401, "not a bearer token", id="no token"),
+        pytest.param({"token": "a b"}, {"allowed": True}, 401, "not a bearer token", id="two words"),
+        pytest.param({"token": "a\r\nX: y"}, {"allowed": True}, 401, "not a bearer token", id="another header"),
+        pytest.param({"token": "\u00e9"}, {"allowed": True}, 401, "not a bearer token", id="not ASCII"),
+        pytest.param({"token": "x" * 20_000}, {"allowed": True}, 401, "not a bearer token", id="a long one"),
+        pytest.param({"token": "x" * 100_000}, {"allowed": True}, 413, "larger than a login", id="no token at all"),
+        pytest.param({"next": "/"}, {"allowed": True}, 401, "not a bearer token", id="another form"),
+    ],
+)
+async def test_logins_that_are_refused(
+    closed: tuple[World, Reviews], form: dict[str, str], access: dict[str, bool], status: int, says: str
+) -> None:
+    """With the reason, and without a cookie."""
+    world, reviews = closed
+    reviews.access = access
+    code, text, answer = await world.ask("/login", "POST", data=form)
+    assert (code, says in text) == (status, True)
+    assert "Set-Cookie" not in answer.headers
+
+
+async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_path: Path) -> None:
+    """Nobody gets in."""
+    async with scripted_api() as api:
+        gone = ClusterConfig(api.url)
+    async with Client(gone) as client, _served(process, tmp_path, Logins(client, SystemClock())) as world:
+        status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
+    assert (status, "could not be asked who this is" in text) == (503, True)
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_a_session_is_short() -> None:
+    """The right is asked once, at the login."""
+    from runup.console.decide.sessions import LASTS
+
+    assert timedelta(minutes=5) < LASTS <= timedelta(hours=1)
