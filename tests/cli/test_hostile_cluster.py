@@ -159,6 +159,16 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--inventory", f"/nowhere/{EVIL}"),
         ("--contexts", "all", "--version", EVIL),
     ),
+    "serve": (
+        ("--contexts", EVIL),
+        ("--dumps", f"/nowhere/{EVIL}"),
+        ("--store", f"/nowhere/{EVIL}"),
+        ("--listen", EVIL),
+        ("--listen", f"{EVIL}:0", "--contexts", "all"),
+        ("--graph", f"/nowhere/{EVIL}", "--contexts", "all"),
+        ("--tls-cert", f"/nowhere/{EVIL}", "--tls-key", EVIL),
+        ("--suppressions", f"/nowhere/{EVIL}"),
+    ),
     "rehearse drain": ((), ("--window", EVIL), ("--dump", f"/nowhere/{EVIL}")),
     "fleet history": (("--store", f"/nowhere/{EVIL}"),),
     "dump collect": (

@@ -66,6 +66,7 @@ TYPED_BY = {
     "air-gapped.md": "tests/install/test_pages_of_files.py",
     "backup.md": "tests/install/test_pages.py",
     "checks/writing-checks.md": "tests/journeys/cli/test_guide_of_checks.py",
+    "console.md": "tests/console/cli/test_serve_command.py",
     "drains.md": "tests/rehearse/cli/test_drain_command.py",
     "fleets.md": "tests/fleet/cli/test_fleet_commands.py",
     "forecast.md": "tests/rehearse/cli/test_forecast_command.py",

@@ -45,6 +45,7 @@ class Reviews:
         self.hold = asyncio.Event()
         self.hold.set()
         self.open = self.most = 0
+        self.asked: list[dict[str, Any]] = []
         api.answers(self.answer)
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -56,6 +57,7 @@ class Reviews:
         if request.path == "/version":
             return web.json_response({})
         body = json.loads(await request.read())
+        self.asked.append(body["spec"])
         if request.path.endswith("/tokenreviews"):
             known = body["spec"]["token"] != "made-up"
             return web.json_response({"status": {"authenticated": known, "user": {"username": "ann"}}})

@@ -80,7 +80,10 @@ class _Door:
 
 
 def run(connection: Connection, named_members: Named, flags: ServeFlags, access: Callable[[], Access]) -> int:
-    """Serves until SIGINT or SIGTERM. Raises CommandError and Terminal for options that cannot be served."""
+    """Serves until SIGINT or SIGTERM, and returns 128 and the signal's number, as shells report it.
+
+    Raises CommandError and Terminal for options that cannot be served.
+    """
     door = _door(flags, connection)
     rules = run_command.suppressions_in(flags.suppressions)
     loaded_graph = _graph(flags.graph)
@@ -90,15 +93,17 @@ def run(connection: Connection, named_members: Named, flags: ServeFlags, access:
     with ExitStack() as ending:
         members, kept = ending.enter_context(_members(named_members, connection, flags))
         judging = _judging(connection, flags, access, kept=kept)
-        works: dict[str, Callable[[Member], object]] = {JUDGE: judging, STATUS: partial(work.status_of, connection=connection)}
+        works: dict[str, Callable[[Member], object]] = {
+            JUDGE: judging,
+            STATUS: partial(work.status_of, connection=connection),
+        }
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
         for _ in works:
             process = JudgingProcess(works, parallel=named_members.parallel, limit_s=float(named_members.timeout_s))
             ending.callback(process.close)
             processes.append(process)
-        asyncio.run(_serve(door, members, pages, processes, flags, kept=kept))
-    return 0
+        return 128 + asyncio.run(_serve(door, members, pages, processes, flags, kept=kept))
 
 
 def _door(flags: ServeFlags, connection: Connection) -> _Door:
@@ -188,8 +193,8 @@ async def _serve(
     flags: ServeFlags,
     *,
     kept: bool,
-) -> None:
-    """Serves until a signal comes. Raises CommandError if the address cannot be had, Terminal if judging ends."""
+) -> int:
+    """Serves until a signal comes, and returns its number. Raises CommandError if the address cannot be had, Terminal if judging ends."""
     clock = SystemClock()
     async with _reviewer(door) as client:
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, kept=kept)
@@ -201,7 +206,7 @@ async def _serve(
         await runner.setup()
         try:
             await _listen(runner, door, flags)
-            await _until_done(stopped, asyncio.create_task(reports.run()), asyncio.create_task(statuses.run()))
+            return await _until_done(stopped, asyncio.create_task(reports.run()), asyncio.create_task(statuses.run()))
         finally:
             await runner.cleanup()
 
@@ -220,13 +225,19 @@ def _reviewer(door: _Door) -> Client | _NoReviewer:
     return Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else _NoReviewer()
 
 
-def _on_signals() -> asyncio.Event:
-    stopped = asyncio.Event()
+def _on_signals() -> asyncio.Future[int]:
+    """Returns what becomes the number of the first signal that asks the server to end."""
     loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[int] = loop.create_future()
+
+    def stop(number: int) -> None:
+        if not stopped.done():
+            stopped.set_result(number)
+
     for number in (signal.SIGINT, signal.SIGTERM):
         # Only the main thread can; in another one whoever runs the loop ends it.
         with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stopped.set)
+            loop.add_signal_handler(number, stop, number)
     return stopped
 
 
@@ -242,18 +253,20 @@ async def _listen(runner: web.AppRunner, door: _Door, flags: ServeFlags) -> None
     sys.stdout.flush()
 
 
-async def _until_done(stopped: asyncio.Event, *loops: asyncio.Task[None]) -> None:
-    """Waits for the signal, or for a loop that failed; ends the loops. Raises what the loop raised."""
-    waiting = asyncio.create_task(stopped.wait())
+async def _until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) -> int:
+    """Waits for a signal, whose number it returns, or for a loop that failed; ends the loops.
+
+    Raises what a loop raised, Terminal as CommandError.
+    """
     try:
-        await asyncio.wait((waiting, *loops), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((stopped, *loops), return_when=asyncio.FIRST_COMPLETED)
         for each in loops:
             if each.done():
-                try:
-                    each.result()
-                except Terminal as error:
-                    raise CommandError(error.message) from error
+                each.result()
+        return stopped.result()
+    except Terminal as error:
+        raise CommandError(error.message) from error
     finally:
-        for task in (waiting, *loops):
+        for task in loops:
             task.cancel()
-        await asyncio.gather(waiting, *loops, return_exceptions=True)
+        await asyncio.gather(*loops, return_exceptions=True)

@@ -58,7 +58,10 @@ class _Gone(msgspec.Struct, frozen=True):
 
 
 class JudgingProcess:
-    """A process that does `works` (by name) on members, `parallel` at a time (0: by kind), each within `limit_s`."""
+    """A process that does `works` (by name) on members, `parallel` at a time (0: by kind), each within `limit_s`.
+
+    Its results go to the event loop that first runs a round.
+    """
 
     def __init__(
         self, works: Mapping[str, Callable[[Member], Any]], *, parallel: int = 0, limit_s: float = 0.0

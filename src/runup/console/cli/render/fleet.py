@@ -37,9 +37,7 @@ def _progress(board: Board) -> Markup | None:
     waiting = sum(entry.judged is None for entry in board.entries.values())
     if not waiting:
         return None
-    words = (
-        f"Not judged yet: {waiting} of {len(board.entries)} clusters. Nothing is known of them; reload this page."
-    )
+    words = f"Not judged yet: {waiting} of {len(board.entries)} clusters. Nothing is known of them; reload this page."
     return el("p", words, class_="card issue warn")
 
 
