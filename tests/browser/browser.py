@@ -111,6 +111,11 @@ def moved_sideways(page: str, folder: Path, *, width: int) -> int:
     return int(wider)
 
 
+def asked(page: str, folder: Path, question: str, *, width: int) -> Any:
+    """The answer of a promise, `question`, in the window of `page`, drawn `width` pixels wide."""
+    return _asked(page, folder, question, "", width)
+
+
 def _asked(page: str, folder: Path, question: str, library: str, width: int) -> Any:
     """The answer of a promise, `question`, in the page's own window."""
     # The page forbids every script, so the copy that is looked at has to do without that.

@@ -194,7 +194,10 @@ async def _serve(
     *,
     kept: bool,
 ) -> int:
-    """Serves until a signal comes, and returns its number. Raises CommandError if the address cannot be had, Terminal if judging ends."""
+    """Serves until a signal comes, and returns its number.
+
+    Raises CommandError if the address cannot be had, or judging ends.
+    """
     clock = SystemClock()
     async with _reviewer(door) as client:
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, kept=kept)

@@ -155,7 +155,7 @@ def suppressions_in(path: str) -> tuple[suppress.Suppression, ...]:
         return ()
     try:
         return suppress.parse(contents(path).decode("utf-8"), path)
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: it is not UTF-8, or a NUL is in the name
         raise CommandError(f"--suppressions {path}: cannot be read: {error}") from error
 
 

@@ -1,0 +1,132 @@
+"""The console in a real browser: axe-core finds nothing, nothing moves sideways, keys reach all, and pages are renewed.
+
+Runs where Chromium and npm are; the rules of the markup itself are held everywhere by `tests/console/cli`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.browser import browser
+from tests.console import boards
+
+from runup.console.cli.render.frame import CSS
+from runup.console.cli.render.script import SCRIPT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
+LINKED = '<link rel="stylesheet" href="/console.css"><script src="/console.js" defer=""></script>'
+# A page is looked at as a file: its style is put into it, and its policy, which the server sends, is written into it.
+POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
+ALL = boards.pages()
+LOOKS = {
+    "on a screen": (False, 1280),
+    "in the dark": (True, 1280),
+    "on a phone": (False, 390),
+}
+
+
+def _as_file(page: str, *, dark: bool = False) -> str:
+    assert LINKED in page
+    style = CSS.replace("@media (prefers-color-scheme: dark)", "@media all") if dark else CSS
+    assert (style != CSS) == dark
+    return page.replace(LINKED, f"{POLICY}<style>{style}</style>")
+
+
+@pytest.fixture(scope="session")
+def axe() -> Path:
+    """axe-core; where it cannot be fetched that is tried once."""
+    browser.chromium()
+    return browser.axe()
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("name", ALL)
+def test_axe_finds_nothing(name: str, look: str, axe: Path, tmp_path: Path) -> None:
+    """Contrast of 4.5 to 1, headings in order, captions, landmarks, labels, what keys reach."""
+    dark, width = LOOKS[look]
+    found = browser.found_by_axe(axe, _as_file(ALL[name], dark=dark), tmp_path, width=width)
+    assert [one for one in found if not _is_undecided(one)] == []
+
+
+def _is_undecided(found: dict[str, Any]) -> bool:
+    """Whether axe-core could not decide about a contrast: of what reaches out of a frame, or is one digit long."""
+    undecided = found["kind"] == "incomplete" and found["id"] == "color-contrast"
+    known = ("partially obscured", "content is too short")
+    return undecided and all(any(words in why for words in known) for _, why in found["nodes"])
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ALL)
+def test_nothing_moves_sideways(name: str, width: int, tmp_path: Path) -> None:
+    """Long names are folded; tables and drawings move in frames of their own."""
+    browser.chromium()
+    assert browser.moved_sideways(_as_file(ALL[name]), tmp_path, width=width) == 0
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_hostile_fleet_does_not_move_sideways(width: int, tmp_path: Path) -> None:
+    """Names of hundreds of letters neither."""
+    browser.chromium()
+    board, name = boards.hostile()
+    for page in (boards.PAGES.fleet(board, boards.NOW), boards.PAGES.cluster(board, name, boards.NOW)):
+        assert browser.moved_sideways(_as_file(page), tmp_path, width=width) == 0
+
+
+# Each thing that can be used gets the focus, is seen then, and nothing takes it out of order.
+REACHED = """Promise.resolve([...document.querySelectorAll("a, summary, button, textarea, [role=region]")].map(each => {
+  for (let around = each.parentElement; around; around = around.parentElement)
+    if (around.tagName === "DETAILS" && each.tagName !== "SUMMARY") around.open = true;
+  each.focus();
+  const box = each.getBoundingClientRect();
+  return [document.activeElement === each, each.tabIndex, box.width > 0 && box.height > 0 && box.left >= 0];
+}))"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("name", ["a fleet", "a preflight with everything", "an update under way", "a way", "a login"])
+def test_keys_reach_all(name: str, width: int, tmp_path: Path) -> None:
+    """Links, folded texts, tables that move, the form; the first is the way past the head."""
+    browser.chromium()
+    reached = browser.asked(_as_file(ALL[name]), tmp_path, REACHED, width=width)
+    assert len(reached) > 4
+    assert [each for each in reached if each != [True, 0, True]] == []
+
+
+# A stream that a test writes to, in place of the browser's own: a page that is a file has no server.
+STREAM = """<script>
+window.EventSource = class extends EventTarget {
+  constructor(url) { super(); window.stream = this; this.url = url; this.readyState = 1; }
+};
+window.EventSource.CLOSED = 2;
+</script>"""
+RENEWED = """new Promise(done => {
+  const live = document.getElementById("live"), state = document.getElementById("live-state");
+  const send = html => stream.dispatchEvent(Object.assign(new Event("status"), {data: html, lastEventId: "7"}));
+  const told = [stream.url];
+  send("<details><summary>Nodes</summary><a href='#main'>first</a></details><p>one</p>");
+  live.querySelector("details").open = true;
+  live.querySelector("a").focus();
+  send("<details><summary>Nodes</summary><a href='#main'>second</a></details><p>two</p>");
+  told.push(live.textContent, live.querySelector("details").open, document.activeElement.textContent);
+  told.push(/^Read at [0-9:]{8} UTC; this page renews itself\\.$/.test(state.textContent));
+  stream.readyState = 2; stream.dispatchEvent(new Event("error"));
+  told.push(state.textContent);
+  done(told);
+})"""
+
+
+def test_an_update_is_renewed(tmp_path: Path) -> None:
+    """What was open stays open, and the focus stays where it was; the end of the stream is told."""
+    browser.chromium()
+    page = _as_file(ALL["an update under way"]).replace("</body>", f"{STREAM}<script>{SCRIPT}</script></body>")
+    told = browser.asked(page, tmp_path, RENEWED, width=1280)
+    assert told == [
+        "/clusters/harbour/update/events",
+        "Nodessecondtwo",
+        True,
+        "second",
+        True,
+        "This page is not renewed any more: reload it.",
+    ]
