@@ -33,8 +33,8 @@ from runup.api.update_v1alpha1 import UpdateStatus
 from runup.cli.errors import CommandError
 from runup.dump.documents import objects_in
 from runup.sandbox import crds
-from runup.updatestatus.cli import live_status as status_live
 from runup.updatestatus.cli import compute_status, read_cluster
+from runup.updatestatus.cli import live_status as status_live
 from runup.updatestatus.cli import watch_command as status_watch
 from runup.updatestatus.cli.status_files import mock
 from runup.updatestatus.cli.status_reading import parse_moment

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
@@ -262,7 +262,8 @@ async def _until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) 
     Raises what a loop raised, Terminal as CommandError.
     """
     try:
-        await asyncio.wait((stopped, *loops), return_when=asyncio.FIRST_COMPLETED)
+        awaited: tuple[asyncio.Future[Any], ...] = (stopped, *loops)
+        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         for each in loops:
             if each.done():
                 each.result()
