@@ -262,8 +262,8 @@ async def _until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) 
     Raises what a loop raised, Terminal as CommandError.
     """
     try:
-        awaited: tuple[asyncio.Future[Any], ...] = (stopped, *loops)
-        await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+        ends: list[asyncio.Future[Any]] = [stopped, *loops]
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         for each in loops:
             if each.done():
                 each.result()

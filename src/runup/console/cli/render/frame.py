@@ -24,7 +24,8 @@ nav a { display: inline-block; padding: 4px 0; overflow-wrap: anywhere; }
 nav a[aria-current] { color: var(--text); font-weight: 600; text-decoration: none;
   border-bottom: 2px solid var(--busy); }
 nav.cluster { margin: 0 0 14px; }
-main { padding-top: 18px; }
+main { padding-top: 18px; overflow-wrap: anywhere; }
+table { overflow-wrap: normal; }
 main:focus { outline: none; }
 body > footer { padding-bottom: 32px; margin-top: 0; }
 label { display: block; font-weight: 600; margin: 0 0 4px; }
