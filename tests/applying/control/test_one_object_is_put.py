@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,15 +15,19 @@ from tests.applying.control.release_folders import NAMESPACE, config_map, defini
 from tests.applying.control.test_a_run_by_itself import NOON, applier, tasks
 from tests.kubekit.kube.apiscript import ScriptedApi, scripted_api, status
 
-from kubekit.api.scheme import Resource
+from kubekit.api.core_v1 import ConfigMap
+from kubekit.api.scheme import Resource, resource_of
 from kubekit.error_types import Terminal
-from kubekit.kube.api_errors import NotFound
+from kubekit.kube import config
+from kubekit.kube.api_errors import Invalid, NotFound
 from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
+from kubesandbox.apiserver import ApiServer
 from runup.api.config_v1 import ClusterOperator
 from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, WorkloadStatus
+from runup.applying.control import object_requests
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.notices import Notices
@@ -396,6 +401,14 @@ async def test_a_write_that_leads_nowhere(server: Server, details: dict[str, Any
                 await puts.put(TASK)
         await tracking.close()
     assert server.asked.count("GET /api/v1") == (2 if looks_again else 1)
+
+
+async def test_what_the_server_refuses_and_does_not_have_is_told_as_refused(tmp_path: Path) -> None:
+    """Whether what others added excludes it is asked of the object; that there is none is not what is wrong."""
+    odd = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "Not_A_Name", "namespace": "default"}}
+    async with ApiServer(tmp_path / "apiserver") as api, Client(config.load(str(api.kubeconfig))) as client:
+        with pytest.raises(Invalid, match="Not_A_Name"):
+            await object_requests.apply(client, resource_of(ConfigMap), odd, warned=lambda _: None)
 
 
 async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(server: Server) -> None:

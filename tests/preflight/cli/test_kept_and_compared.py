@@ -152,6 +152,18 @@ def test_a_risk_that_went(two: Path, run: Run, form: str) -> None:
     assert told["new"] == []
 
 
+@pytest.mark.parametrize(("code", "state"), [(0, "completed"), (1, "failed"), (2, "completed"), (3, "completed")])
+def test_what_a_run_that_failed_printed_may_lack_risks(two: Path, run: Run, code: int, state: str) -> None:
+    """Its exit code is in what it printed; one of 2 or 3 is about what was found."""
+    for name in ("before", "after"):
+        run("preflight", "run", "--dump", name, "-o", f"json={name}.json")
+    printed = json.loads((two / "before.json").read_text())
+    (two / "before.json").write_text(json.dumps({**printed, "exitCode": code}))
+    ran = run("preflight", "compare", "before.json", "after.json")
+    warning = "warning: the report of before.json is failed: it may lack risks"
+    assert (warning in ran.out + ran.err) is (state == "failed")
+
+
 STORED: dict[str, tuple[tuple[str, ...], str]] = {
     "a day before all": (
         ("before@2020-01-01", "after"),
@@ -199,3 +211,14 @@ def test_a_config_map_of_no_cluster(two: Path, run: Run, command: tuple[str, ...
     assert (ran.code, ran.out) == (1, "")
     assert ran.err.startswith("error: --store configmap:default/typed: ")
     assert ran.err.count("\n") == 1
+
+
+def test_ten_of_many_clusters_of_a_store_are_named(two: Path, run: Run) -> None:
+    """The others are counted."""
+    run("preflight", "run", "--dump", "before", "--store", "kept")
+    (kept,) = report_store.reports_of(two / "kept", "before")
+    for number in range(12):
+        report_store.keep(two / "kept", f"c{number:02}", kept.report(), kept.observed)
+    ran = run("preflight", "compare", "x", "before", "--store", "kept")
+    assert (ran.code, ran.out) == (1, "")
+    assert "which has reports of before, c00, c01, c02, c03, c04, c05, c06, c07, c08 and 3 more" in ran.err

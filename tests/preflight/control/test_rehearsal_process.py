@@ -86,6 +86,7 @@ async def test_a_process_is_ended_at_once(scratch: Path, tmp_path: Path, monkeyp
     process = RehearsalProcess(RehearsalOrder("nowhere"), 240.0, lambda: None, module="stubborn")
     running = asyncio.create_task(process.run())
     pid = int(await asyncio.to_thread((tmp_path / "fifo").read_text))
+    assert process.outcomes is None
     running.cancel()
     await asyncio.wait([running])
     with pytest.raises(ProcessLookupError):
