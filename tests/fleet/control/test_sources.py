@@ -195,7 +195,7 @@ def test_what_is_no_folder_of_dumps(tmp_path: Path, names: tuple[str, ...], type
     ("content", "says"),
     [
         pytest.param(None, "cannot be read: No such file or directory", id="not there"),
-        pytest.param(b"a: b: c", "fleet.yaml", id="no YAML"),
+        pytest.param(b"a: b: c", ", line 1, column 5: mapping values are not allowed", id="no YAML"),
     ],
 )
 def test_an_inventory_that_cannot_be_read(tmp_path: Path, content: bytes | None, says: str) -> None:
@@ -207,4 +207,4 @@ def test_an_inventory_that_cannot_be_read(tmp_path: Path, content: bytes | None,
         cluster_sources.of_inventory(file)
     assert str(raised.value).startswith("--inventory ")
     assert says in str(raised.value)
-    assert str(file) in str(raised.value)
+    assert str(raised.value).count(str(file)) == 1

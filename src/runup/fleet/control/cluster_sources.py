@@ -166,8 +166,8 @@ def of_inventory(file: Path) -> tuple[Member, ...]:
     """Returns the clusters that an inventory file names. Raises BadFleet."""
     try:
         return members_in(kyaml.load(contents(file), name=str(file)), str(file))
+    except kyaml.YamlError as error:
+        raise BadFleet(f"--inventory {error}") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL is in the name
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise BadFleet(f"--inventory {file}: cannot be read: {why}") from error
-    except kyaml.YamlError as error:
-        raise BadFleet(f"--inventory {error}") from error
