@@ -45,6 +45,9 @@ def budget(namespace: str) -> str:
 
 
 OF_PODS = 'apiGroups: [""], apiVersions: [v1], resources: [pods]'
+OF_FLOW_SCHEMAS = (
+    "  - {operations: ['*'], apiGroups: [flowcontrol.apiserver.k8s.io], apiVersions: [v1], resources: [flowschemas]}\n"
+)
 ONE_MORE = 'metadata: {name: worker-2, labels: {node-role.kubernetes.io/worker: ""}}\n---\napiVersion: v1\nkind: Node\n'
 CHOSEN = (
     "\napiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {defaultNetwork: "
@@ -385,6 +388,17 @@ ROWS = (
         "WebhookBlocksUpdate",
         ((OF_PODS, "apiGroups: [policy], apiVersions: [v1beta1, v1], resources: [poddisruptionbudgets]"),),
         ("WebhookBlocksUpdate",),
+    ),
+    Row(
+        "old webhook: another rule of it names the version that stays",
+        "WebhookRemovedVersion",
+        (("  rules:\n", f"  rules:\n{OF_FLOW_SCHEMAS}"),),
+    ),
+    Row(
+        "old webhook: another rule of it is about something else",
+        "WebhookRemovedVersion",
+        (("  rules:\n", f"  rules:\n{OF_FLOW_SCHEMAS.replace('flowschemas', 'prioritylevelconfigurations')}"),),
+        ("WebhookRemovedVersion",),
     ),
     Row(
         "old webhook: of a match policy that knows only what is served",

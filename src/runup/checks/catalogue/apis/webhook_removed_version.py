@@ -1,8 +1,9 @@
 """An admission webhook is asked only about API versions that the target does not serve.
 
 Applies when the target's Kubernetes serves none of the resources in the versions that a rule of the webhook names,
-while the cluster's serves some; of the groups that the table of removed versions knows. With matchPolicy Equivalent it
-is no different: the API server converts between the versions that it serves, and one that is gone is none of them.
+while the cluster's serves some, and no other rule of it names them in a version that stays; of the groups that the
+table of removed versions knows. With matchPolicy Equivalent it is no different: the API server converts between the
+versions that it serves, and one that is gone is none of them.
 
 Why it matters: the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
 
@@ -60,7 +61,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         return
     for configuration, webhook in suspect:
         dead = [rule for rule in webhook.rules if _matches_nothing_served(rule, source, target)]
-        if dead:
+        live = [rule for rule in webhook.rules if rule not in dead]
+        if dead := [rule for rule in dead if not _is_covered(rule, live)]:
             versions = sorted(
                 {f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions}
             )
@@ -77,6 +79,15 @@ def _matches_nothing_served(rule: RuleWithOperations, source: int, target: int) 
     """Returns whether the target serves nothing that the rule names, and the source still does."""
     last = last_served_before(rule)
     return last is not None and source < last <= target
+
+
+def _is_covered(rule: RuleWithOperations, others: list[RuleWithOperations]) -> bool:
+    """Returns whether other rules of the webhook name the same resources in a version that stays."""
+    return all(
+        any({group, "*"} & {*other.api_groups} and {resource, "*"} & {*other.resources} for other in others)
+        for group in rule.api_groups
+        for resource in rule.resources
+    )
 
 
 def _names_removed(webhook: Webhook) -> bool:
