@@ -110,6 +110,22 @@ def test_durations(seconds: int, expected: str) -> None:
     assert span(seconds) == expected
 
 
+POOLS = {
+    "a pool that is paused": (Pool("worker", ("a", "b"), paused=True), ["worker", "2", "1", "-", "paused"]),
+    "a pool that cannot begin": (Pool("worker", ("a", "c")), ["worker", "2", "1", "-", "does", "not", "begin"]),
+    "a pool of which a node is away": (Pool("worker", ("a", "c"), at_once=2), ["worker", "2", "2", "20", "min"]),
+}
+
+
+@pytest.mark.parametrize(("pool", "expected"), POOLS.values(), ids=POOLS)
+def test_the_rows_of_pools(pool: Pool, expected: list[str]) -> None:
+    """The column NODES counts the nodes that a pool has, whether they are drained or not."""
+    state = cluster(node("a"), node("b"), node("c", ready="False"), pools=(pool,))
+    lines = drain_text(simulate(state, DrainSettings(), NOW)).splitlines()
+    row = next(line.split() for line in lines if line.startswith(pool.name))
+    assert row[: len(expected)] == expected
+
+
 CODES = {
     "all is well": ({}, 0),
     "a pod that cannot be evicted": ({"budgets": (budget(maxUnavailable=0),)}, 2),

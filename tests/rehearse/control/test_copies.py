@@ -247,7 +247,6 @@ async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pyt
         pytest.param(MemoryError(), MemoryError, "Internal error occurred: MemoryError", id="no memory"),
         pytest.param(RuntimeError("can't start new thread"), MemoryError, "new thread", id="no memory for a stack"),
         pytest.param(StoreError("disk full"), Terminal, "disk full; give the folder of temporary files", id="no room"),
-        pytest.param(KeyError("spec"), Terminal, "copy of the cluster failed: Internal error", id="a bug"),
     ],
 )
 async def test_a_copy_that_fails_is_no_refusal(
@@ -267,6 +266,37 @@ async def test_a_copy_that_fails_is_no_refusal(
     release = wanted(tmp_path, VALUES, config_map("written", {}))
     with pytest.raises(raised, match=told):
         await rehearse(source, release, SystemClock())
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "field"),
+    [
+        pytest.param("ConfigMap", "written", "data", id="at an object"),
+        pytest.param("ClusterOperator", "b", "status", id="at the status of an object"),
+    ],
+)
+async def test_a_copy_that_fails_at_one_object(
+    kind: str, name: str, field: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bug of the copy's server costs that object alone, of which nothing is known then."""
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+    put = Store.put
+
+    async def failing(store: Store, storage: str, namespace: str, name_: str, obj: JSON, **more: Any) -> Entry:
+        if (obj["kind"], name_) == (kind, name) and obj.get(field):
+            raise KeyError("spec")
+        return await put(store, storage, namespace, name_, obj, **more)
+
+    monkeypatch.setattr(Store, "put", failing)
+    release = wanted(tmp_path, changed(VALUES, "data.mode", "slow"), config_map("written", {"a": "b"}))
+    result = await rehearse(source, release, SystemClock())
+    told = findings(result)
+    assert list(told.values()) == ["Unknown"], told
+    assert next(iter(told)).startswith(f"RehearsalNotTried-{kind}-")
+    (refusal,) = result.refusals
+    assert refusal.message.startswith("the copy failed: Internal error occurred: ")
+    assert Action.UPDATE in {each.action for each in result.changes if each.identity.name == "values"}
 
 
 @pytest.mark.slow

@@ -35,7 +35,14 @@ from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
 from runup.rehearse.control.quiet_parts import quiet_logs
-from runup.rehearse.control.rehearsal_run import Failure, ReleaseRun, RunResult, count_behind
+from runup.rehearse.control.rehearsal_run import (
+    WANT_OF_MEMORY,
+    WANT_OF_ROOM,
+    Failure,
+    ReleaseRun,
+    RunResult,
+    count_behind,
+)
 from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.control.stored_objects import Definition
 from runup.rehearse.decide import differences, rights_changes, server_refusals
@@ -68,7 +75,6 @@ _NAMESPACE = ("", "Namespace")
 TIME_LIMIT_S = 600.0
 # Seconds for what is not applying: to make the copy, and to look at what became of it.
 REST_LIMIT_S = 900.0
-_WANT_OF_MEMORY = ("Internal error occurred: MemoryError", "can't start new thread")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +126,9 @@ def _error_of_copy(error: StoreError | ServerError | KubeError) -> MemoryError |
     words = words_of(error) if isinstance(error, KubeError) else str(error)
     text = f"the copy of the cluster failed: {words}"
     # The copy's server survives what it lacks memory for, and says so like any failure of its own.
-    if any(sign in words for sign in _WANT_OF_MEMORY):
+    if any(sign in words for sign in WANT_OF_MEMORY):
         return MemoryError(text)
-    if isinstance(error, StoreError) or "storage: " in words:
+    if isinstance(error, StoreError) or WANT_OF_ROOM in words:
         text += "; give the folder of temporary files (TMPDIR) more room"
     return Terminal(text, reason="CopyFailed")
 
@@ -305,8 +311,9 @@ def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, wai
         kind = RefusalKind.NOT_SERVED if _would_be_known(source, task.identity.group) else RefusalKind.NOT_KNOWN
     lost_namespace = f'namespaces "{task.identity.namespace}" not found'
     unknown_namespace = lost_namespace in message and not source.knows(*_NAMESPACE)
-    if is_conversion_refusal(message) or unknown_namespace or _is_invented(copy_, task):
+    if is_conversion_refusal(message) or unknown_namespace or failure.by_copy or _is_invented(copy_, task):
         kind = RefusalKind.NOT_KNOWN
+    message = f"the copy failed: {message}" if failure.by_copy else message
     return Refusal(task.identity, task.index, kind, message, waiting, by)
 
 

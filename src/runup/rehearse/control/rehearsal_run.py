@@ -40,14 +40,22 @@ from runup.rehearse.decide.rehearsal_outcome import Wait
 from runup.release.decide.manifest import Identity
 
 FAILURES = (KubeError, DecodeError, Terminal, KindMissing)
+# In the words of the copy's server: what it lacks memory for, and what its disk does not take.
+WANT_OF_MEMORY = ("Internal error occurred: MemoryError", "can't start new thread")
+WANT_OF_ROOM = "storage: "
+_ENDS_COPY = (*WANT_OF_MEMORY, f"Internal error occurred: {WANT_OF_ROOM}")
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A task that could not be carried out, and the error."""
+    """A task that could not be carried out, and the error.
+
+    `by_copy`: the copy failed, not the release. Then it is not known what the cluster would answer.
+    """
 
     task: Task
     error: Exception
+    by_copy: bool = False
 
     @property
     def message(self) -> str:
@@ -147,20 +155,26 @@ class ReleaseRun:
         """Applies a task to the copy once, and notes in `result` a failure, or what an operator would wait for.
 
         After a success the object gets the status that its component would write, since no component runs on the copy.
-        Raises KubeError if the copy itself failed, which ends the rehearsal.
+        Raises KubeError if the copy cannot go on, which ends the rehearsal.
         """
         result.tried.add(task.index)
         try:
             await applier.put(task, updating=True)
         except FAILURES as error:
-            if _is_copy_failure(error):
-                raise
-            result.failures[task.index] = Failure(task, error)
+            _raise_if_copy_ended(error)
+            result.failures[task.index] = Failure(task, error, by_copy=_is_copy_failure(error))
             return
         result.failures.pop(task.index, None)
-        if not task.deletes:
+        if task.deletes:
+            return
+        try:
             await self._stand_ins.write_status_for(task)
-            self._note_unhealthy(task, result)
+        except KubeError as error:
+            _raise_if_copy_ended(error)
+            # Without a status it is not known whether an operator would go on.
+            result.failures[task.index] = Failure(task, error, by_copy=True)
+            return
+        self._note_unhealthy(task, result)
 
     async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
         """Tries again what lacked something that a later task may have made, for as long as that helps."""
@@ -189,8 +203,13 @@ class ReleaseRun:
 def _is_copy_failure(error: Exception) -> bool:
     """Returns whether the copy's own API server failed at a request, which says nothing about the release."""
     # No release makes a server fail; what a policy says has another reason.
-    failed = isinstance(error, ServerError) and "Internal error occurred: " in error.message
-    return failed or isinstance(error, Unreachable)
+    return isinstance(error, ServerError) and "Internal error occurred: " in error.message
+
+
+def _raise_if_copy_ended(error: Exception) -> None:
+    """Raises the error again if the next request will fare no better: no server, no room, no memory."""
+    if isinstance(error, Unreachable) or (_is_copy_failure(error) and any(sign in str(error) for sign in _ENDS_COPY)):
+        raise error
 
 
 def _lacks_something(error: Exception) -> bool:

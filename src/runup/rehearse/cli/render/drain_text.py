@@ -116,9 +116,9 @@ def _pool_timelines(result: DrainResult) -> str:
 def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str]:
     at_once = f"{pool.at_once} more" if pool.surge else str(pool.at_once)
     if pool.paused or pool.held or not pool.nodes:
-        return pool.name, str(len(pool.nodes)), at_once, "-", "paused" if pool.paused else "does not begin"
+        return pool.name, str(pool.node_count), at_once, "-", "paused" if pool.paused else "does not begin"
     begin, end = min(node.from_s for node in pool.nodes), max(map(_end_s, pool.nodes))
-    return pool.name, str(len(pool.nodes)), at_once, span(end - begin), _timeline_bar(begin, end, total_s)
+    return pool.name, str(pool.node_count), at_once, span(end - begin), _timeline_bar(begin, end, total_s)
 
 
 def _timeline_bar(begin: int, end: int, total_s: int) -> str:

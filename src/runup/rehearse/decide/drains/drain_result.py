@@ -41,7 +41,10 @@ class NodeDrain:
 
 @dataclass(frozen=True, slots=True)
 class PoolTimeline:
-    """A pool with its nodes in the order of their drains; `held` says why it does not go on."""
+    """A pool with the nodes that are drained, in the order of their drains; `held` says why it does not go on.
+
+    `node_count` is the number of all its nodes: a paused pool has them, too, and drains none.
+    """
 
     name: str
     at_once: int
@@ -49,6 +52,7 @@ class PoolTimeline:
     paused: bool
     nodes: tuple[NodeDrain, ...] = ()
     held: str = ""
+    node_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

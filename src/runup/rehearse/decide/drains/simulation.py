@@ -95,7 +95,15 @@ class _Simulation:
         self._agenda.run(self._moves.place_waiting)
         unplaced, outages, preempted = self._moves.results()
         pools = tuple(
-            PoolTimeline(run.pool.name, run.limit, run.pool.surge, run.pool.paused, tuple(run.done), run.held)
+            PoolTimeline(
+                run.pool.name,
+                run.limit,
+                run.pool.surge,
+                run.pool.paused,
+                tuple(run.done),
+                run.held,
+                len(run.pool.nodes),
+            )
             for run in self._pools
         )
         nodes = [node for pool in pools for node in pool.nodes]
