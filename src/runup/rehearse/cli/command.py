@@ -67,6 +67,19 @@ SUMMARIES = {"drain": "Simulate the drains of an update: what blocks, what is do
     type=click.IntRange(1, 1_000_000),
     help="Objects that are copied at most; some 150 MiB of memory for each 10,000.",
 )
+@click.option(
+    "--server",
+    type=click.Choice(["own", "real"]),
+    default="own",
+    show_default=True,
+    help="The API server of the copy: runup's own, or a real kube-apiserver with etcd, as the target has.",
+)
+@click.option(
+    "--server-binaries",
+    default="",
+    metavar="DIR",
+    help="The folder that has kube-apiserver and etcd, for --server real; the folders of PATH if it is left out.",
+)
 @registry_options
 @connection_options
 @click.pass_context
@@ -85,6 +98,8 @@ def rehearse(
     suppressions: str,
     timeout: int,
     max_objects: int,
+    server: str,
+    server_binaries: str,
     **registry: Any,
 ) -> int:
     """Rehearse an update: apply the release to a copy of the cluster, and report what becomes of every object.
@@ -100,6 +115,7 @@ def rehearse(
       runup rehearse --to 5.2.0 --operators stuck:network
       runup rehearse --dump my-cluster --release-dir ./release -o json
       runup rehearse --to-kubernetes 1.36
+      runup rehearse --to 5.2.0 --server real --server-binaries ./kubernetes
     """
     if ctx.invoked_subcommand is not None:
         return 0
@@ -112,6 +128,8 @@ def rehearse(
         raise click.UsageError("--to-kubernetes is about a cluster without releases; leave out the other targets", ctx)
     if not (to_kubernetes or to or targets):
         raise click.UsageError("name the target: --to, --to-image, --release-dir or --to-kubernetes", ctx)
+    if server_binaries and server != "real":
+        raise click.UsageError("--server-binaries names the programs of --server real; give both", ctx)
     flags = runs.Flags(
         to,
         to_image,
@@ -125,5 +143,7 @@ def rehearse(
         suppressions,
         timeout,
         max_objects,
+        server,
+        server_binaries,
     )
     return run_guarded(lambda: runs.run(connection_of(ctx), flags, lambda: access(**registry)))

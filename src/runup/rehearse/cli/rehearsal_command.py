@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from runup.rehearse.cli.render.plan_page import plan_section
 from runup.rehearse.cli.signals import ended_by_signals
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.control.rehearsal import account_of, rehearse
+from runup.rehearse.control.rehearsal import account_of, rehearse, rehearse_kubernetes
 from runup.rehearse.decide import served_versions
 from runup.rehearse.decide.rehearsal_findings import report_of
 from runup.rehearse.decide.rehearsal_outcome import LeftOut, Rehearsal
@@ -43,6 +43,7 @@ from runup.rehearse.decide.rehearsal_outcome import LeftOut, Rehearsal
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
+    from runup.rehearse.control.real_server import ServerPrograms
 
 _KIB_PER_MIB = 1024
 
@@ -63,6 +64,8 @@ class Flags:
     suppressions: str
     timeout_s: int
     max_objects: int
+    server: str = "own"
+    server_binaries: str = ""
 
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
@@ -71,13 +74,15 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     rules = preflights.suppressions_in(flags.suppressions)
     clock = SystemClock()
     now = clock.now()
+    # Before the cluster is read, which takes a while.
+    programs = _programs(flags) if flags.server == "real" else None
     source = _read_cluster(connection, flags)
     # What the copy lacks is printed before any result.
     write([err(plan_text.account(account_of(source)))])
     rehearsed = (
-        _rehearse_kubernetes(source, flags)
+        _rehearse_kubernetes(source, flags, programs, clock)
         if flags.to_kubernetes
-        else _rehearse_release(source, flags, access, stuck, clock)
+        else _rehearse_release(source, flags, access, stuck, programs, clock)
     )
     write([err(plan_text.not_copied(rehearsed.account.left_out[len(source.left_out) :]))])
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
@@ -99,15 +104,35 @@ def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
         raise CommandError(error.message) from error
 
 
+def _programs(flags: Flags) -> ServerPrograms:
+    """Returns the programs of a real API server. Raises CommandError."""
+    from runup.rehearse.control.real_server import ProgramsMissing, find_programs
+
+    try:
+        return find_programs(flags.server_binaries)
+    except ProgramsMissing as error:
+        raise CommandError(str(error)) from error
+
+
 def _rehearse_release(
-    source: ClusterSource, flags: Flags, access: Callable[[], Access], stuck: tuple[str, ...], clock: SystemClock
+    source: ClusterSource,
+    flags: Flags,
+    access: Callable[[], Access],
+    stuck: tuple[str, ...],
+    programs: ServerPrograms | None,
+    clock: SystemClock,
 ) -> Rehearsal:
     """Rehearses an update to a release on a copy of `source`. Raises CommandError if the copy cannot be made."""
     version = releases.version_of(source)
     image = flags.to_image or ("" if flags.release_dir else releases.offered(version, flags.to))
     wanted = releases.wanted(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
+    return _on_copy(rehearse(source, replace(wanted, server=programs), clock))
+
+
+def _on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
+    """Returns what a rehearsal comes to. Raises CommandError if the copy cannot be made."""
     try:
-        return ended_by_signals(rehearse(source, wanted, clock))
+        return ended_by_signals(work)
     except OSError as error:
         raise CommandError(f"the copy of the cluster could not be made: {error}") from error
     except MemoryError as error:
@@ -115,10 +140,13 @@ def _rehearse_release(
         raise CommandError(f"{text}: some 150 MiB for each 10,000 objects; rehearse on another machine") from error
 
 
-def _rehearse_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
+def _rehearse_kubernetes(
+    source: ClusterSource, flags: Flags, programs: ServerPrograms | None, clock: SystemClock
+) -> Rehearsal:
     """Returns which of the cluster's objects are written in a version that the target Kubernetes no longer serves.
 
-    No copy is made for that. Raises CommandError if the cluster has a ClusterVersion, or is not older than the target.
+    No copy is made for that but on a real API server, which also says what it refuses. Raises CommandError if the
+    cluster has a ClusterVersion, or is not older than the target.
     """
     if source.one("config.openshift.io", "ClusterVersion", "version") is not None:
         raise CommandError(
@@ -131,15 +159,17 @@ def _rehearse_kubernetes(source: ClusterSource, flags: Flags) -> Rehearsal:
     )
     if target.minor <= running.minor:
         raise CommandError(f"--to-kubernetes {flags.to_kubernetes}: the cluster runs {source.kubernetes} already")
+    missing = tuple(_missing_kinds(source, running.minor, target.minor))
+    if programs is not None:
+        limit_s, asked = float(flags.timeout_s), flags.to_kubernetes
+        tried = _on_copy(rehearse_kubernetes(source, programs, clock, target=asked, limit_s=limit_s))
+        return replace(tried, source=str(running), target=str(target), unknown=missing)
     return Rehearsal(
         account_of(source),
         str(running),
         str(target),
         unserved=served_versions.unserved(map(unpacked, source.objects), running.minor, target.minor),
-        unknown=(
-            *served_versions.kinds_beyond_table(target.minor),
-            *_missing_kinds(source, running.minor, target.minor),
-        ),
+        unknown=(*served_versions.kinds_beyond_table(target.minor), *missing),
         kubernetes=True,
     )
 

@@ -48,9 +48,17 @@ _GROUPS = ("system:serviceaccounts", "system:authenticated", "system:masters")
 class ClusterCopy:
     """The copy of a cluster, as its API server holds it."""
 
-    def __init__(self, server: ApiServer, client: Client) -> None:
+    def __init__(
+        self, server: ApiServer, client: Client, folder: Path | None = None, *, has_authorizer: bool = False
+    ) -> None:
         self.server = server
         self.client = client
+        self.folder = folder or Path()
+        self._has_authorizer = has_authorizer
+        # Storage and key of what the server had before anything was copied.
+        self.initial = frozenset(
+            (kind.storage, entry.key) for kind in server.kinds for entry in server.store.items(kind.storage)
+        )
         self.left_out: list[LeftOut] = []
         # Admission policies that the copy's API server could only get wrong.
         self.not_evaluated: list[LeftOut] = []
@@ -77,6 +85,16 @@ class ClusterCopy:
         """Returns all objects of a kind, in a namespace if one is given."""
         served = self.kind_of(group, kind)
         return [entry.load() for entry in self.server.store.items(served.storage, namespace)] if served else []
+
+    def stored_entries(self, group: str, kind: str, plural: str) -> list[Entry]:
+        """Returns the stored objects of a kind, in the form in which they were copied."""
+        served = self.kind_of(group, kind)
+        # A definition that is refused, or gone, still has its objects in the store.
+        return self.server.store.items(served.storage if served is not None else f"{plural}.{group}")
+
+    async def settle(self, definition: JSON) -> None:
+        """Waits until the copy serves what `definition`, which was just applied, defines: here it does at once."""
+        del definition
 
     def within(self, namespace: str) -> list[Identity]:
         """Returns every object in a namespace."""
@@ -135,7 +153,11 @@ class ClusterCopy:
         why = ""
         if group == POLICIES and kind == "MutatingAdmissionPolicy":
             why = "the copy's API server has no policies that change objects"
-        elif group == POLICIES and kind == "ValidatingAdmissionPolicy" and asks_authorizer(unpacked(obj)):
+        elif (
+            not self._has_authorizer
+            and (group, kind) == (POLICIES, "ValidatingAdmissionPolicy")
+            and asks_authorizer(unpacked(obj))
+        ):
             why = "its expressions ask the authorizer, which the copy's API server does not have"
         if why:
             self.not_evaluated.append(LeftOut(f"{kind} {name}", why))
@@ -226,28 +248,38 @@ class ClusterCopy:
 
 @asynccontextmanager
 async def copied(
-    source: ClusterSource, clock: Clock, *, account: tuple[str, str], scratch: Path | None = None
+    source: ClusterSource,
+    clock: Clock,
+    *,
+    account: tuple[str, str],
+    scratch: Path | None = None,
+    has_authorizer: bool = False,
 ) -> AsyncIterator[ClusterCopy]:
     """Yields the copy of a cluster; its folder is removed when the block ends. Raises OSError.
 
     `account` is namespace and name of the ServiceAccount that applies the release, `scratch` where the folder is made.
+    `has_authorizer`: policies that ask the authorizer are copied, for a server that has one.
     """
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=scratch))
     try:
         async with ApiServer(data=folder / "server", clock=clock) as server:
             server.schemas.conversions.ask = _refuse_conversion
-            namespace, name = account
-            user = f"system:serviceaccount:{namespace}:{name}"
-            groups = (*_GROUPS, f"system:serviceaccounts:{namespace}")
+            user, groups = account_user(account)
             kubeconfig = folder / "operator.kubeconfig"
             kubeconfig.touch(mode=0o600)
             kubeconfig.write_bytes(server.kubeconfig_for(user, groups))
             async with Client(load_kubeconfig(str(kubeconfig)), clock=clock) as client:
-                made = ClusterCopy(server, client)
+                made = ClusterCopy(server, client, folder, has_authorizer=has_authorizer)
                 await made.fill(source)
                 yield made
     finally:
         remove_tree(folder)
+
+
+def account_user(account: tuple[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Returns the user and the groups of a ServiceAccount, by namespace and name, with an administrator's rights."""
+    namespace, name = account
+    return f"system:serviceaccount:{namespace}:{name}", (*_GROUPS, f"system:serviceaccounts:{namespace}")
 
 
 async def _refuse_conversion(kind: Kind, _objects: Sequence[JSON], _version: str) -> list[JSON]:
@@ -267,7 +299,7 @@ def asks_authorizer(policy: JSON) -> bool:
 
 def is_conversion_refusal(message: str) -> bool:
     """Returns whether the message is the copy's own about a conversion webhook."""
-    return "cannot be called from a copy of the cluster" in message
+    return "cannot be called from a copy of the cluster" in message or message.startswith("conversion webhook for ")
 
 
 def _under_source_name(definition: JSON, source: ClusterSource) -> JSON:

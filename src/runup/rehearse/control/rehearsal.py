@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.clock import Clock
 from kubekit.lang.version import Version
 from kubesandbox.apiserver.status_errors import ApiError as ServerError
-from kubesandbox.apiserver.store import Entry, StoreError
+from kubesandbox.apiserver.store import StoreError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.applying.control.task_errors import KindMissing, words_of
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
@@ -35,6 +35,8 @@ from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
 from runup.rehearse.control.quiet_parts import quiet_logs
+from runup.rehearse.control.real_copy import RealCopy, copied_to_real_server
+from runup.rehearse.control.real_server import ServerPrograms
 from runup.rehearse.control.rehearsal_run import (
     WANT_OF_MEMORY,
     WANT_OF_ROOM,
@@ -45,17 +47,19 @@ from runup.rehearse.control.rehearsal_run import (
 )
 from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.control.stored_objects import Definition
-from runup.rehearse.decide import differences, rights_changes, server_refusals
+from runup.rehearse.decide import differences, rights_changes, served_versions, server_refusals
 from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     CopyAccount,
     DefinitionOutcome,
     LeftOut,
     ObjectChange,
+    RealServerOutcome,
     Refusal,
     RefusalKind,
     Rehearsal,
     RightsChange,
+    StoredObject,
 )
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Identity, Manifest
@@ -93,6 +97,8 @@ class Wanted:
     limit_s: float = TIME_LIMIT_S
     # The folder in which the copy is made, None for the usual one of temporary folders.
     scratch: Path | None = None
+    # The real API server that the copy is made on, None for the sandbox's.
+    server: ServerPrograms | None = None
 
 
 @dataclass
@@ -109,10 +115,24 @@ async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehea
     Raises OSError if the copy cannot be made, MemoryError if it needs more memory than there is, and Terminal if it
     takes too long to be made or looked through, has no room, or fails.
     """
+    return await _within_limits(_rehearse_on_copy(source, wanted, clock), wanted.limit_s)
+
+
+async def rehearse_kubernetes(
+    source: ClusterSource, server: ServerPrograms, clock: Clock, *, target: str, limit_s: float = TIME_LIMIT_S
+) -> Rehearsal:
+    """Returns what a real API server makes of the objects of `source`, for an update to the Kubernetes `target`.
+
+    Raises as `rehearse`.
+    """
+    return await _within_limits(_try_on_real_server(source, server, clock, target, limit_s), limit_s)
+
+
+async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -> Rehearsal:
     try:
         with quiet_logs():
-            async with asyncio.timeout(wanted.limit_s + REST_LIMIT_S):
-                return await _rehearse_on_copy(source, wanted, clock)
+            async with asyncio.timeout(limit_s + REST_LIMIT_S):
+                return await work
     except TimeoutError:
         text = f"copying the cluster and looking through it took more than {REST_LIMIT_S:g} s"
         raise Terminal(f"{text}; rehearse on a dump of fewer namespaces", reason="RehearsalTooLong") from None
@@ -138,9 +158,12 @@ async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock)
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
     tasks = tasks_of(_manifests_for_cluster(source, wanted, version))
-    async with copied(source, clock, account=wanted.account, scratch=wanted.scratch) as copy_:
+    async with _copy_for(source, wanted, clock) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         source = replace(source, damaged=frozenset(copy_.damaged))
+        server = None
+        if isinstance(copy_, RealCopy) and wanted.server is not None:
+            server = await _outcome_of_server(source, copy_, wanted.server, wanted.kubernetes, deadline)
         found = _read_objects_before(copy_, tasks)
         stand_ins = StandIns(copy_, copy_.client, clock, wanted.stuck)
         run = ReleaseRun(
@@ -154,7 +177,65 @@ async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock)
             deadline=deadline,
         )
         result = await run.run_all()
-        return _rehearsal_from_results(source, wanted, version, copy_, found, result, account)
+        rehearsed = _rehearsal_from_results(source, wanted, version, copy_, found, result, account)
+        if not isinstance(copy_, RealCopy):
+            return rehearsed
+        definitions = [await _judged_by_server(copy_, each) for each in rehearsed.definitions]
+        return replace(rehearsed, server=server, definitions=tuple(definitions))
+
+
+@contextlib.asynccontextmanager
+async def _copy_for(source: ClusterSource, wanted: Wanted, clock: Clock) -> AsyncIterator[ClusterCopy]:
+    """Yields the copy on the API server that is wanted: the sandbox's, or a real one."""
+    if wanted.server is None:
+        async with copied(source, clock, account=wanted.account, scratch=wanted.scratch) as copy_:
+            yield copy_
+        return
+    async with copied_to_real_server(
+        source, clock, wanted.server, account=wanted.account, scratch=wanted.scratch
+    ) as copy_:
+        yield copy_
+
+
+async def _try_on_real_server(
+    source: ClusterSource, server: ServerPrograms, clock: Clock, target: str, limit_s: float
+) -> Rehearsal:
+    """Looks at the cluster's own objects on a real server: what it does not serve, reads otherwise, or refuses."""
+    deadline = clock.monotonic() + limit_s
+    account = account_of(source)
+    async with copied_to_real_server(source, clock, server, account=("default", "default"), scratch=None) as copy_:
+        account = replace(account, left_out=(*account.left_out, *copy_.left_out))
+        outcome = await _outcome_of_server(source, copy_, server, target, deadline)
+        served = copy_.served_versions()
+    minors = Version(source.kubernetes).minor, Version(server.version).minor
+    gone = served_versions.unserved_by_server(map(unpacked, source.objects), served, *minors)
+    return Rehearsal(account, source.kubernetes, target, unserved=gone, kubernetes=True, server=outcome)
+
+
+async def _outcome_of_server(
+    source: ClusterSource, copy_: RealCopy, server: ServerPrograms, target: str, deadline: float
+) -> RealServerOutcome:
+    refused, tried = await copy_.try_writes(source, deadline)
+    return RealServerOutcome(
+        server.version,
+        target,
+        len(source.objects),
+        tried,
+        tuple(refused),
+        tuple(copy_.read_changes(source)),
+        too_late=copy_.server.clock.monotonic() > deadline,
+    )
+
+
+async def _judged_by_server(copy_: RealCopy, outcome: DefinitionOutcome) -> DefinitionOutcome:
+    """Returns the outcome of a definition with what the real server says to the next write of each stored object."""
+    said = {each.identity: each for each in outcome.objects}
+    judged: list[StoredObject] = []
+    for entry in copy_.stored_entries(outcome.group, outcome.kind, outcome.plural):
+        named = Identity(outcome.group, outcome.kind, entry.namespace, entry.name)
+        found = await copy_.judged_stored_object(said.get(named), named)
+        judged += [found] if found is not None else []
+    return replace(outcome, objects=tuple(judged))
 
 
 def cluster_version_of(source: ClusterSource) -> ClusterVersion | None:
@@ -232,15 +313,8 @@ def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
 
 def _objects_of_definition(copy_: ClusterCopy, definition: JSON) -> Iterator[Identity]:
     group, kind = definition["spec"]["group"], definition["spec"]["names"]["kind"]
-    for entry in _entries(copy_, group, kind, definition["spec"]["names"]["plural"]):
+    for entry in copy_.stored_entries(group, kind, definition["spec"]["names"]["plural"]):
         yield Identity(group, kind, entry.namespace, entry.name)
-
-
-def _entries(copy_: ClusterCopy, group: str, kind: str, plural: str) -> list[Entry]:
-    served = copy_.kind_of(group, kind)
-    # A definition that is refused, or gone, still has its objects in the store.
-    storage = served.storage if served is not None else f"{plural}.{group}"
-    return copy_.server.store.items(storage)
 
 
 def _rehearsal_from_results(
@@ -367,7 +441,7 @@ def _definition_outcomes(
             yield stored_objects.try_stored_objects(
                 found.definitions.get(task.identity.name),
                 task.manifest.object,
-                _entries(copy_, group, names["kind"], names["plural"]),
+                copy_.stored_entries(group, names["kind"], names["plural"]),
                 kubernetes=wanted.kubernetes,
                 complete=source.knows(group, names["kind"]) or not _may_have(source, found, task),
             )

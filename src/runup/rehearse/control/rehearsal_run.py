@@ -33,7 +33,7 @@ from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Graph, everything_before, graph_of
 from runup.applying.decide.workload_health import KINDS
-from runup.rehearse.control.cluster_copy import ClusterCopy
+from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy
 from runup.rehearse.control.quiet_parts import KeptNotices, UnwatchedObjects
 from runup.rehearse.control.stand_ins import StandIns
 from runup.rehearse.decide.rehearsal_outcome import Wait
@@ -168,8 +168,10 @@ class ReleaseRun:
         if task.deletes:
             return
         try:
+            if task.kind == DEFINITION:
+                await self._copied.settle(self._copied.get(task.identity) or {})
             await self._stand_ins.write_status_for(task)
-        except KubeError as error:
+        except (KubeError, Terminal) as error:
             _raise_if_copy_ended(error)
             # Without a status it is not known whether an operator would go on.
             result.failures[task.index] = Failure(task, error, by_copy=True)

@@ -74,7 +74,9 @@ class StandIns:
             names = ("currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable")
             return {"observedGeneration": generation, **dict.fromkeys(names, wanted), "numberUnavailable": 0}
         if task.kind == JOB:
-            return {"succeeded": 1, "conditions": _conditions({"Complete": "True"}, now)}
+            # A server from 1.31 on takes no Job as complete without its times and the condition before.
+            conditions = _conditions({"SuccessCriteriaMet": "True", "Complete": "True"}, now)
+            return {"succeeded": 1, "startTime": now, "completionTime": now, "conditions": conditions}
         return None
 
 

@@ -85,7 +85,15 @@ def try_stored_objects(
             objects.append(found)
     name = str(target["metadata"]["name"])
     return DefinitionOutcome(
-        name, group, str(names["kind"]), tried, tuple(objects), gone, tuple(writers), complete=complete
+        name,
+        group,
+        str(names["kind"]),
+        str(names["plural"]),
+        tried,
+        tuple(objects),
+        gone,
+        tuple(writers),
+        complete=complete,
     )
 
 

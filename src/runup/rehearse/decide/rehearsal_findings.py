@@ -15,6 +15,7 @@ from runup.checks.decide.model import Applies, Check, Context, Finding, Snapshot
 from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
 from runup.preflight.decide.report import CheckResult, Report, ReportedResource, Severity
+from runup.rehearse.decide import real_server_findings
 from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     DefinitionOutcome,
@@ -83,6 +84,7 @@ def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
         parts: tuple[tuple[str, Iterable[Finding]], ...] = (
             ("RehearsalCopy", _unknown_kind_findings(rehearsal)),
             ("RehearsalServedVersions", map(_unserved_version_finding, rehearsal.unserved)),
+            *_parts_of_server(rehearsal),
         )
     else:
         parts = (
@@ -93,9 +95,15 @@ def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
             ("RehearsalRights", _rights_findings(rehearsal.rights)),
             ("RehearsalStoredObjects", _stored_object_findings(rehearsal.definitions)),
             ("RehearsalWebhooks", map(_webhook_finding, rehearsal.webhooks)),
+            *_parts_of_server(rehearsal),
         )
     for name, findings in parts:
         yield _check_outcome(name, tuple(findings), url)
+
+
+def _parts_of_server(rehearsal: Rehearsal) -> Iterator[tuple[str, Iterable[Finding]]]:
+    if rehearsal.server is not None:
+        yield "RehearsalServer", real_server_findings.findings(rehearsal.server)
 
 
 def _check_outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOutcome:

@@ -125,6 +125,31 @@ class StoredObject:
 
 
 @dataclass(frozen=True, slots=True)
+class WriteRefused:
+    """An object that is stored, and whose next write a real API server refuses, in its own words."""
+
+    identity: Identity
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RealServerOutcome:
+    """What a real API server, of Kubernetes `version`, made of the cluster's own objects, before any release.
+
+    `wanted` is the target's version of Kubernetes, empty if it is not known; `tried` counts the objects that were
+    written as dry runs, of `objects`. `read_changes` are objects that read otherwise than on the cluster.
+    """
+
+    version: str
+    wanted: str
+    objects: int = 0
+    tried: int = 0
+    refused: tuple[WriteRefused, ...] = ()
+    read_changes: tuple[ObjectChange, ...] = ()
+    too_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class DefinitionOutcome:
     """A definition of the release, the custom resources that were tried under it, and the versions that it removes.
 
@@ -134,6 +159,7 @@ class DefinitionOutcome:
     name: str
     group: str
     kind: str
+    plural: str
     tried: int = 0
     objects: tuple[StoredObject, ...] = ()
     gone: tuple[str, ...] = ()
@@ -204,7 +230,8 @@ class Rehearsal:
     """All that a rehearsal came to. `tasks` is the number of the release's tasks, `tried` how many were carried out.
 
     `not_evaluated` are admission policies, by kind and name, and why the copy does not have them. `too_late` is why it
-    ended early, empty if it did not. `vanished` are the objects that go with what was deleted.
+    ended early, empty if it did not. `vanished` are the objects that go with what was deleted. `server` is None unless
+    the copy was on a real API server.
     """
 
     account: CopyAccount
@@ -224,5 +251,6 @@ class Rehearsal:
     unknown: tuple[LeftOut, ...] = ()
     not_evaluated: tuple[LeftOut, ...] = ()
     kubernetes: bool = False
+    server: RealServerOutcome | None = None
     too_late: str = ""
     notes: tuple[str, ...] = field(default=())

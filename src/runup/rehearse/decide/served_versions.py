@@ -5,9 +5,10 @@ The table is that of the checks (`runup.checks.decide.removal_tables`): the life
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.removal_tables import removed_versions, table
 from runup.rehearse.decide.rehearsal_outcome import LeftOut, Unserved
 from runup.release.decide.manifest import Identity
@@ -19,12 +20,39 @@ _CONTROL_PLANE = frozenset({"kube-apiserver", "kube-controller-manager", "kube-s
 
 def unserved(objects: Iterable[JSON], source: int, target: int) -> tuple[Unserved, ...]:
     """Returns the objects that are written in a version which goes between two minor versions, and by whom."""
-    removed = removed_versions(source, target)
+    return _uses_of(objects, removed_versions(source, target))
+
+
+def unserved_by_server(
+    objects: Iterable[JSON], served: Collection[tuple[str, str, str]], source: int, server: int
+) -> tuple[Unserved, ...]:
+    """Returns the objects in versions of Kubernetes' own groups that a server does not serve, and who wrote them.
+
+    `served` has group, version and kind of all that it does; `source` and `server` are the minor versions. What an
+    object was written in, in a group that is now another, is of the table of removed versions.
+    """
+    all_objects = list(objects)
+    used = {
+        (*_group_and_version(api_version), str(obj["kind"]))
+        for obj in all_objects
+        for api_version, _ in _versions_of_object(obj)
+        if _group_and_version(api_version)[0] == _group_and_version(str(obj["apiVersion"]))[0]
+    }
+    gone = {triple: server for triple in used if triple not in served and is_built_in(triple[0])}
+    return _uses_of(all_objects, {**gone, **removed_versions(source, server)})
+
+
+def _group_and_version(api_version: str) -> tuple[str, str]:
+    group, _, version = api_version.rpartition("/")
+    return group, version
+
+
+def _uses_of(objects: Iterable[JSON], removed: Mapping[tuple[str, str, str], int]) -> tuple[Unserved, ...]:
     found: dict[tuple[str, str, str], dict[Identity, set[str]]] = {}
     for obj in objects:
         kind = str(obj["kind"])
         for api_version, manager in _versions_of_object(obj):
-            group, _, version = api_version.rpartition("/")
+            group, version = _group_and_version(api_version)
             if (group, version, kind) in removed:
                 metadata = obj["metadata"]
                 identity = Identity(group, kind, metadata.get("namespace") or "", metadata["name"])

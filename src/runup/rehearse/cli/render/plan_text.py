@@ -16,6 +16,7 @@ from runup.rehearse.decide.rehearsal_outcome import (
     FieldChange,
     LeftOut,
     ObjectChange,
+    RealServerOutcome,
     Rehearsal,
     RightsChange,
     Weight,
@@ -99,9 +100,14 @@ def _rights_text(change: RightsChange) -> str:
 
 def effort(rehearsed: Rehearsal) -> str:
     """Returns how much was tried, and what stood in for the components."""
-    if rehearsed.kubernetes:
+    if rehearsed.kubernetes and rehearsed.server is None:
         return "The versions are those of the table of removed APIs; no API server of the target was asked."
+    if rehearsed.kubernetes and rehearsed.server is not None:
+        written = f"{rehearsed.server.tried} of {count(rehearsed.server.objects, 'object')} were written as dry runs"
+        return f"On kube-apiserver {rehearsed.server.version}: {written}."
     tried = f"Tried {rehearsed.tried} of {count(rehearsed.tasks, 'object')} of the release"
+    if rehearsed.server is not None:
+        tried += f" on kube-apiserver {rehearsed.server.version}"
     return f"{tried}; stand-ins answered for its operators, roll-outs and Jobs: that they come up is not rehearsed."
 
 
@@ -167,7 +173,20 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
             }
             for each in rehearsed.webhooks
         ],
+        "server": _server_data(rehearsed.server),
         "notices": list(rehearsed.notes),
+    }
+
+
+def _server_data(server: RealServerOutcome | None) -> dict[str, Any] | None:
+    """Returns what a real API server said of the cluster's own objects; None if the copy was on runup's own."""
+    if server is None:
+        return None
+    return {
+        "kubernetes": server.version,
+        "written": server.tried,
+        "refused": [{"object": str(each.identity), "message": each.message} for each in server.refused],
+        "readOtherwise": [_change_data(each) for each in server.read_changes],
     }
 
 

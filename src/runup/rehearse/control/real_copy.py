@@ -1,0 +1,324 @@
+"""Makes the copy of a cluster on a real kube-apiserver: what the sandbox's copy holds, put into its etcd.
+
+The sandbox's copy stays beside it as what was there before: an object's dependents, a namespace's contents and stored
+custom resources, which the release may delete. What becomes of the release's objects is asked of the real server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kubekit.api import codec
+from kubekit.api.scheme import Resource
+from kubekit.error_types import Terminal
+from kubekit.kube import calls
+from kubekit.kube.api_errors import ApiError, NotFound, ServerError
+from kubekit.kube.client import Client
+from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import Clock
+from kubekit.kube.config import load as load_kubeconfig
+from kubesandbox.apiserver.served_kinds import Kind
+from kubesandbox.apiserver.store import Entry, key_of
+from runup.dump.documents import JSON, identity
+from runup.dump.large_lists import unpacked
+from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, account_user, copied
+from runup.rehearse.control.cluster_source import ClusterSource
+from runup.rehearse.control.real_server import (
+    RealServer,
+    ServerPrograms,
+    key_in_etcd,
+    real_server,
+    service_range,
+)
+from runup.rehearse.decide import differences
+from runup.rehearse.decide.rehearsal_outcome import Action, LeftOut, ObjectChange, StoredObject, WriteRefused
+from runup.release.decide.manifest import Identity
+
+SERVED_S = 120.0
+# What a write would change: every object gets it, so that the server judges the whole object.
+_TRIED = "rehearsal.runup.dev/tried"
+_AT_ONCE = 8
+_BOOTSTRAPPED = "kubernetes.io/bootstrapping"
+# Secrets have no contents here. Of the others the kubelet or a controller is the one that writes.
+_NOT_TRIED = frozenset({("", "Secret"), ("", "Pod"), ("", "Node"), ("apiregistration.k8s.io", "APIService")})
+
+
+class RealCopy(ClusterCopy):
+    """The copy of a cluster on a real kube-apiserver; `staged` is the sandbox's copy that it was filled from."""
+
+    def __init__(self, staged: ClusterCopy, server: RealServer, client: Client, lookups: SyncClient) -> None:
+        super().__init__(staged.server, client)
+        self.left_out, self.not_evaluated = staged.left_out, staged.not_evaluated
+        self.damaged, self.invented = staged.damaged, staged.invented
+        self._real = server
+        self._staged = staged
+        self._lookups = lookups
+        self._kinds: dict[tuple[str, str], Kind] = {}
+
+    def kind_of(self, group: str, kind: str) -> Kind | None:
+        """Returns the version of a kind that the real server prefers, or None if it does not serve the kind."""
+        if (group, kind) not in self._kinds:
+            self._kinds |= {(each.group, each.kind): each for each in reversed(list(self._discovered(group)))}
+        return self._kinds.get((group, kind))
+
+    def _discovered(self, group: str) -> Iterator[Kind]:
+        """Yields the kinds of a group, those of its preferred version first."""
+        try:
+            if group:
+                found = self._get_json(f"/apis/{group}")
+                versions = [found["preferredVersion"]["version"], *(each["version"] for each in found["versions"])]
+            else:
+                versions = ["v1"]
+            for version in dict.fromkeys(versions):
+                path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+                for entry in self._get_json(path).get("resources") or ():
+                    if "/" not in entry["name"] and "get" in entry["verbs"]:
+                        yield Kind(group, version, entry["kind"], entry["name"], bool(entry["namespaced"]))
+        except NotFound:
+            return
+
+    def _get_json(self, path: str) -> JSON:
+        return codec.decode(dict[str, Any], self._lookups.send(calls.get_path(path)))
+
+    def entry(self, identity_: Identity) -> Entry | None:
+        """Returns the object as the real server has it, or None. Raises KubeError."""
+        for _ in range(2):
+            kind = self.kind_of(identity_.group, identity_.kind)
+            if kind is None:
+                return None
+            try:
+                raw = self._lookups.send(
+                    calls.get_path(calls.path_of(_resource(kind), identity_.namespace, identity_.name))
+                )
+            except NotFound as error:
+                if not error.api_missing:
+                    return None
+                # The version that was preferred is served no more.
+                self._kinds.pop((identity_.group, identity_.kind), None)
+            else:
+                return Entry(kind.storage, key_of(identity_.namespace, identity_.name), 0, raw)
+        return None
+
+    def all(self, group: str, kind: str, namespace: str = "") -> list[JSON]:
+        """Returns all objects of a kind, in a namespace if one is given. Raises KubeError."""
+        served = self.kind_of(group, kind)
+        return list(self._lookups.listing_raw(_resource(served), namespace).items) if served is not None else []
+
+    def served_versions(self) -> set[tuple[str, str, str]]:
+        """Returns group, version and kind of everything that the real server serves. Raises KubeError."""
+        groups = ["", *(each["name"] for each in self._get_json("/apis").get("groups") or ())]
+        return {(kind.group, kind.version, kind.kind) for group in groups for kind in self._discovered(group)}
+
+    async def until_served(self, definition: JSON) -> None:
+        """Waits until the kinds of a definition can be used: a real server takes a moment. Raises Terminal."""
+        names = definition["spec"]["names"]
+        group = definition["spec"]["group"]
+        versions = [each["name"] for each in definition["spec"]["versions"] if each.get("served")]
+        deadline = self.server.clock.monotonic() + SERVED_S
+        for version in versions:
+            resource = Resource(
+                group,
+                version,
+                names["kind"],
+                names["plural"],
+                namespaced=definition["spec"].get("scope") == "Namespaced",
+            )
+            while not await self._is_served(resource):
+                if self.server.clock.monotonic() > deadline:
+                    raise Terminal(
+                        f"the real API server does not serve {resource.plural}.{group}/{version} after {SERVED_S:g} s",
+                        reason="NotServed",
+                    )
+                await asyncio.sleep(0.02)
+        self._kinds.pop((group, names["kind"]), None)
+
+    async def _is_served(self, resource: Resource) -> bool:
+        try:
+            data: bytes = await self.client.send(calls.get_path(f"/apis/{resource.group}/{resource.version}"))
+            listed = codec.decode(dict[str, Any], data).get("resources") or ()
+            await self.client.send(calls.list_raw(resource, limit=1))
+        except NotFound:
+            return False
+        except ServerError:
+            # A conversion that cannot be made is no reason to wait.
+            return True
+        return any(each["name"] == resource.plural for each in listed)
+
+    async def settle(self, definition: JSON) -> None:
+        """Waits until the real server serves what `definition` defines, which was just applied. Raises Terminal."""
+        spec = definition.get("spec")
+        conditions = (definition.get("status") or {}).get("conditions") or ()
+        # A name that another definition has is never served, and one that is on its way says nothing yet.
+        refused = any(each["type"] == "NamesAccepted" and each["status"] == "False" for each in conditions)
+        if isinstance(spec, dict) and not refused:
+            await self.until_served(definition)
+
+    async def drop_unreadable(self, source: ClusterSource) -> None:
+        """Deletes the objects that the real server cannot read, and notes them as left out. Raises KubeError."""
+        broken: list[str] = []
+        for group, kind in sorted({identity(obj)[:2] for obj in source.objects}):
+            served = self.kind_of(group, kind)
+            if served is None or self._can_list(served):
+                continue
+            for obj in source.objects:
+                if identity(obj)[:2] == (group, kind) and (why := self._unreadable(Identity(*identity(obj)))):
+                    namespace, name = identity(obj)[2:]
+                    self.damaged.add((group, kind))
+                    self.left_out.append(LeftOut(f"{kind} {name}", f"the real API server cannot read it: {why}", 1))
+                    custom = bool(self._staged_is_custom(group, kind))
+                    broken.append(key_in_etcd(group, served.plural, namespace, name, custom=custom))
+        await self._real.delete_keys(broken)
+
+    def _staged_is_custom(self, group: str, kind: str) -> bool:
+        staged = self._staged.kind_of(group, kind)
+        return staged is not None and staged.custom
+
+    def _can_list(self, kind: Kind) -> bool:
+        try:
+            self._lookups.send(calls.list_raw(_resource(kind)))
+        except ServerError:
+            return False
+        return True
+
+    def _unreadable(self, identity_: Identity) -> str:
+        try:
+            self.entry(identity_)
+        except ServerError as error:
+            return error.message
+        return ""
+
+    async def try_writes(self, source: ClusterSource, deadline: float) -> tuple[list[WriteRefused], int]:
+        """Returns which of the cluster's objects the server would refuse at their next write, and how many were tried.
+
+        Each is written with one more annotation, as a dry run; none after `deadline` (monotonic seconds).
+        """
+        refused: list[WriteRefused] = []
+        identities = [Identity(*identity(obj)) for obj in source.objects if identity(obj)[:2] not in _NOT_TRIED]
+        waiting, tried = iter(identities), 0
+
+        async def work() -> None:
+            nonlocal tried
+            for each in waiting:
+                if self.server.clock.monotonic() > deadline:
+                    return
+                message = await self._refusal_of_write(each)
+                tried += message is not None
+                if message:
+                    refused.append(WriteRefused(each, message))
+
+        await asyncio.gather(*(work() for _ in range(_AT_ONCE)))
+        return sorted(refused, key=lambda each: str(each.identity)), tried
+
+    async def _refusal_of_write(self, identity_: Identity) -> str | None:
+        """Returns why the next write of an object is refused, "" if it is not, None if it is not there."""
+        kind = self.kind_of(identity_.group, identity_.kind)
+        if kind is None:
+            return None
+        patch = {"metadata": {"annotations": {_TRIED: "yes"}}}
+        call = calls.merge_patch(_resource(kind), identity_.name, patch, identity_.namespace, dry_run=True)
+        try:
+            await self.client.send(call)
+        except NotFound:
+            return None
+        except ApiError as error:
+            return error.message
+        return ""
+
+    def read_changes(self, source: ClusterSource) -> Iterator[ObjectChange]:
+        """Yields the objects that read otherwise on the real server than on the cluster: defaults, and lost fields."""
+        for obj in source.objects:
+            before = unpacked(obj)
+            named = Identity(*identity(before))
+            kind = self.kind_of(named.group, named.kind)
+            # The server's own roles are brought up to date by every start of one.
+            if kind is None or (named.group, named.kind) == ("", "Secret") or _is_bootstrapped(before):
+                continue
+            version = str(before["apiVersion"]).rpartition("/")[2]
+            path = calls.path_of(_resource(replace(kind, version=version)), named.namespace, named.name)
+            try:
+                after = self._get_json(path)
+            except (ApiError, codec.DecodeError):
+                # What is no longer served, or cannot be read, is told as such.
+                continue
+            fields = differences.changes(named, before, after)
+            if fields:
+                yield ObjectChange(named, Action.UPDATE, fields)
+
+    async def judged_stored_object(self, said: StoredObject | None, identity_: Identity) -> StoredObject | None:
+        """Returns what becomes of a stored object at its next write, with the real server's refusal if it has one.
+
+        `said` is what the schema alone says, of a write that changes the part in which a fault is. The server is asked
+        about a write that changes an annotation, and lets pass what that leaves alone.
+        """
+        if said is not None and (said.refused or said.unknown):
+            return said
+        refusal = await self._refusal_of_write(identity_)
+        if not refusal:
+            return said
+        return StoredObject(identity_, refused=(refusal,), pruned=said.pruned if said is not None else ())
+
+
+@asynccontextmanager
+async def copied_to_real_server(
+    source: ClusterSource, clock: Clock, programs: ServerPrograms, *, account: tuple[str, str], scratch: Path | None
+) -> AsyncIterator[RealCopy]:
+    """Yields the copy of a cluster on a real kube-apiserver, which ends with the block. Raises OSError and Terminal.
+
+    As `copied`, for its other arguments.
+    """
+    async with copied(source, clock, account=account, scratch=scratch, has_authorizer=True) as staged:
+        objects = _rows_of_etcd(staged, source)
+        addresses = (
+            str((obj.get("spec") or {}).get("clusterIP") or "")
+            for obj in map(unpacked, source.objects)
+            if identity(obj) == ("", "Service", "default", "kubernetes")
+        )
+        async with real_server(
+            programs, staged.folder, clock, services=service_range(addresses), objects=objects
+        ) as server:
+            admin = load_kubeconfig(str(server.kubeconfig_for("lookups", "rehearsal", ("system:masters",))))
+            operator = load_kubeconfig(str(server.kubeconfig_for("operator", *account_user(account))))
+            with SyncClient(admin) as lookups:
+                async with Client(operator, clock=clock) as client:
+                    made = RealCopy(staged, server, client, lookups)
+                    for definition in staged.all(*DEFINITION):
+                        await made.until_served(definition)
+                    await made.drop_unreadable(source)
+                    yield made
+
+
+def _rows_of_etcd(staged: ClusterCopy, source: ClusterSource) -> list[tuple[str, bytes]]:
+    """Returns the objects of the staged copy that are the cluster's, by their keys in etcd."""
+    ours = {identity(obj) for obj in source.objects}
+    rows: list[tuple[str, bytes]] = []
+    for kind in {kind.storage: kind for kind in staged.server.kinds}.values():
+        for entry in staged.server.store.items(kind.storage):
+            named = (kind.group, kind.kind, entry.namespace, entry.name)
+            # What the sandbox's server has of itself, the real one has in its own way.
+            if named not in ours and (kind.storage, entry.key) in staged.initial:
+                continue
+            obj = entry.load()
+            if kind.kind == "APIService" and (obj.get("spec") or {}).get("service"):
+                text = "its API server is none of the copy's"
+                staged.left_out.append(LeftOut(f"APIService {entry.name}", text, 1))
+                continue
+            obj["metadata"].pop("resourceVersion", None)
+            key = key_in_etcd(kind.group, kind.plural, entry.namespace, entry.name, custom=kind.custom)
+            rows.append((key, msgspec.json.encode(obj)))
+    return rows
+
+
+def _is_bootstrapped(obj: JSON) -> bool:
+    labels = obj["metadata"].get("labels")
+    return isinstance(labels, dict) and _BOOTSTRAPPED in labels
+
+
+def _resource(kind: Kind) -> Resource:
+    return Resource(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced)

@@ -1,0 +1,108 @@
+"""Makes the findings of a real API server: what it makes of the cluster's own objects, before any release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from kubekit.lang.version import parse
+from runup.checks.decide.model import Applies, Finding
+from runup.checks.decide.wording import count, names
+from runup.preflight.decide.report import ReportedResource
+from runup.rehearse.decide.rehearsal_outcome import ObjectChange, RealServerOutcome, WriteRefused
+from runup.release.decide.manifest import Identity
+
+# Objects that a message names; the resources have the others.
+_NAMED = 3
+_LONGEST = 300
+
+
+def findings(server: RealServerOutcome) -> Iterator[Finding]:
+    """Yields what the server refuses, reads otherwise, and what of the target it cannot stand for."""
+    yield from _version_findings(server)
+    for kind, some in groupby(sorted(server.refused, key=_kind_of_refusal), key=_kind_of_refusal):
+        yield _refused_finding(kind, list(some), server.version)
+    for kind, others in groupby(sorted(server.read_changes, key=_kind_of_change), key=_kind_of_change):
+        yield _read_finding(kind, list(others), server.version)
+    if server.too_late:
+        yield Finding(
+            "RehearsalServerEndedEarly",
+            f"The time limit was reached when {server.tried} of {count(server.objects, 'object')} of the cluster had "
+            "been written: whether the others would be refused is not known.",
+            Applies.UNKNOWN,
+            remediation="Give it more time: --timeout.",
+        )
+
+
+def _version_findings(server: RealServerOutcome) -> Iterator[Finding]:
+    of_server, wanted = parse(server.version), parse(_with_patch(server.wanted))
+    if (
+        of_server is not None
+        and wanted is not None
+        and (of_server.major, of_server.minor)
+        == (
+            wanted.major,
+            wanted.minor,
+        )
+    ):
+        return
+    target = f"the target's Kubernetes is {server.wanted}" if server.wanted else "the target's Kubernetes is not known"
+    yield Finding(
+        "RehearsalServerDiffers",
+        f"The real API server is Kubernetes {server.version}, and {target}: what differs between them is not known.",
+        Applies.UNKNOWN,
+        remediation="Name the programs of the target's minor version by --server-binaries.",
+    )
+
+
+def _with_patch(version: str) -> str:
+    return version if version.count(".") > 1 else f"{version}.0"
+
+
+def _kind_of_refusal(refused: WriteRefused) -> str:
+    return _kind_name(refused.identity)
+
+
+def _kind_of_change(change: ObjectChange) -> str:
+    return _kind_name(change.identity)
+
+
+def _kind_name(identity: Identity) -> str:
+    return f"{identity.kind}.{identity.group}" if identity.group else identity.kind
+
+
+def _refused_finding(kind: str, some: Sequence[WriteRefused], version: str) -> Finding:
+    told = "; ".join(f"{_place(each.identity)}: {_shortened(each.message)}" for each in some[:_NAMED])
+    more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
+    return Finding(
+        f"RehearsalStoredRefused-{kind}",
+        f"{count(len(some), 'object')} of {kind} are stored, but would be refused on the next write by the API server "
+        f"of Kubernetes {version}: {told}{more}.",
+        resources=_resources(each.identity for each in some),
+        remediation="Set the fields that the server names to what it takes, before the update.",
+    )
+
+
+def _read_finding(kind: str, some: Sequence[ObjectChange], version: str) -> Finding:
+    paths = tuple(dict.fromkeys(field.path for each in some for field in each.fields))
+    return Finding(
+        f"RehearsalReadsOtherwise-{kind}",
+        f"{count(len(some), 'object')} of {kind} read otherwise from Kubernetes {version}, in {names(paths, _NAMED)}: "
+        f"{names([_place(each.identity) for each in some], _NAMED)}.",
+        severity="info",
+        resources=_resources(each.identity for each in some),
+        remediation="Look whether anything compares these fields: operators, GitOps.",
+    )
+
+
+def _resources(identities: Iterator[Identity]) -> tuple[ReportedResource, ...]:
+    return tuple(ReportedResource(each.group, each.kind, each.namespace, each.name) for each in identities)
+
+
+def _place(identity: Identity) -> str:
+    return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4].rpartition(' ')[0]} ..."
