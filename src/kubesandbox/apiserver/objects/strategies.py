@@ -32,15 +32,16 @@ _STATUS_ON_CREATE = frozenset({"nodes"})
 
 
 # Where etcd keeps the kinds that are not under their plural; custom resources are under their group.
+# k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes.
 _KEYS = {
     "nodes": "minions", "services": "services/specs", "endpoints": "services/endpoints", "ingresses": "ingress",
     "customresourcedefinitions": "apiextensions.k8s.io/customresourcedefinitions",
-    "apiservices": "apiregistration.k8s.io/apiservices",
+    "apiservices": "apiregistration.k8s.io/apiservices", "replicationcontrollers": "controllers",
 }  # fmt: skip
 
 
 def registry_key(kind: Kind, key: str) -> str:
-    """Returns the key of an object in etcd, as errors of the storage show it."""
+    """Returns the key of an object in etcd, where kube-apiserver keeps it and as errors of the storage show it."""
     folder = f"{kind.group}/{kind.plural}" if kind.custom else _KEYS.get(kind.plural, kind.plural)
     return f"/registry/{folder}/{key}"
 

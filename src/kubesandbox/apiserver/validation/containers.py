@@ -149,6 +149,10 @@ def _probe_faults(probe: JSON, path: str, *, once: bool) -> Faults:
     for extra in given_handlers[1:]:
         why = "may not specify more than 1 handler type"
         yield FieldError(Fault.FORBIDDEN, f"{path}.{extra}", None, why)
+    for name in ("httpGet", "tcpSocket"):
+        port = (probe.get(name) or {}).get("port")
+        if isinstance(port, int):
+            yield from port_number(port, f"{path}.{name}.port")
     yield from not_negative(probe, path, *_PROBE_NUMBERS)
     if once and probe.get("successThreshold", 1) != 1:
         yield FieldError(Fault.INVALID, f"{path}.successThreshold", probe["successThreshold"], "must be 1")

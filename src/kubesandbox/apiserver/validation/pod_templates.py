@@ -86,9 +86,45 @@ def pod_spec(spec: JSON, path: str) -> Faults:
     for name in ("serviceAccountName", "nodeName"):
         if (value := spec.get(name)) and (why := dns1123_subdomain(value)):
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)
+    if dns == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
+        yield _dns_fault(spec, path)
+    yield from _affinity_faults(spec, path)
     yield from _number_faults(spec, path)
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
+
+
+def _dns_fault(spec: JSON, path: str) -> FieldError:
+    if spec.get("dnsConfig") is None:
+        why = "must provide `dnsConfig` when `dnsPolicy` is None"
+        return FieldError(Fault.REQUIRED, f"{path}.dnsConfig", detail=why)
+    why = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+    return FieldError(Fault.REQUIRED, f"{path}.dnsConfig.nameservers", detail=why)
+
+
+def template_faults(obj: JSON, _old: JSON | None) -> Faults:
+    """Yields the faults of a PodTemplate."""
+    yield from pod_spec((obj.get("template") or {}).get("spec") or {}, "template.spec")
+
+
+def _affinity_faults(spec: JSON, path: str) -> Faults:
+    """Yields the faults of required node affinity: operators that need values, or must have none."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    name = "requiredDuringSchedulingIgnoredDuringExecution"
+    terms = (affinity.get(name) or {}).get("nodeSelectorTerms")
+    where = f"{path}.affinity.nodeAffinity.{name}.nodeSelectorTerms"
+    if affinity.get(name) is not None and not terms:
+        yield FieldError(Fault.REQUIRED, where, detail="must have at least one node selector term")
+    for index, term in enumerate(terms or ()):
+        for number, each in enumerate(term.get("matchExpressions") or ()):
+            operator, values = each.get("operator") or "", each.get("values")
+            at = f"{where}[{index}].matchExpressions[{number}]"
+            if operator in ("In", "NotIn") and not values:
+                why = "must be specified when `operator` is 'In' or 'NotIn'"
+                yield FieldError(Fault.REQUIRED, f"{at}.values", detail=why)
+            elif operator in ("Exists", "DoesNotExist") and values:
+                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield FieldError(Fault.FORBIDDEN, f"{at}.values", detail=why)
 
 
 def _number_faults(spec: JSON, path: str) -> Faults:

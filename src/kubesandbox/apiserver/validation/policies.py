@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
 from kubesandbox.apiserver.schema.name_rules import dns1123_label
-from kubesandbox.apiserver.validation.common import Faults, changed_paths, port_name, port_number
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, port_name, port_number
 
 JSON = dict[str, Any]
 
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_CIDR_RULE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _DIRECTIONS = ("Ingress", "Egress")
 # The greatest value of a class that is not the system's own (pkg/apis/scheduling: HighestUserDefinablePriority).
@@ -69,8 +72,37 @@ def _peer_faults(peer: JSON, path: str) -> Faults:
     elif peer.get("ipBlock") is not None and len([key for key, value in peer.items() if value is not None]) > 1:
         why = "may not specify both ipBlock and another peer"
         yield FieldError(Fault.FORBIDDEN, path, detail=why)
-    if (block := peer.get("ipBlock")) is not None and not block.get("cidr"):
-        yield FieldError(Fault.REQUIRED, f"{path}.ipBlock.cidr")
+    if (block := peer.get("ipBlock")) is not None:
+        yield from _block_faults(block, f"{path}.ipBlock")
+
+
+def _block_faults(block: JSON, path: str) -> Faults:
+    """Yields the faults of a NetworkPolicy's addresses, of which the exceptions must be a part."""
+    cidr = block.get("cidr")
+    if not cidr:
+        yield FieldError(Fault.REQUIRED, f"{path}.cidr")
+        return
+    network = _network(cidr)
+    if network is None:
+        yield FieldError(Fault.INVALID, f"{path}.cidr", cidr, _CIDR_RULE)
+        return
+    for index, text in enumerate(block.get("except") or ()):
+        part = _network(text)
+        if part is None:
+            yield FieldError(Fault.INVALID, f"{path}.except[{index}]", text, _CIDR_RULE)
+        elif part.version != network.version or part == network or not _is_within(part, network):
+            yield FieldError(Fault.INVALID, f"{path}.except[{index}]", text, "must be a strict subset of `cidr`")
+
+
+def _network(text: str) -> Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False) if "/" in text else None
+    except ValueError:
+        return None
+
+
+def _is_within(part: Network, network: Network) -> bool:
+    return part.network_address in network and part.prefixlen > network.prefixlen
 
 
 def priority_class(obj: JSON, old: JSON | None) -> Faults:
@@ -93,7 +125,10 @@ def priority_class(obj: JSON, old: JSON | None) -> Faults:
 
 
 def runtime_class(obj: JSON, old: JSON | None) -> Faults:
-    """Yields the faults of a RuntimeClass: a handler that is not a DNS label, or that changes."""
+    """Yields the faults of a RuntimeClass: an overhead below 0, and a handler that is no DNS label, or that changes."""
+    for name, amount in ((obj.get("overhead") or {}).get("podFixed") or {}).items():
+        if str(amount).startswith("-"):
+            yield FieldError(Fault.INVALID, f"overhead.limits[{name}]", str(amount), NOT_NEGATIVE)
     if old is not None:
         yield from changed_paths(obj, old, "handler")
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
@@ -10,6 +11,8 @@ from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, port_numb
 
 JSON = dict[str, Any]
 
+_ADDRESS_RULE = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_AFFINITIES = ("ClientIP", "None")
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 
 
@@ -30,10 +33,40 @@ def service_faults(obj: JSON, old: JSON | None) -> Faults:
     yield from object_meta.label_faults(spec.get("selector") or {}, "spec.selector")
     if kind not in _TYPES:
         yield not_supported("spec.type", kind, _TYPES)
+    yield from _traffic_faults(spec, kind)
     former = (old or {}).get("spec") or {}
-    if former.get("clusterIP") and kind == former.get("type") and spec.get("clusterIP") != former["clusterIP"]:
+    address = spec.get("clusterIP")
+    if address and address != "None" and not _is_address(address):
+        yield FieldError(Fault.INVALID, "spec.clusterIPs[0]", address, _ADDRESS_RULE)
+    elif former.get("clusterIP") and kind == former.get("type") and spec.get("clusterIP") != former["clusterIP"]:
         value = spec.get("clusterIPs") or [spec.get("clusterIP")]
         yield FieldError(Fault.INVALID, "spec.clusterIPs[0]", value, "may not change once set")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _traffic_faults(spec: JSON, kind: str) -> Faults:
+    """Yields the faults of how a Service is reached: affinity, families of addresses, traffic from outside."""
+    affinity = spec.get("sessionAffinity")
+    if affinity and affinity not in _AFFINITIES:
+        yield not_supported("spec.sessionAffinity", affinity, _AFFINITIES)
+    if spec.get("ipFamilyPolicy") == "RequireDualStack":
+        why = "this cluster is not configured for dual-stack services"
+        yield FieldError(Fault.INVALID, "spec.ipFamilyPolicy", "RequireDualStack", why)
+    for index, address in enumerate(spec.get("externalIPs") or ()):
+        if not _is_address(address):
+            yield FieldError(Fault.INVALID, f"spec.externalIPs[{index}]", address, _ADDRESS_RULE)
+    policy = spec.get("externalTrafficPolicy")
+    outside = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and spec.get("externalIPs"))
+    if policy and not outside:
+        why = "may only be set for externally-accessible services"
+        yield FieldError(Fault.INVALID, "spec.externalTrafficPolicy", policy, why)
 
 
 def _port_faults(port: JSON, path: str, names_seen: set[str], *, name_required: bool) -> Faults:

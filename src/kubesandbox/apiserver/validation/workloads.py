@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import zoneinfo
+from functools import cache
 from typing import Any
 
 from kubekit.api import codec
@@ -14,6 +16,14 @@ from kubesandbox.apiserver.validation.pod_templates import pod_spec
 
 JSON = dict[str, Any]
 
+# What may change of a StatefulSet's spec.
+_STATEFUL_SET_CHANGES = (
+    *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
+    *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
+)
+# Minute, hour, day of the month, month, day of the week.
+_SCHEDULE_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _PERCENT = re.compile(r"[0-9]+%")
 _PERCENT_RULE = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
@@ -41,13 +51,49 @@ def replica_set(obj: JSON, old: JSON | None) -> Faults:
 
 
 def stateful_set(obj: JSON, old: JSON | None) -> Faults:
-    """Yields the faults of a StatefulSet: replicas, selector and template."""
-    yield from _workload_faults(obj, old, "statefulset")
+    """Yields the faults of a StatefulSet: replicas, selector, template, roll-outs, and all that may not change."""
+    yield from _workload_faults(obj, None, "statefulset")
+    spec = obj.get("spec") or {}
+    yield from not_negative(spec.get("ordinals") or {}, "spec.ordinals", "start")
+    strategy = spec.get("updateStrategy") or {}
+    kind, rolling = strategy.get("type") or "", strategy.get("rollingUpdate")
+    if kind == "RollingUpdate":
+        yield from not_negative(rolling or {}, "spec.updateStrategy.rollingUpdate", "partition")
+    elif kind == "OnDelete":
+        if rolling is not None:
+            shown = {"Partition": rolling.get("partition"), "MaxUnavailable": rolling.get("maxUnavailable")}
+            path, why = "spec.updateStrategy.rollingUpdate", "only allowed for updateStrategy 'RollingUpdate'"
+            yield FieldError(Fault.INVALID, path, Verbatim(go_json(shown)), why)
+    else:
+        shown = {"Type": kind, "RollingUpdate": rolling}
+        yield FieldError(
+            Fault.INVALID, "spec.updateStrategy", Verbatim(go_json(shown)), "must be 'RollingUpdate' or 'OnDelete'"
+        )
+    if old is not None and _fixed_of_stateful_set(spec) != _fixed_of_stateful_set(old.get("spec") or {}):
+        listed = ", ".join(f"'{name}'" for name in _STATEFUL_SET_CHANGES[:-1])
+        why = f"updates to statefulset spec for fields other than {listed} and '{_STATEFUL_SET_CHANGES[-1]}'"
+        yield FieldError(Fault.FORBIDDEN, "spec", detail=f"{why} are forbidden")
+
+
+def _fixed_of_stateful_set(spec: JSON) -> JSON:
+    return {key: value for key, value in spec.items() if key not in _STATEFUL_SET_CHANGES}
 
 
 def daemon_set(obj: JSON, old: JSON | None) -> Faults:
-    """Yields the faults of a DaemonSet: selector and template."""
+    """Yields the faults of a DaemonSet: selector, template, and a roll-out that replaces pods one way."""
     yield from _workload_faults(obj, old, "daemonset")
+    strategy = (obj.get("spec") or {}).get("updateStrategy") or {}
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") != "RollingUpdate" or rolling is None:
+        return
+    path = "spec.updateStrategy.rollingUpdate"
+    unavailable, surge = rolling.get("maxUnavailable", 0), rolling.get("maxSurge", 0)
+    yield from _int_or_percent(unavailable, f"{path}.maxUnavailable")
+    yield from _int_or_percent(surge, f"{path}.maxSurge")
+    if _int_or_percent_value(unavailable) and _int_or_percent_value(surge):
+        yield FieldError(Fault.INVALID, f"{path}.maxSurge", surge, "may not be set when maxUnavailable is non-zero")
+    elif not _int_or_percent_value(unavailable) and not _int_or_percent_value(surge):
+        yield FieldError(Fault.REQUIRED, f"{path}.maxUnavailable", detail="cannot be 0 when maxSurge is 0")
 
 
 def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
@@ -59,6 +105,9 @@ def _workload_faults(obj: JSON, old: JSON | None, called: str) -> Faults:
     if old is not None and spec.get("selector") != ((old.get("spec") or {}).get("selector")):
         yield FieldError(Fault.INVALID, "spec.selector", spec.get("selector"), "field is immutable")
     yield from pod_spec(template.get("spec") or {}, "spec.template.spec")
+    if (template.get("spec") or {}).get("activeDeadlineSeconds") is not None:
+        why = "activeDeadlineSeconds in ReplicaSet is not Supported"
+        yield FieldError(Fault.FORBIDDEN, "spec.template.spec.activeDeadlineSeconds", detail=why)
     policy = (template.get("spec") or {}).get("restartPolicy")
     if policy not in {None, "Always"}:
         yield not_supported("spec.template.spec.restartPolicy", policy, ("Always",))
@@ -126,7 +175,8 @@ def job_faults(obj: JSON, old: JSON | None) -> Faults:
 
 def job_spec(spec: JSON, path: str) -> Faults:
     """Yields the faults of the spec of a Job or of a CronJob's template."""
-    yield from not_negative(spec, path, "parallelism", "completions", "activeDeadlineSeconds", "backoffLimit")
+    numbers = ("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished")
+    yield from not_negative(spec, path, *numbers)
     template = (spec.get("template") or {}).get("spec") or {}
     yield from pod_spec(template, f"{path}.template.spec")
     policy = template.get("restartPolicy")
@@ -144,20 +194,62 @@ def cron_job(obj: JSON, _old: JSON | None) -> Faults:
     fields = schedule.split()
     if not schedule:
         yield FieldError(Fault.REQUIRED, "spec.schedule")
+    elif "TZ" in schedule:
+        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
     elif not schedule.startswith("@") and len(fields) != 5:
         why = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
         yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
+    elif why := _field_beyond_range(fields):
+        yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
+    zone = spec.get("timeZone")
+    if zone and _has_zones() and not _is_zone(zone):
+        yield FieldError(Fault.INVALID, "spec.timeZone", zone, f"unknown time zone {zone}")
+    yield from not_negative(
+        spec, "spec", "startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"
+    )
     policy = spec.get("concurrencyPolicy") or ""
     if policy not in ("Allow", "Forbid", "Replace"):
         yield not_supported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
     yield from job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
 
 
+def _field_beyond_range(fields: list[str]) -> str:
+    """Returns why a plain number of a schedule is beyond its field's range, in the words of robfig/cron, or ""."""
+    for text, (least, most) in zip(fields, _SCHEDULE_RANGES, strict=False):
+        for part in text.split(","):
+            if part.isdigit() and int(part) < least:
+                return f"beginning of range ({int(part)}) below minimum ({least}): {part}"
+            if part.isdigit() and int(part) > most:
+                return f"end of range ({int(part)}) above maximum ({most}): {part}"
+    return ""
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+@cache
+def _has_zones() -> bool:
+    """Returns whether this machine has a database of time zones: without one none is known to be wrong."""
+    return _is_zone("Europe/Prague")
+
+
 def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
     """Yields the faults of a PodDisruptionBudget: at most one of the two numbers."""
     spec = obj.get("spec") or {}
     for name in ("minAvailable", "maxUnavailable"):
-        yield from _int_or_percent(spec.get(name), f"spec.{name}")
+        value = spec.get(name)
+        yield from _int_or_percent(value, f"spec.{name}")
+        if isinstance(value, str) and _int_or_percent_value(value) > 100:
+            yield FieldError(Fault.INVALID, f"spec.{name}", value, "must not be greater than 100%")
+    policy = spec.get("unhealthyPodEvictionPolicy")
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)
     if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
         shown_budget = {
             "MinAvailable": spec["minAvailable"],
