@@ -24,6 +24,7 @@ from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from kubekit.kube.config import load as load_kubeconfig
+from kubesandbox.apiserver.objects.strategies import registry_key
 from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry, key_of
 from runup.dump.documents import JSON, identity
@@ -33,7 +34,6 @@ from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.real_server import (
     RealServer,
     ServerPrograms,
-    key_in_etcd,
     real_server,
     service_range,
 )
@@ -172,13 +172,9 @@ class RealCopy(ClusterCopy):
                     namespace, name = identity(obj)[2:]
                     self.damaged.add((group, kind))
                     self.left_out.append(LeftOut(f"{kind} {name}", f"the real API server cannot read it: {why}", 1))
-                    custom = bool(self._staged_is_custom(group, kind))
-                    broken.append(key_in_etcd(group, served.plural, namespace, name, custom=custom))
+                    staged = self._staged.kind_of(group, kind)
+                    broken += [registry_key(staged, key_of(namespace, name))] if staged is not None else []
         await self._real.delete_keys(broken)
-
-    def _staged_is_custom(self, group: str, kind: str) -> bool:
-        staged = self._staged.kind_of(group, kind)
-        return staged is not None and staged.custom
 
     def _can_list(self, kind: Kind) -> bool:
         try:
@@ -310,8 +306,7 @@ def _rows_of_etcd(staged: ClusterCopy, source: ClusterSource) -> list[tuple[str,
                 staged.left_out.append(LeftOut(f"APIService {entry.name}", text, 1))
                 continue
             obj["metadata"].pop("resourceVersion", None)
-            key = key_in_etcd(kind.group, kind.plural, entry.namespace, entry.name, custom=kind.custom)
-            rows.append((key, msgspec.json.encode(obj)))
+            rows.append((registry_key(kind, entry.key), msgspec.json.encode(obj)))
     return rows
 
 

@@ -288,25 +288,6 @@ def _b64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-# k8s.io/kubernetes/pkg/kubeapiserver/default_storage_factory_builder.go, SpecialDefaultResourcePrefixes, and the
-# prefixes of the two API servers that kube-apiserver holds besides its own.
-_PREFIXES = {
-    ("", "replicationcontrollers"): "controllers",
-    ("", "endpoints"): "services/endpoints",
-    ("", "nodes"): "minions",
-    ("", "services"): "services/specs",
-    ("networking.k8s.io", "ingresses"): "ingress",
-    ("apiregistration.k8s.io", "apiservices"): "apiregistration.k8s.io/apiservices",
-    ("apiextensions.k8s.io", "customresourcedefinitions"): "apiextensions.k8s.io/customresourcedefinitions",
-}
-
-
-def key_in_etcd(group: str, plural: str, namespace: str, name: str, *, custom: bool) -> str:
-    """Returns the key under which kube-apiserver stores an object."""
-    prefix = f"{group}/{plural}" if custom else _PREFIXES.get((group, plural), plural)
-    return "/".join(("/registry", prefix, *([namespace] if namespace else []), name))
-
-
 def service_range(addresses: Iterator[str]) -> str:
     """Returns the range that the addresses of Services are taken from, by that of the Service `kubernetes`."""
     from ipaddress import ip_address, ip_network
