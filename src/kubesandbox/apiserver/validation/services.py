@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
 from kubesandbox.apiserver.schema.name_rules import dns1123_label
-from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, port_number
+from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, port_name, port_number
 
 JSON = dict[str, Any]
 
@@ -81,6 +81,12 @@ def _port_faults(port: JSON, path: str, names_seen: set[str], *, name_required: 
             yield FieldError(Fault.DUPLICATE, f"{path}.name", name)
         names_seen.add(name)
     yield from port_number(port.get("port") or 0, f"{path}.port")
+    target = port.get("targetPort")
+    if isinstance(target, str):
+        for why in port_name(target) if target else ():
+            yield FieldError(Fault.INVALID, f"{path}.targetPort", target, why)
+    elif target:
+        yield from port_number(target, f"{path}.targetPort")
     protocol = port.get("protocol") or ""
     if not protocol:
         yield FieldError(Fault.REQUIRED, f"{path}.protocol")

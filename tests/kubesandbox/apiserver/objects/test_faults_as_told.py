@@ -180,6 +180,11 @@ UPDATES = {
     ("Service", "spec.clusterIP = 300.1.1.1"): [
         'spec.clusterIPs[0]: Invalid value: "300.1.1.1": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
     ],
+    ("Service", "spec.ports = [{port: 80, protocol: TCP, targetPort: a_b}]"): [
+        'spec.ports[0].targetPort: Invalid value: "a_b": must contain only alpha-numeric characters (a-z, 0-9), and '
+        "hyphens (-)"
+    ],
+    ("Service", "spec.ports = [{port: 80, protocol: TCP, targetPort: web}]"): [],
     ("Service", "spec.externalIPs = [nowhere]"): [
         'spec.externalIPs[0]: Invalid value: "nowhere": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
     ],
