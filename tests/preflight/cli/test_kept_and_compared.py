@@ -222,3 +222,14 @@ def test_ten_of_many_clusters_of_a_store_are_named(two: Path, run: Run) -> None:
     ran = run("preflight", "compare", "x", "before", "--store", "kept")
     assert (ran.code, ran.out) == (1, "")
     assert "which has reports of before, c00, c01, c02, c03, c04, c05, c06, c07, c08 and 3 more" in ran.err
+
+
+def test_a_kept_report_that_cannot_be_read_is_left_out(two: Path, run: Run) -> None:
+    """It is named, and the others are told."""
+    run("preflight", "run", "--dump", "before", "--dump", "after", "--store", "kept")
+    (broken,) = report_store.reports_of(two / "kept", "before")
+    broken.path.write_text("{")
+    ran = run("fleet", "history", "--store", "kept", "-o", "json")
+    assert (ran.code, [step["cluster"] for step in json.loads(ran.out)]) == (0, ["after"])
+    assert ran.err.startswith("warning: left out: ")
+    assert broken.path.name in ran.err
