@@ -11,7 +11,7 @@ from tests.servers import Server
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from runup.rehearse.control.drain_source import OPENSHIFT, of_cluster
+from runup.rehearse.control.drain_source import OPENSHIFT, VERSION, of_cluster
 from runup.rehearse.decide.drain_inputs import KINDS
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
@@ -52,6 +52,6 @@ def test_whoever_may_read_nothing_is_told_every_kind(server: Server) -> None:
     with SyncClient(nobody) as client:
         source = of_cluster(client)
     assert source.openshift
-    assert set(source.missing) == NAMES
+    assert set(source.missing) == NAMES | {VERSION}
     assert all(source.missing.values())
     assert source.objects == {}
