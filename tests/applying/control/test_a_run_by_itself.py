@@ -66,7 +66,7 @@ def applier(
         operators=Cache(ClusterOperator) if operators is None else operators,
         memory=memory,
         digests=digests_of(found, ClusterValues()),
-        surroundings=ClusterValues,
+        cluster_values=ClusterValues,
         notices=Notices(client, ManualClock(NOON)),
     )
 
@@ -109,7 +109,7 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
             (space, first) = found = tasks(namespace(), config_map("a", {"of": "1"}))
             before = applier(world.client, tracking, found, memory)
             for task in (space, first):
-                await before.put(task)
+                await before.apply_or_delete(task)
             await eventually(lambda: _seen(tracking, first), "the watch tells of the first write")
             old = tracking.get(first.identity)
             await eventually(lambda: _opened(api.counted["watch pass_on"]), "both watches are open")
@@ -119,7 +119,7 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
             after = applier(world.client, tracking, found, memory)
             for _ in range(2):
                 for task in found:
-                    await after.put(task)
+                    await after.apply_or_delete(task)
                     assert not after.drifted(task)
             stored = await exists(world, CONFIG_MAPS, "a", NAMESPACE)
             await exists(world, CONFIG_MAPS, "b", NAMESPACE)
@@ -141,9 +141,9 @@ async def test_what_is_only_created_is_created_again_whoever_made_it(tmp_path: P
         tracking = ObjectWatches(world.client, ManualClock(NOON), lambda _: None)
         space, task = found = tasks(namespace(), config_map("a", {"of": "us"}, annotations=ONCE))
         puts = applier(world.client, tracking, found, Memory())
-        await puts.put(space)
+        await puts.apply_or_delete(space)
         if whose == "ours":
-            await puts.put(task)
+            await puts.apply_or_delete(task)
             await eventually(lambda: _seen(tracking, task), "the watch tells of it")
             unlabelled = {"metadata": {"labels": {LABEL: None}}, "data": {"of": "them"}}
             await world.client.send(calls.merge_patch(CONFIG_MAPS, "a", unlabelled, NAMESPACE))
@@ -152,14 +152,14 @@ async def test_what_is_only_created_is_created_again_whoever_made_it(tmp_path: P
             await world.client.send(calls.create(CONFIG_MAPS, config_map("a", {"of": "them"})))
         before = puts.writes
         for _ in range(3):
-            await puts.put(task)
+            await puts.apply_or_delete(task)
             assert (puts.drifted(task), puts.in_place(task)) == (False, True)
         assert puts.writes == before + 1
         assert (await exists(world, CONFIG_MAPS, "a", NAMESPACE))["data"] == {"of": "them"}
         for again in (1, 2):
             await world.client.send(calls.delete(CONFIG_MAPS, "a", NAMESPACE))
             await eventually(lambda: _drifted(puts, task), f"the watch tells that it is gone, {again}")
-            await puts.put(task)
+            await puts.apply_or_delete(task)
             assert not puts.drifted(task)
             assert (await exists(world, CONFIG_MAPS, "a", NAMESPACE))["data"] == {"of": "us"}
             await eventually(lambda: _seen(tracking, task), "a watch tells of it")

@@ -282,7 +282,7 @@ async def test_whether_putting_it_ends_this_process(
         operators=Cache(ClusterOperator),
         memory=scene.memory,
         digests={task.index: ""},
-        surroundings=lambda: ClusterValues(operator=(NAMESPACE, "a")),
+        cluster_values=lambda: ClusterValues(operator=(NAMESPACE, "a")),
         notices=Notices(scene.client, ManualClock(NOON)),
         image=OWN,
     )
@@ -371,10 +371,10 @@ async def test_a_kind_that_is_not_served_is_asked_for_again(server: Server) -> N
         server.serves = False
         for _ in range(2):
             with pytest.raises(KindMissing, match=r"^ConfigMap in v1$"):
-                await puts.put(TASK)
+                await puts.apply_or_delete(TASK)
         server.serves = True
         for _ in range(2):
-            await puts.put(TASK, anew=True)
+            await puts.apply_or_delete(TASK, anew=True)
         await tracking.close()
     assert [target.partition("?")[0] for target in server.asked] == [
         *["GET /api/v1"] * 3,
@@ -398,7 +398,7 @@ async def test_a_write_that_leads_nowhere(server: Server, details: dict[str, Any
         server.refusal = (404, "NotFound", details)
         for _ in range(2):
             with pytest.raises(NotFound):
-                await puts.put(TASK)
+                await puts.apply_or_delete(TASK)
         await tracking.close()
     assert server.asked.count("GET /api/v1") == (2 if looks_again else 1)
 
@@ -420,12 +420,12 @@ async def test_what_cannot_be_carried_out_is_refused_before_anybody_is_asked(ser
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         puts = applier(client, tracking, (odd, gone), Memory())
         with pytest.raises(Terminal, match="Invalid delete annotation") as raised:
-            await puts.put(odd)
-        await puts.put(gone)
+            await puts.apply_or_delete(odd)
+        await puts.apply_or_delete(gone)
         assert server.api.targets == []
         server.refusal = (404, "NotFound", {"name": "a"})
         for _ in range(2):
-            await puts.put(gone, updating=True)
+            await puts.apply_or_delete(gone, updating=True)
         await tracking.close()
     assert raised.value.reason == "UpdatePayloadFailed"
     assert [target.partition(" ")[0] for target in server.api.targets] == ["GET", "DELETE"]
@@ -437,9 +437,9 @@ async def test_a_job_that_is_over_is_not_run_anew(server: Server) -> None:
         tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
         memory = Memory(finished_jobs={TASK.identity})
         puts = applier(client, tracking, (TASK,), memory)
-        await puts.put(TASK, anew=True)
+        await puts.apply_or_delete(TASK, anew=True)
         assert server.api.targets == []
-        await puts.put(TASK)
+        await puts.apply_or_delete(TASK)
         assert memory.finished_jobs == set()
         assert memory.applied[TASK.identity].resource_version == 5
         await tracking.close()
@@ -478,4 +478,4 @@ async def test_sixteen_requests_at_a_time() -> None:
 
 async def _all(puts: ObjectApplier, found: tuple[Task, ...]) -> None:
     async with asyncio.timeout(90):
-        await asyncio.gather(*(puts.put(task) for task in found))
+        await asyncio.gather(*(puts.apply_or_delete(task) for task in found))

@@ -169,7 +169,7 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
         ManualClock(NOON),
         changes.pop("tracking", ObjectWatches(client, ManualClock(NOON), lambda _: None)),
     )
-    surroundings = ClusterValues(operator=(NAMESPACE, "own"))
+    cluster_values = ClusterValues(operator=(NAMESPACE, "own"))
     puts = ObjectApplier(
         found,
         client=client,
@@ -178,8 +178,8 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
         deleting=ObjectDeleter(client, clock, lambda _: None),
         operators=operators,
         memory=Memory(),
-        digests=digests_of(found, surroundings),
-        surroundings=lambda: surroundings,
+        digests=digests_of(found, cluster_values),
+        cluster_values=lambda: cluster_values,
         notices=Notices(client, clock),
         image="registry.example/release:own",
     )
@@ -256,7 +256,7 @@ async def test_what_a_new_operator_concerns_itself_with_is_said_for_it(
         operators.put(ClusterOperator(metadata=ObjectMeta(name="a")))
     async with Client(ClusterConfig(server.api.url)) as client:
         at = scene(client, tasks(made), operators)
-        await at.applier.put(tasks(made)[0])
+        await at.applier.apply_or_delete(tasks(made)[0])
         assert at.applier.writes == len(writes)
         await at.applier.tracking.close()
     assert server.writes == writes
@@ -273,7 +273,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
         assert (at.run.done, at.run.completed, at.run.state) == (0, False, State.UPDATING)
         # Nobody is at work yet: what changes is looked at when its turn comes.
         at.run.changed(found[0].identity)
-        at.run.surroundings_changed()
+        at.run.cluster_values_changed()
         at.run.operators_listed()
         assert server.api.targets == []
 

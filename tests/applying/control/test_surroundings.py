@@ -26,11 +26,11 @@ async def test_what_is_given_before_a_release_is_known() -> None:
     changes: list[None] = []
     async with Client(ClusterConfig("http://127.0.0.1:9")) as client:
         gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, lambda: changes.append(None))
-        assert gives.surroundings == ClusterValues(operator=OPERATOR)
+        assert gives.cluster_values == ClusterValues(operator=OPERATOR)
         await gives.settled()
-        assert gives.surroundings == ClusterValues(operator=OPERATOR)
+        assert gives.cluster_values == ClusterValues(operator=OPERATOR)
         gives.wanted((), "uid-of-version")
-        assert gives.surroundings == ClusterValues(operator=OPERATOR, owner_uid="uid-of-version")
+        assert gives.cluster_values == ClusterValues(operator=OPERATOR, owner_uid="uid-of-version")
         await gives.close()
     assert changes == []
 
@@ -127,7 +127,7 @@ async def test_the_internal_address(singletons: Singletons, uri: Any, address: t
         gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, lambda: None)
         gives.wanted(ALL, "u")
         await gives.settled()
-        found = gives.surroundings
+        found = gives.cluster_values
         await gives.close()
     assert (found.internal_host, found.internal_port) == address
     assert (found.proxy, found.tls, found.owner_uid) == (Proxy(), None, "u")
@@ -141,14 +141,14 @@ async def test_what_is_given_is_followed(singletons: Singletons) -> None:
     told: list[str] = []
 
     def hear() -> None:
-        told.append(gives.surroundings.proxy.http)
+        told.append(gives.cluster_values.proxy.http)
         changed.set()
 
     async with Client(ClusterConfig(singletons.api.url)) as client, asyncio.timeout(90):
         gives = ClusterValuesWatcher(client, ManualClock(), OPERATOR, hear)
         gives.wanted(ALL, "u")
         await gives.settled()
-        assert gives.surroundings.proxy == Proxy(http="http://p:1")
+        assert gives.cluster_values.proxy == Proxy(http="http://p:1")
         assert told == ["http://p:1"]
         await eventually(lambda: "proxies" in singletons.watches)
         changed.clear()
@@ -159,10 +159,10 @@ async def test_what_is_given_is_followed(singletons: Singletons) -> None:
         assert told == ["http://p:1", "http://q:1"]
         # Another release that asks for the same follows nothing twice.
         gives.wanted(ALL, "v")
-        assert gives.surroundings.owner_uid == "v"
-        assert gives.surroundings.proxy == Proxy(http="http://q:1")
+        assert gives.cluster_values.owner_uid == "v"
+        assert gives.cluster_values.proxy == Proxy(http="http://q:1")
         lists = [each for each in singletons.api.targets if "proxies" in each and "watch" not in each]
         assert len(lists) == 1
         await gives.close()
         gives.wanted((), "v")
-        assert gives.surroundings.proxy == Proxy()
+        assert gives.cluster_values.proxy == Proxy()

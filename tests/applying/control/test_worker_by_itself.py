@@ -221,11 +221,11 @@ def test_which_objects_of_a_release_are_applied() -> None:
 
 
 async def test_what_changes_before_anything_is_applied_is_nobody_s_business(scene: Scene) -> None:
-    """Operators that are listed, objects and surroundings that change: there is no run yet to be told."""
+    """Operators that are listed, objects and values of the cluster that change: there is no run yet to be told."""
     one = ClusterOperator(metadata=ObjectMeta(name="a"))
     scene.operators.replace([one], "1")
     scene.operators.remove(one)
     scene.worker.changed(tasks(config_map("a", {}))[0].identity)
-    scene.worker.surroundings_changed()
+    scene.worker.cluster_values_changed()
     scene.worker.served("example.org", "Widget")
     assert scene.hurried == [("example.org", "Widget")]

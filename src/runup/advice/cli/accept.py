@@ -128,7 +128,7 @@ def without_effect(change: Change, cluster: ClusterVersion) -> Iterator[str]:
 @option("--clear", is_flag=True, help="Accept no risk any more.")
 @option("--reason", "reason", metavar="TEXT", default="", help="Why; recorded with your name.")
 @option("--until", metavar="TIME", default="", help="How long: 30d, 12h, 2026-12-31 or 2026-12-31T12:00:00Z.")
-@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @connection_options
 @click.pass_context
 def accept(

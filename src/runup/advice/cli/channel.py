@@ -72,7 +72,7 @@ def _validate_channel(facts: Facts, new: str, *, explicit: bool) -> tuple[Output
 @click.argument("words", nargs=-1, metavar="[CHANNEL]")
 @option("--allow-explicit-channel", is_flag=True, help="Accept a channel that the release is not known in.")
 @option("--dump", metavar="DIR", shell_complete=static_completion.folders, help="Show the channel of a dump.")
-@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @connection_options
 @click.pass_context
 def channel(

@@ -36,13 +36,13 @@ PROXY, INFRASTRUCTURE = _config("Proxy", "proxies"), _config("Infrastructure", "
 
 
 class ClusterValuesWatcher:
-    """The current `surroundings`; `changed` is called when they change.
+    """The current `cluster_values`; `changed` is called when they change.
 
     `operator` is namespace and name of the operator's own Deployment.
     """
 
     def __init__(self, client: Client, clock: Clock, operator: tuple[str, str], changed: Callable[[], None]) -> None:
-        self.surroundings = ClusterValues(operator=operator)
+        self.cluster_values = ClusterValues(operator=operator)
         self._client = client
         self._clock = clock
         self._operator = operator
@@ -57,7 +57,7 @@ class ClusterValuesWatcher:
         for resource in resources_for(tasks, self._operator):
             if resource not in self._caches:
                 self._watch_kind(resource)
-        self.surroundings = self._now()
+        self.cluster_values = self._now()
 
     async def settled(self) -> None:
         """Waits until each watch has its first list or an error."""
@@ -67,7 +67,7 @@ class ClusterValuesWatcher:
             while not cache.synced and cache.error is None:
                 changed.clear()
                 await changed.wait()
-        self.surroundings = self._now()
+        self.cluster_values = self._now()
 
     async def close(self) -> None:
         """Stops all watches."""
@@ -93,8 +93,8 @@ class ClusterValuesWatcher:
 
     def _update_values(self) -> None:
         new = self._now()
-        if new != self.surroundings:
-            self.surroundings = new
+        if new != self.cluster_values:
+            self.cluster_values = new
             self._changed()
 
     def _now(self) -> ClusterValues:

@@ -63,6 +63,6 @@ class DriftRepairer:
                 if task.deletes or task.identity in self.repairing:
                     continue
                 try:
-                    await self._applier.put(task, anew=True)
+                    await self._applier.apply_or_delete(task, anew=True)
                 except FAILURES as error:
                     log.warning("could not be applied anew", task=str(task), error=words_of(error))

@@ -72,7 +72,7 @@ class Memory:
 class ObjectApplier:
     """Applies the objects of one run.
 
-    `surroundings` returns the cluster's values put into objects (proxy, TLS profile and so on). `digests` holds the
+    `cluster_values` returns the cluster's values put into objects (proxy, TLS profile and so on). `digests` holds the
     digest of each rendered object by task index. `image` is the one that this process runs from.
     """
 
@@ -87,7 +87,7 @@ class ObjectApplier:
         operators: Cache[ClusterOperator],
         memory: Memory,
         digests: dict[int, str],
-        surroundings: Callable[[], ClusterValues],
+        cluster_values: Callable[[], ClusterValues],
         notices: Notices,
         image: str = "",
     ) -> None:
@@ -101,7 +101,7 @@ class ObjectApplier:
         self._deleting = deleting
         self._memory = memory
         self._digests = digests
-        self._surroundings = surroundings
+        self._cluster_values = cluster_values
         self._notices = notices
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_REQUESTS)
         self._locks: dict[Identity, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -127,7 +127,7 @@ class ObjectApplier:
 
         False if that Deployment has no replicas now: then this process does not run in it.
         """
-        namespace, name = self._surroundings().operator
+        namespace, name = self._cluster_values().operator
         if task.identity != Identity("apps", "Deployment", namespace, name):
             return False
         deployment = self.latest(task)
@@ -215,9 +215,9 @@ class ObjectApplier:
 
     def update_digests(self) -> None:
         """Computes the digests of all objects again, after the cluster's values have changed."""
-        self._digests.update(digests_of(self._tasks, self._surroundings()))
+        self._digests.update(digests_of(self._tasks, self._cluster_values()))
 
-    async def put(self, task: Task, *, updating: bool = False, anew: bool = False) -> None:
+    async def apply_or_delete(self, task: Task, *, updating: bool = False, anew: bool = False) -> None:
         """Applies or deletes the object of `task`; raises KubeError, DecodeError, Terminal, KindMissing.
 
         An object that is in place is written only with `anew`. Objects are deleted only while `updating`.
@@ -288,10 +288,10 @@ class ObjectApplier:
         return await self._kinds.resource(_api_version(task), task.identity.kind)
 
     def _render_task(self, task: Task) -> Rendered:
-        return render(task, self._surroundings())
+        return render(task, self._cluster_values())
 
 
-def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, str]:
+def digests_of(tasks: Sequence[Task], cluster_values: ClusterValues) -> dict[int, str]:
     """Returns the digest of every task's rendered object, by task index.
 
     The digest is "" if the object cannot be rendered: applying it then raises the error.
@@ -299,7 +299,7 @@ def digests_of(tasks: Sequence[Task], surroundings: ClusterValues) -> dict[int, 
     digests: dict[int, str] = {}
     for task in tasks:
         try:
-            digests[task.index] = render(task, surroundings).digest
+            digests[task.index] = render(task, cluster_values).digest
         except Terminal:
             digests[task.index] = ""
     return digests

@@ -122,7 +122,7 @@ class Run:
             if task.kind == CLUSTER_OPERATOR:
                 self.changed(task.identity)
 
-    def surroundings_changed(self) -> None:
+    def cluster_values_changed(self) -> None:
         """Handles that the cluster's values changed: objects that render differently now are applied again."""
         for identity in list(self.progress.tasks):
             self.changed(identity)
@@ -160,7 +160,7 @@ class Run:
         try:
             await self._ours.wait()
             await self._retrier.wait_for_dependencies(task)
-            await self._applier.put(task)
+            await self._applier.apply_or_delete(task)
         except FAILURES as error:
             log.debug("not created ahead", task=str(task), error=words_of(error))
 

@@ -44,7 +44,7 @@ class TaskRetrier:
         attempts, waited = 0, False
         while True:
             try:
-                await self._applier.put(task, updating=self._progress.state is State.UPDATING)
+                await self._applier.apply_or_delete(task, updating=self._progress.state is State.UPDATING)
             except FAILURES as error:
                 if isinstance(error, KindMissing | NotFound):
                     # A task that comes later starts only after this one, so waiting for it here would never end.

@@ -87,7 +87,7 @@ class Worker:
         self._kinds = ResourceDiscovery(client)
         self._tracking = ObjectWatches(client, clock, self.changed)
         self._deleting = ObjectDeleter(client, clock, self.tell)
-        self._gives = ClusterValuesWatcher(client, clock, operator, self.surroundings_changed)
+        self._gives = ClusterValuesWatcher(client, clock, operator, self.cluster_values_changed)
         self._memory = Memory()
         self._notices = Notices(client, clock)
         self._since: dict[str, datetime] = {}
@@ -168,8 +168,8 @@ class Worker:
         self._gives.wanted(tasks, work.wanted.owner_uid)
         self._notices.cluster_version_uid = work.wanted.owner_uid
         await self._gives.settled()
-        surroundings = self._gives.surroundings
-        digests = await in_thread(lambda: digests_of(tasks, surroundings), "digests")
+        cluster_values = self._gives.cluster_values
+        digests = await in_thread(lambda: digests_of(tasks, cluster_values), "digests")
         trim()
         self._kinds.define(manifests)
         # The lists of all kinds come before the first write, so that objects in place cost no request.
@@ -184,7 +184,7 @@ class Worker:
             operators=self._operators,
             memory=self._memory,
             digests=digests,
-            surroundings=lambda: self._gives.surroundings,
+            cluster_values=lambda: self._gives.cluster_values,
             notices=self._notices,
             image=self._image,
         )
@@ -250,11 +250,11 @@ class Worker:
         if self._run is not None:
             self._run.operators_listed()
 
-    def surroundings_changed(self) -> None:
+    def cluster_values_changed(self) -> None:
         """Passes on that values of the cluster changed that manifests are rendered with."""
         if self._run is not None and self._applier is not None:
             self._applier.update_digests()
-            self._run.surroundings_changed()
+            self._run.cluster_values_changed()
 
     def tell(self, urgent: bool) -> None:
         """Takes over the run's progress into `latest`, which `publish` publishes, at once if `urgent`."""

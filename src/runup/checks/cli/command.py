@@ -114,7 +114,7 @@ def _reason_suffix(problem: str) -> str:
 
 @checks.command("list")
 @click.option("--release-dir", default="", metavar="DIR", help="Also the declarative checks of this release.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 def list_(release_dir: str, output: str | None) -> None:
     """List the built-in checks, and those of a release's folder.
 

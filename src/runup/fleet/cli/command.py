@@ -222,7 +222,7 @@ def preflight(
     )
 
 
-_output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+_output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 
 
 @fleet.command("status", sections=SECTIONS)

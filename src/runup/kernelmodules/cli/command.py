@@ -32,7 +32,12 @@ def kmod() -> None:
 @click.option("--module", "modules", multiple=True, metavar="[NAMESPACE/]NAME", help="These alone; may be repeated.")
 @click.option("--dump", default="", metavar="DIR", help="A must-gather or another dump instead of a cluster.")
 @click.option("--at-once", default=8, show_default=True, type=click.IntRange(1, 64), help="Images read at a time.")
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="With images, or the machine form.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["wide", "json", "yaml"]),
+    help="With images (wide), or a format for programs (json, yaml).",
+)
 @inner_option
 @registry_options
 @connection_options

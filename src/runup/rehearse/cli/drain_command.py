@@ -48,7 +48,7 @@ _WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
     help="Time limit of a drain.",
 )
 @click.option("--force/--no-force", default=None, help="Whether pods without an owner are evicted, too.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @click.option("-v", "--verbose", is_flag=True, help="Every row.")
 @connection_options
 @click.pass_context

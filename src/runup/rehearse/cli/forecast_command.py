@@ -30,7 +30,7 @@ _AT_ONCE_S = 60
     "--timezone", "zone", default="UTC", show_default=True, metavar="NAME", help="Of --between: Europe/Berlin."
 )
 @click.option("--node-minutes", default="", metavar="A-B", help="From drained to ready, where no earlier update tells.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @connection_options
 @click.pass_context
 def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_minutes: str, output: str | None) -> int:

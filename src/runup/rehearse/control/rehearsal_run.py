@@ -138,8 +138,8 @@ class ReleaseRun:
             deleting=deleter,
             operators=Cache(ClusterOperator),
             memory=Memory(),
-            digests=digests_of(self._tasks, watcher.surroundings),
-            surroundings=lambda: watcher.surroundings,
+            digests=digests_of(self._tasks, watcher.cluster_values),
+            cluster_values=lambda: watcher.cluster_values,
             notices=notices,
         )
 
@@ -159,7 +159,7 @@ class ReleaseRun:
         """
         result.tried.add(task.index)
         try:
-            await applier.put(task, updating=True)
+            await applier.apply_or_delete(task, updating=True)
         except FAILURES as error:
             _raise_if_copy_ended(error)
             result.failures[task.index] = Failure(task, error, by_copy=_is_copy_failure(error))

@@ -12,7 +12,7 @@ from runup.cli.errors import CommandError
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
 
-OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -22,7 +22,7 @@ DATA = click.option(
     shell_complete=static_completion.folders,
     help="The sandbox's folder (default: ~/.local/state/runup/sandbox).",
 )
-OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+OUTPUT = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 _LEFT_OUT_SHOWN = 5
 RUNNERS = ["runc", "bubblewrap", "process"]
 

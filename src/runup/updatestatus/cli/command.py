@@ -44,7 +44,12 @@ def _details(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
     help="Read a must-gather or another dump instead of a cluster.",
 )
 @option("-w", "--watch", is_flag=True, help="Follow the update until it is over.")
-@option("-o", "--output", type=click.Choice(["json", "yaml", "html"]), help="The machine form, or one web page.")
+@option(
+    "-o",
+    "--output",
+    type=click.Choice(["json", "yaml", "html"]),
+    help="Output format for programs (json, yaml), or one web page (html).",
+)
 @option("--mock-clusterversion", metavar="FILE", hidden=True)
 @option("--mock-now", metavar="TIME", hidden=True)
 @connection_options

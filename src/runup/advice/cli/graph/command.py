@@ -38,7 +38,7 @@ def graph() -> None:
 @graph.command()
 @with_options(_SOURCE)
 @click.option("--to", "file", metavar="FILE", help="Where to write the graph; without it, only what it comes to.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form of what it comes to.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 def build(
     source: str,
     releases: str | None,

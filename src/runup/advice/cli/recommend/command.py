@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @option("--quiet", is_flag=True, help="With --version: say only what was not accepted.")
 @option("--accept", multiple=True, metavar="NAME[,NAME...]", help="Issues to put up with; may be repeated.")
 @option("--dump", metavar="DIR", shell_complete=static_completion.folders, help="Read a dump instead of a cluster.")
-@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @option("--mock-clusterversion", metavar="FILE", hidden=True)
 @connection_options
 @click.pass_context
