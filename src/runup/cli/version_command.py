@@ -12,7 +12,7 @@ from runup.cli.options import option
 
 @click.command("version", cls=Command)
 @option("--server", is_flag=True, help="Ask the cluster for its versions too.")
-@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @connection_options
 @click.pass_context
 def version(ctx: click.Context, server: bool, output: str | None) -> None:

@@ -70,25 +70,25 @@ def evaluate(
     try:
         access = Access(credentials=credentials.load_credentials(""))
         release = release_of(os.fspath(release_folder), release_image, access)
-        wanted = RequestedUpdate(release, target, source, release_image, check_timeout_s, access=access)
+        requested_update = RequestedUpdate(release, target, source, release_image, check_timeout_s, access=access)
         if dump is not None:
-            judged = of_dump(Path(dump), wanted, SystemClock().now())
+            evaluated = of_dump(Path(dump), requested_update, SystemClock().now())
         else:
-            judged = _evaluate_live(kubeconfig, context, wanted)
+            evaluated = _evaluate_live(kubeconfig, context, requested_update)
     except (CommandError, RunupError, KubeError, OciError) as error:
         raise PreflightError(error.message) from error
     except (DecodeError, OSError) as error:
         raise PreflightError(str(error)) from error
-    if judged.report is None:
-        raise PreflightError(judged.problem)
-    findings = findings_of(judged)
+    if evaluated.report is None:
+        raise PreflightError(evaluated.problem)
+    findings = findings_of(evaluated)
     if findings.failed is not None:
         raise PreflightError(findings.failed.message)
     return findings
 
 
 def _evaluate_live(
-    kubeconfig: str | os.PathLike[str] | None, context: str, wanted: RequestedUpdate
+    kubeconfig: str | os.PathLike[str] | None, context: str, requested_update: RequestedUpdate
 ) -> EvaluatedCluster:
     """Returns the evaluated cluster, read live. Raises PreflightError if called where an event loop runs."""
     path = None if kubeconfig is None else os.fspath(kubeconfig)
@@ -96,5 +96,5 @@ def _evaluate_live(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return of_cluster(cluster, wanted)
+        return of_cluster(cluster, requested_update)
     raise PreflightError("evaluate() runs an event loop of its own: from a coroutine, call it by asyncio.to_thread()")

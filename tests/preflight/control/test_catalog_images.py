@@ -423,7 +423,7 @@ async def test_images_that_were_named_are_read_even_where_others_are_not(tmp_pat
     put_image(layout, [package("a")], name="x")
     named = {"mine": f"oci:{layout.path}:x"}
     told: list[int] = []
-    images = CatalogImages(REGISTRIES, ManualClock(), lambda: told.append(1), named=named, reads=False)
+    images = CatalogImages(REGISTRIES, ManualClock(), lambda: told.append(1), named_images=named, reads=False)
     seen = await images.settled(of("registry.example", "a"), UPDATE)
     assert {image: (found.problem, list(found.packages)) for image, found in seen.read.items()} == {
         named["mine"]: ("", ["a"])

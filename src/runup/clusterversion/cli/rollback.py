@@ -76,7 +76,7 @@ def _rollback_patch(facts: Facts, before: Release) -> JSON:
 
 @click.command("rollback", cls=Command)
 @click.argument("words", nargs=-1, metavar="")
-@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @connection_options
 @click.pass_context
 def rollback(ctx: click.Context, words: tuple[str, ...], output: str | None) -> None:

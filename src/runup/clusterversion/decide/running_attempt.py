@@ -131,7 +131,7 @@ def from_outcome(
         and shown_report.execution_status == "completed"
         and shown_report.preflight_id == case.attempt.id
     )
-    outcome_conditions = conditions.of_outcome(subject, attempt_outcome, kept=observed_time, completed=completed)
+    outcome_conditions = conditions.of_outcome(subject, attempt_outcome, kept_time=observed_time, completed=completed)
     return Preflight(outcome_conditions, with_kept_targets(case, checked), history)
 
 

@@ -62,11 +62,11 @@ def install(connection: Connection, flags: Flags, manner: Manner, timeout_s: flo
     clock = SystemClock()
     with _command_errors(), connection.client("install") as client:
         sets = _sets(client)
-        known = observing.server(client, sets)
-        options = options_of(flags, known, default_image())
+        cluster = observing.server(client, sets)
+        options = options_of(flags, cluster, default_image())
         objects = _objects(flags.chosen, options)
         tell = _line_printer(dry_run=manner.dry_run)
-        applied = installing.install(client, sets, clock, flags.chosen, objects, options, known, manner, tell)
+        applied = installing.install(client, sets, clock, flags.chosen, objects, options, cluster, manner, tell)
         if timeout_s is not None:
             healthy_objects.wait(client, sets, clock, applied, timeout_s)
             click.echo(f"{flags.component} is installed and healthy: {_NEXT[flags.component]}")
@@ -100,11 +100,11 @@ def _line_printer(*, dry_run: bool) -> Told:
     """Returns a function that prints what was done with an object, as `kubectl apply` does."""
     suffix = " (server dry run)" if dry_run else ""
 
-    def print_line(done: Done) -> None:
-        identity = done.identity
+    def print_line(progress: Done) -> None:
+        identity = progress.identity
         kind = f"{identity.kind.lower()}.{identity.group}" if identity.group else identity.kind.lower()
         place = f" in {identity.namespace}" if identity.namespace else ""
-        click.echo(f"{kind}/{identity.name}{place} {done.outcome}{suffix}")
+        click.echo(f"{kind}/{identity.name}{place} {progress.outcome}{suffix}")
 
     return print_line
 

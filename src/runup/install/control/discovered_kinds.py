@@ -26,7 +26,7 @@ class ServedKinds:
                 self._served[api_version] = self._client.send(discovery.list_kinds(api_version))
             except NotFound:
                 self._served[api_version] = ()
-        return next((each for each in self._served[api_version] if each.kind == kind), None)
+        return next((served for served in self._served[api_version] if served.kind == kind), None)
 
     def preferred(self, group: str, kind: str) -> Resource | None:
         """Returns the resource in the version that the server prefers, None if it does not serve it."""

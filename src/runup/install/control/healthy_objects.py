@@ -43,8 +43,8 @@ def wait(client: SyncClient, sets: ObjectSets, clock: Clock, objects: Objects, t
 
 def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
     """Returns what a workload of the set still waits for, empty if nothing."""
-    found = sets.read(task.identity)
-    owned = codec.convert(OwnedWorkload, found) if found is not None else None
+    stored_object = sets.read(task.identity)
+    owned = codec.convert(OwnedWorkload, stored_object) if stored_object is not None else None
     problem = workload_health.problem_of(task, owned, State.UPDATING) or workload_health.unfinished_rollout(task, owned)
     if problem is not None:
         return problem.message
@@ -70,8 +70,8 @@ def _last_end(container: JSON) -> str:
     """Returns how the container's program ended before it waits now, with its last line; "" if it has not."""
     ended = (container.get("lastState") or {}).get("terminated") or {}
     lines = str(ended.get("message", "")).strip().splitlines()
-    told = f": {lines[-1]}" if lines else ""
-    return f"; it ended with code {ended.get('exitCode', 'unknown')}{told}" if ended else ""
+    last_line = f": {lines[-1]}" if lines else ""
+    return f"; it ended with code {ended.get('exitCode', 'unknown')}{last_line}" if ended else ""
 
 
 def _reason_of_pod(pod: JSON) -> str:
@@ -81,5 +81,9 @@ def _reason_of_pod(pod: JSON) -> str:
         for state in (container.get("state") or {}).values():
             if reason := (state or {}).get("reason"):
                 return f"{reason}: {state.get('message', '')}".rstrip(": ") + _last_end(container)
-    unmet = [each for each in status.get("conditions") or () if each.get("status") == "False" and each.get("message")]
+    unmet = [
+        condition
+        for condition in status.get("conditions") or ()
+        if condition.get("status") == "False" and condition.get("message")
+    ]
     return f"{unmet[0].get('reason', '')}: {unmet[0]['message']}" if unmet else str(status.get("phase", ""))

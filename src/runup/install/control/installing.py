@@ -42,18 +42,18 @@ def install(
     component: Component,
     objects: Objects,
     options: Options,
-    known: Cluster,
+    observed_cluster: Cluster,
     manner: Manner,
     tell: Told,
 ) -> Objects:
     """Applies `objects`, and returns those that were applied. Raises InstallError and KubeError."""
-    cluster = observing.state(client, sets, component, objects, known)
+    cluster = observing.state(client, sets, component, objects, observed_cluster)
     if why := refusals(cluster, component, options, take_over=manner.take_over):
         raise InstallError("\n".join(why))
     data = {"version": sets.tool_version, "image": options.image, "platform": options.platform.value}
     set_of_ours = set_id(component.name, options.namespace)
-    applied, left = without_those_of_others(objects, cluster.owners, set_of_ours)
-    for identity in left:
+    applied, remaining_objects = without_those_of_others(objects, cluster.owners, set_of_ours)
+    for identity in remaining_objects:
         tell(Done(identity, Outcome.LEFT))
     applied = _with_certificate(sets, clock, component, applied, options)
     inventory = inventory_of(component.name, options.namespace, applied, data)
@@ -88,15 +88,15 @@ def uninstall(
 def _installed(sets: ObjectSets, component: Component, namespace: str | None, *, definitions: bool) -> Inventory:
     """Returns the one inventory that the flags mean. Raises InstallError if there is none, or more than one."""
     installed = sets.installed(component.name)
-    chosen = [each for each in installed if namespace in (None, each.namespace)]
-    where = ", ".join(sorted(each.namespace for each in installed))
-    if len(chosen) > 1:
+    chosen_inventories = [inventory for inventory in installed if namespace in (None, inventory.namespace)]
+    namespaces_text = ", ".join(sorted(inventory.namespace for inventory in installed))
+    if len(chosen_inventories) > 1:
         # Whoever may write ConfigMaps in a namespace can make it look like another place.
-        raise InstallError(f"{component.name} is installed in namespaces {where}: name one with --namespace")
-    if chosen:
-        return chosen[0]
-    if where:
-        raise InstallError(f"{component.name} is not installed in namespace {namespace}; it is in {where}")
+        raise InstallError(f"{component.name} is installed in namespaces {namespaces_text}: name one with --namespace")
+    if chosen_inventories:
+        return chosen_inventories[0]
+    if namespaces_text:
+        raise InstallError(f"{component.name} is not installed in namespace {namespace}; it is in {namespaces_text}")
     inventory = _of_definitions(component, namespace or component.namespace)
     if definitions and any(True for _ in sets.members(inventory)):
         return inventory
@@ -123,13 +123,13 @@ def _with_certificate(
     if options.certificates is not Certificates.OWN or not serving_certificates.has_service(objects):
         return objects
     name, hosts = serving_certificates.secret_name(component), serving_certificates.hosts(component, options.namespace)
-    kept = sets.read(Identity("", "Secret", options.namespace, name))
-    if kept is None or not serving_authority.still_good(kept, hosts, clock.now()):
-        kept = serving_authority.serving_secret(name, options.namespace, hosts, clock.now())
-    secret = {**kept, "metadata": {"name": name, "namespace": options.namespace}}
+    stored_secret = sets.read(Identity("", "Secret", options.namespace, name))
+    if stored_secret is None or not serving_authority.still_good(stored_secret, hosts, clock.now()):
+        stored_secret = serving_authority.serving_secret(name, options.namespace, hosts, clock.now())
+    secret = {**stored_secret, "metadata": {"name": name, "namespace": options.namespace}}
     first = next(index for index, obj in enumerate(objects) if obj["kind"] == "ServiceAccount")
     return (
-        *serving_certificates.with_authority(objects[:first], serving_authority.authority_of(kept)),
+        *serving_certificates.with_authority(objects[:first], serving_authority.authority_of(stored_secret)),
         secret,
         *objects[first:],
     )

@@ -29,18 +29,18 @@ def server(client: SyncClient, sets: ObjectSets) -> Cluster:
     return Cluster((numbers[0], numbers[1]), frozenset(sets.kinds.groups), api_ports=_api_ports(client))
 
 
-def state(client: SyncClient, sets: ObjectSets, component: Component, objects: Objects, known: Cluster) -> Cluster:
-    """Returns `known` with who keeps the objects of `component`, and where it is installed. Raises KubeError."""
+def state(client: SyncClient, sets: ObjectSets, component: Component, objects: Objects, cluster: Cluster) -> Cluster:
+    """Returns `cluster` with who keeps the objects of `component`, and where it is installed. Raises KubeError."""
     shared = [identity_of(obj) for obj in objects if definition(obj) or obj["kind"] == "Namespace"]
     shared += [identity for identity in (CLUSTER_VERSION, VALIDATIONS) if identity not in shared]
     workloads, reads = _workloads(client, component)
     return Cluster(
-        version=known.version,
-        groups=known.groups,
+        version=cluster.version,
+        groups=cluster.groups,
         owners=sets.owners(shared),
         workloads=workloads,
         installed=sets.installed(component.name),
-        api_ports=known.api_ports,
+        api_ports=cluster.api_ports,
         user_reads_workloads=reads,
     )
 
@@ -53,7 +53,7 @@ def _workloads(client: SyncClient, component: Component) -> tuple[tuple[Workload
         if component == OPERATOR:
             return (), False
         raise
-    return tuple(_workload(each) for each in listed if each["metadata"]["name"] == component.deployment), True
+    return tuple(_workload(item) for item in listed if item["metadata"]["name"] == component.deployment), True
 
 
 def _workload(obj: JSON) -> Workload:
@@ -74,6 +74,6 @@ def _api_ports(client: SyncClient) -> tuple[int, ...]:
     ports: set[int] = set()
     with suppress(KubeError, codec.DecodeError):
         selector = "kubernetes.io/service-name=kubernetes"
-        for each in client.listing_raw(SLICE, "default", label_selector=selector).items:
-            ports |= {int(port["port"]) for port in each.get("ports") or () if port.get("port")}
+        for endpoint_slice in client.listing_raw(SLICE, "default", label_selector=selector).items:
+            ports |= {int(port["port"]) for port in endpoint_slice.get("ports") or () if port.get("port")}
     return tuple(sorted(ports | {443, 6443}))

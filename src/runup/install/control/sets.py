@@ -78,7 +78,7 @@ class ObjectSets:
         selector = f"{inventories.COMPONENT}={component}"
         parents = self._client.listing_raw(CONFIG_MAP, label_selector=selector).complete("ConfigMap")
         name = inventories.name_of(component)
-        return tuple(inventories.read_parent(each) for each in parents if each["metadata"]["name"] == name)
+        return tuple(inventories.read_parent(parent) for parent in parents if parent["metadata"]["name"] == name)
 
     def apply_set(
         self, objects: Objects, inventory: Inventory, tell: Told, *, force: bool = False, dry_run: bool = False
@@ -89,13 +89,13 @@ class ObjectSets:
         InstallError and KubeError.
         """
         labelled = inventories.label_objects(objects, inventory)
-        known = inventories.merge_inventories(inventory, self._parent(inventory))
+        merged_inventory = inventories.merge_inventories(inventory, self._parent(inventory))
         first = _first_of_namespace(labelled, inventory.namespace)
         for index, obj in enumerate(labelled):
             if index == first:
-                self._write_parent(known, dry_run=dry_run)
+                self._write_parent(merged_inventory, dry_run=dry_run)
             tell(self._apply(obj, labelled, force=force, dry_run=dry_run))
-        for identity in inventories.members_to_remove(self.members(known), labelled):
+        for identity in inventories.members_to_remove(self.members(merged_inventory), labelled):
             self._delete(identity, inventory, dry_run=dry_run)
             tell(Done(identity, Outcome.PRUNED))
         self._write_parent(inventory, dry_run=dry_run)
@@ -130,8 +130,10 @@ class ObjectSets:
         """
         members = inventories.removal_order(self.members(inventory), definitions=definitions)
         # With its namespace the parent goes, too.
-        namespaces = [each for each in members if (each.group, each.kind) == _NAMESPACE]
-        self._remove_members([each for each in members if each not in namespaces], inventory, tell, dry_run=dry_run)
+        namespaces = [member for member in members if (member.group, member.kind) == _NAMESPACE]
+        self._remove_members(
+            [member for member in members if member not in namespaces], inventory, tell, dry_run=dry_run
+        )
         for identity in besides():
             self.delete(identity, dry_run=dry_run)
             tell(Done(identity, Outcome.DELETED))
@@ -163,9 +165,9 @@ class ObjectSets:
         owners = {}
         for identity in identities:
             resource = self.kinds.preferred(identity.group, identity.kind)
-            found = self._read_object(resource, identity) if resource is not None else None
-            if found is not None:
-                owners[identity] = (found["metadata"].get("labels") or {}).get(inventories.PART_OF, "")
+            live_object = self._read_object(resource, identity) if resource is not None else None
+            if live_object is not None:
+                owners[identity] = (live_object["metadata"].get("labels") or {}).get(inventories.PART_OF, "")
         return owners
 
     def read(self, identity: Identity) -> JSON | None:
@@ -239,8 +241,8 @@ class ObjectSets:
             return None
 
     def _parent(self, inventory: Inventory) -> Inventory | None:
-        found = self._read_object(CONFIG_MAP, Identity("", "ConfigMap", inventory.namespace, inventory.name))
-        return inventories.read_parent(found) if found is not None else None
+        config_map = self._read_object(CONFIG_MAP, Identity("", "ConfigMap", inventory.namespace, inventory.name))
+        return inventories.read_parent(config_map) if config_map is not None else None
 
     def _write_parent(self, inventory: Inventory, *, dry_run: bool) -> None:
         if dry_run:
@@ -253,13 +255,13 @@ class ObjectSets:
         resource = self.kinds.preferred(identity.group, identity.kind)
         if resource is None:
             return
-        found = self._read_object(resource, identity)
-        labels = found["metadata"].get("labels") or {} if found is not None else {}
-        if found is None or labels.get(inventories.PART_OF) != inventory.id:
+        live_object = self._read_object(resource, identity)
+        labels = live_object["metadata"].get("labels") or {} if live_object is not None else {}
+        if live_object is None or labels.get(inventories.PART_OF) != inventory.id:
             return
         with suppress(NotFound):
             # By its UID: whoever made one of that name anew keeps it.
-            uid = found["metadata"]["uid"]
+            uid = live_object["metadata"]["uid"]
             self._client.send(calls.delete(resource, identity.name, identity.namespace, uid=uid, dry_run=dry_run))
 
     def _await_gone(self, identity: Identity) -> None:
@@ -268,12 +270,12 @@ class ObjectSets:
         Raises InstallError, which names what holds it, after `GONE_WITHIN_S` seconds.
         """
         deadline = self._clock.monotonic() + GONE_WITHIN_S
-        while (found := self.read(identity)) is not None:
-            if found["metadata"].get("deletionTimestamp") is None:
+        while (live_object := self.read(identity)) is not None:
+            if live_object["metadata"].get("deletionTimestamp") is None:
                 return  # somebody made another one
             if self._clock.monotonic() >= deadline:
-                held = ", ".join(found["metadata"].get("finalizers") or ()) or _held_by(found)
-                raise InstallError(f"{identity} is being deleted and does not go: {held}")
+                holders = ", ".join(live_object["metadata"].get("finalizers") or ()) or _held_by(live_object)
+                raise InstallError(f"{identity} is being deleted and does not go: {holders}")
             self._clock.pause(POLL_S)
             self.kinds.forget()
 
@@ -283,7 +285,7 @@ GONE_WITHIN_S = 300.0
 
 def _held_by(obj: JSON) -> str:
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    messages = [str(each.get("message")) for each in conditions if each.get("status") == "True"]
+    messages = [str(condition.get("message")) for condition in conditions if condition.get("status") == "True"]
     return "; ".join(messages) or "the server does not say why"
 
 

@@ -13,7 +13,7 @@ def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
     """Returns the files of `component` by name; its definitions where the platform lacks them. Raises InstallError."""
     package = Path(runup.__file__).parent
     places = (package / "deploy" / component.folder, package.parent.parent / "deploy" / component.folder)
-    files = next((found for place in places if (found := _files(place))), {})
+    files = next((deploy_files for place in places if (deploy_files := _files(place))), {})
     definitions = component.definitions if platform is Platform.KUBERNETES else ()
     for name in definitions:
         file = package / "sandbox" / "crds" / name
@@ -21,8 +21,8 @@ def manifests(component: Component, platform: Platform) -> dict[str, bytes]:
             files[name] = file.read_bytes()
     missing = [name for name in definitions if name not in files]
     if not files or missing:
-        what = ", ".join(missing) or f"deploy/{component.folder}"
-        raise InstallError(f"this installation of runup lacks {what}: install it anew")
+        missing_text = ", ".join(missing) or f"deploy/{component.folder}"
+        raise InstallError(f"this installation of runup lacks {missing_text}: install it anew")
     return files
 
 

@@ -77,8 +77,10 @@ def without_release_annotations(objects: Objects) -> Objects:
 def _without_annotations(obj: JSON) -> JSON:
     metadata = dict(obj["metadata"])
     annotations = metadata.pop("annotations", None) or {}
-    kept = {key: value for key, value in annotations.items() if not key.partition("/")[0].endswith(_OF_RELEASES)}
-    return {**obj, "metadata": {**metadata, **({"annotations": kept} if kept else {})}}
+    kept_annotations = {
+        key: value for key, value in annotations.items() if not key.partition("/")[0].endswith(_OF_RELEASES)
+    }
+    return {**obj, "metadata": {**metadata, **({"annotations": kept_annotations} if kept_annotations else {})}}
 
 
 def move_to_namespace(objects: Objects, manifest_namespace: str, namespace: str) -> Objects:

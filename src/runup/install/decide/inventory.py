@@ -66,11 +66,13 @@ def inventory_of(component: str, namespace: str, objects: Objects, data: Mapping
     return Inventory(name_of(component), namespace, component, kinds, namespaces - {namespace}, data)
 
 
-def merge_inventories(one: Inventory, other: Inventory | None) -> Inventory:
-    """Returns `one` with the kinds and namespaces of `other` besides: what counts until an upgrade is done."""
+def merge_inventories(inventory: Inventory, other: Inventory | None) -> Inventory:
+    """Returns `inventory` with the kinds and namespaces of `other` besides: what counts until an upgrade is done."""
     if other is None:
-        return one
-    return msgspec.structs.replace(one, kinds=one.kinds | other.kinds, namespaces=one.namespaces | other.namespaces)
+        return inventory
+    return msgspec.structs.replace(
+        inventory, kinds=inventory.kinds | other.kinds, namespaces=inventory.namespaces | other.namespaces
+    )
 
 
 def parent_of(inventory: Inventory, tool_version: str) -> JSON:
@@ -119,9 +121,9 @@ def _with_label(obj: JSON, part_of: str) -> JSON:
     return {**obj, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), PART_OF: part_of}}}
 
 
-def members_to_remove(existing: Iterable[Identity], wanted: Objects) -> tuple[Identity, ...]:
-    """Returns which members of the set an upgrade removes: what `wanted` does not have, but no definition."""
-    names = {identity_of(obj) for obj in wanted}
+def members_to_remove(existing: Iterable[Identity], wanted_objects: Objects) -> tuple[Identity, ...]:
+    """Returns which members of the set an upgrade removes: what `wanted_objects` does not have, but no definition."""
+    names = {identity_of(obj) for obj in wanted_objects}
     return tuple(
         identity
         for identity in sorted(existing)
@@ -136,8 +138,8 @@ _AT_LAST = ("ServiceAccount", "Namespace")
 
 def removal_order(members: Iterable[Identity], *, definitions: bool) -> tuple[Identity, ...]:
     """Returns the members that an uninstallation removes, in order; definitions only if they are asked for."""
-    chosen = [member for member in members if definitions or member.kind != "CustomResourceDefinition"]
-    return tuple(sorted(chosen, key=lambda member: (_order_of_kind(member.kind), member)))
+    chosen_members = [member for member in members if definitions or member.kind != "CustomResourceDefinition"]
+    return tuple(sorted(chosen_members, key=lambda member: (_order_of_kind(member.kind), member)))
 
 
 def _order_of_kind(kind: str) -> int:

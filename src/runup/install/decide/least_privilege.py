@@ -24,8 +24,8 @@ _LEVELS = ("enforce", "audit", "warn")
 
 def of_operator(objects: Objects) -> Objects:
     """Returns the operator's `objects` without cluster-admin, folders of the node, and root."""
-    kept = tuple(obj for obj in objects if obj["metadata"]["name"] != APPLIES)
-    return tuple(_namespace(_role(with_pod(_require_scc(obj), _pod))) for obj in kept)
+    kept_objects = tuple(obj for obj in objects if obj["metadata"]["name"] != APPLIES)
+    return tuple(_namespace(_role(with_pod(_require_scc(obj), _pod))) for obj in kept_objects)
 
 
 def _pod(pod: JSON) -> JSON:

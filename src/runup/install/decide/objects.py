@@ -50,13 +50,17 @@ def with_container(pod: JSON, change: Callable[[JSON], JSON]) -> JSON:
 def without_arguments(pod: JSON, *prefixes: str) -> JSON:
     """Returns the pod's specification without the arguments that begin with one of `prefixes`."""
     return with_container(
-        pod, lambda it: {**it, "args": [arg for arg in it.get("args", ()) if not arg.startswith(prefixes)]}
+        pod,
+        lambda container: {
+            **container,
+            "args": [arg for arg in container.get("args", ()) if not arg.startswith(prefixes)],
+        },
     )
 
 
 def with_arguments(pod: JSON, *arguments: str) -> JSON:
     """Returns the pod's specification with `arguments` after those of its containers."""
-    return with_container(pod, lambda it: {**it, "args": [*it.get("args", ()), *arguments]})
+    return with_container(pod, lambda container: {**container, "args": [*container.get("args", ()), *arguments]})
 
 
 def without_volumes(pod: JSON, *names: str) -> JSON:
@@ -71,5 +75,5 @@ def without_volumes(pod: JSON, *names: str) -> JSON:
 
 
 def _with_list(obj: JSON, key: str, values: list[Any]) -> JSON:
-    rest = {name: value for name, value in obj.items() if name != key}
-    return {**rest, key: values} if values else rest
+    other_fields = {name: value for name, value in obj.items() if name != key}
+    return {**other_fields, key: values} if values else other_fields

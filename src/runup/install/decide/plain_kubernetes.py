@@ -40,9 +40,9 @@ def for_plain_kubernetes(objects: Objects, component: Component, options: Option
     fitting = (
         _without_openshift(obj, component, options, serves=serves) for obj in objects if _has_a_place(obj, component)
     )
-    kept = [obj for obj in fitting if obj["kind"] != "Service" or serves]
-    empty = {(obj["kind"], obj["metadata"]["name"]) for obj in kept if obj.get("rules") == []}
-    return tuple(obj for obj in kept if not _role_of(obj) & empty)
+    kept_objects = [obj for obj in fitting if obj["kind"] != "Service" or serves]
+    empty = {(obj["kind"], obj["metadata"]["name"]) for obj in kept_objects if obj.get("rules") == []}
+    return tuple(obj for obj in kept_objects if not _role_of(obj) & empty)
 
 
 def _has_a_place(obj: JSON, component: Component) -> bool:
@@ -94,7 +94,8 @@ def _pod(pod: JSON, component: Component, *, serves: bool) -> JSON:
     if not serves:
         pod = without_volumes(without_arguments(pod, *_SERVED), "serving-cert")
         pod = with_container(
-            pod, lambda it: {**it, "ports": [each for each in it["ports"] if each["name"] == "health"]}
+            pod,
+            lambda container: {**container, "ports": [port for port in container["ports"] if port["name"] == "health"]},
         )
     if component == OPERATOR:
         pod = _operator(pod)
@@ -120,19 +121,19 @@ def _on_any_node(pod: JSON) -> JSON:
     """Returns the pod with the control plane's nodes preferred: a managed cluster shows none."""
     if _CONTROL_PLANE not in pod.get("nodeSelector", {}):
         return pod
-    rest = {key: value for key, value in pod.items() if key != "nodeSelector"}
+    other_fields = {key: value for key, value in pod.items() if key != "nodeSelector"}
     terms = [{"key": _CONTROL_PLANE, "operator": "Exists"}]
     preferred = [{"weight": 100, "preference": {"matchExpressions": terms}}]
     affinity = {
         **pod.get("affinity", {}),
         "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred},
     }
-    return {**rest, "affinity": affinity}
+    return {**other_fields, "affinity": affinity}
 
 
 def _policy(obj: JSON, options: Options, *, serves: bool) -> JSON:
     spec = obj["spec"]
-    egress = [rule for each in spec.get("egress", ()) for rule in _egress_rules(each, options.api_ports)]
+    egress = [rule for policy_rule in spec.get("egress", ()) for rule in _egress_rules(policy_rule, options.api_ports)]
     ingress = list(spec.get("ingress", ())) if serves else []
     rules = {name: rules for name, rules in (("ingress", ingress), ("egress", egress)) if rules}
     return {**obj, "spec": {key: value for key, value in spec.items() if key not in ("ingress", "egress")} | rules}

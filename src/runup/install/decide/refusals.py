@@ -63,13 +63,13 @@ def _refusals(cluster: Cluster, component: Component, options: Options, *, take_
     """Yields the reasons for which the cluster does not get the component."""
     least = OLDEST_OF_KERNEL_MODULES if component == KERNEL_MODULES else OLDEST
     if cluster.version < least:
-        found, oldest = (".".join(map(str, version)) for version in (cluster.version, least))
-        yield f"the cluster is Kubernetes {found}; {oldest} is the oldest that is supported"
-    elsewhere = [each for each in cluster.installed if each.namespace != options.namespace]
-    for each in elsewhere:
+        version_text, oldest = (".".join(map(str, version)) for version in (cluster.version, least))
+        yield f"the cluster is Kubernetes {version_text}; {oldest} is the oldest that is supported"
+    elsewhere = [inventory for inventory in cluster.installed if inventory.namespace != options.namespace]
+    for inventory in elsewhere:
         yield (
-            f"{component.name} is installed in namespace {each.namespace}: upgrade it there with "
-            f"--namespace {each.namespace}, or uninstall it first"
+            f"{component.name} is installed in namespace {inventory.namespace}: upgrade it there with "
+            f"--namespace {inventory.namespace}, or uninstall it first"
         )
     if options.monitoring and GROUP not in cluster.groups:
         yield f"the cluster does not serve {GROUP}: install a Prometheus operator first, or use --monitoring=off"
@@ -77,18 +77,22 @@ def _refusals(cluster: Cluster, component: Component, options: Options, *, take_
         yield "the cluster does not serve cert-manager.io: install cert-manager first, or use --certificates=own"
     if elsewhere:
         return
-    ours = set_id(component.name, options.namespace)
+    own_set = set_id(component.name, options.namespace)
     if component == OPERATOR:
-        yield from _of_the_operator(cluster, ours, take_over=take_over)
+        yield from _of_the_operator(cluster, own_set, take_over=take_over)
     elif not take_over:
-        yield from _of_others(cluster, component, options, ours)
+        yield from _of_others(cluster, component, options, own_set)
 
 
-def _of_the_operator(cluster: Cluster, ours: str, *, take_over: bool) -> Iterator[str]:
+def _of_the_operator(cluster: Cluster, own_set: str, *, take_over: bool) -> Iterator[str]:
     """Yields why the managing operator is not replaced: two of them would write one ClusterVersion."""
-    others = [each for each in cluster.workloads if each.name == OPERATOR_DEPLOYMENT and each.part_of != ours]
-    running = [each for each in others if each.replicas]
-    kept = cluster.owners.get(CLUSTER_VERSION, ours) != ours
+    other_operators = [
+        workload
+        for workload in cluster.workloads
+        if workload.name == OPERATOR_DEPLOYMENT and workload.part_of != own_set
+    ]
+    running = [workload for workload in other_operators if workload.replicas]
+    is_foreign = cluster.owners.get(CLUSTER_VERSION, own_set) != own_set
     if not cluster.user_reads_workloads:
         yield (
             "whether another operator keeps ClusterVersion could not be told: you may not list Deployments in all "
@@ -101,24 +105,27 @@ def _of_the_operator(cluster: Cluster, ours: str, *, take_over: bool) -> Iterato
             f"replace it all the same: kubectl -n {running[0].namespace} scale deployment/{running[0].name} "
             "--replicas=0, then add --take-over"
         )
-    elif (kept or others) and not take_over:
-        what = (
-            str(others[0])
-            if others
+    elif (is_foreign or other_operators) and not take_over:
+        reason = (
+            str(other_operators[0])
+            if other_operators
             else "an operator outside of the cluster, as of a hosted control plane, or a former one,"
         )
         yield (
-            f"{what} keeps this cluster's ClusterVersion, which was not made by `runup install`; to replace it, see "
+            f"{reason} keeps this cluster's ClusterVersion, which was not made by `runup install`; to replace it, see "
             "that it does not run, and add --take-over"
         )
 
 
-def _of_others(cluster: Cluster, component: Component, options: Options, ours: str) -> Iterator[str]:
+def _of_others(cluster: Cluster, component: Component, options: Options, own_set: str) -> Iterator[str]:
     """Yields the objects of other installers that are in the way."""
-    for each in cluster.workloads:
-        if (each.namespace, each.name) == (options.namespace, component.deployment) and each.part_of != ours:
-            yield f"{each} was not made by `runup install`; to keep it with runup from now on, add --take-over"
-    if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, ours) != ours:
+    for workload in cluster.workloads:
+        if (workload.namespace, workload.name) == (
+            options.namespace,
+            component.deployment,
+        ) and workload.part_of != own_set:
+            yield f"{workload} was not made by `runup install`; to keep it with runup from now on, add --take-over"
+    if component == KERNEL_MODULES and cluster.owners.get(VALIDATIONS, own_set) != own_set:
         yield (
             "the cluster has PreflightValidationOCPs of somebody else: KMM's operator has a controller for them, and "
             "two would write the same statuses. Scale that one down, then add --take-over"

@@ -67,8 +67,8 @@ def _verified_by_secret(obj: JSON, component: Component) -> JSON:
         return obj
     authority = {"ca": {"secret": {"name": secret_name(component), "key": "ca.crt"}}}
     endpoints = [
-        {**each, "tlsConfig": {k: v for k, v in each["tlsConfig"].items() if k != "caFile"} | authority}
-        for each in obj["spec"]["endpoints"]
+        {**endpoint, "tlsConfig": {k: v for k, v in endpoint["tlsConfig"].items() if k != "caFile"} | authority}
+        for endpoint in obj["spec"]["endpoints"]
     ]
     return {**obj, "spec": {**obj["spec"], "endpoints": endpoints}}
 

@@ -28,20 +28,22 @@ def images_of(typed: Sequence[str]) -> dict[str, str]:
 
 
 async def _read_catalogs(
-    named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
+    named_images: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
 ) -> Catalogs:
     """Returns the catalogs that the target brings: the named ones, or with `reads` those of the target's version."""
     from kubekit.kube.clock import SystemClock
     from runup.kernelmodules.control.registries import GivenRegistries, listing
     from runup.preflight.control.catalog_images import CatalogImages
 
-    registries = GivenRegistries(listing(access, *named.values()))
-    images = CatalogImages(registries, SystemClock(), lambda: None, named=named, reads=reads)
+    registries = GivenRegistries(listing(access, *named_images.values()))
+    images = CatalogImages(registries, SystemClock(), lambda: None, named_images=named_images, reads=reads)
     return await images.settled(snapshot, context)
 
 
-def read(named: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool) -> Catalogs:
+def read(
+    named_images: Mapping[str, str], snapshot: Snapshot, context: Context, access: Access, *, reads: bool
+) -> Catalogs:
     """Returns what the named images contain; with `reads`, also what the catalogs of the target contain."""
     import asyncio
 
-    return asyncio.run(_read_catalogs(named, snapshot, context, access, reads=reads))
+    return asyncio.run(_read_catalogs(named_images, snapshot, context, access, reads=reads))

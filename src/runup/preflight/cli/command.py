@@ -30,9 +30,12 @@ if TYPE_CHECKING:
     # it is the reports of preflights that ran as Jobs.
     Kept = tuple[ClusterVersion | None, History, Accepted]
 
-_output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+_output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 _wide = click.option(
-    "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), help="More columns, or the machine form."
+    "-o",
+    "--output",
+    type=click.Choice(["wide", "json", "yaml"]),
+    help="More columns (wide), or a format for programs (json, yaml).",
 )
 
 
@@ -101,7 +104,7 @@ def _print(text: Callable[[Screen], str], data: object, output: str | None) -> N
     "-o",
     "--output",
     type=click.Choice(["wide", "json", "yaml", "html"]),
-    help="More columns, the machine form, or one web page.",
+    help="More columns (wide), a format for programs (json, yaml), or one web page (html).",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Every risk and every check, too.")
 @_in_cluster
@@ -126,22 +129,28 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
         if cluster is None:
             return _show_kept(client, version, output, verbose=verbose)
         history = clusters.read_history(client, namespace())
-        taken = clusters.read_accepted(client, cluster)
-        asked = current_findings(cluster, history, taken)
-        shown = of_target(cluster, history, version, accepted=taken) if version else asked
-        if shown is None:
+        acceptances = clusters.read_accepted(client, cluster)
+        requested_findings = current_findings(cluster, history, acceptances)
+        shown_findings = of_target(cluster, history, version, accepted=acceptances) if version else requested_findings
+        if shown_findings is None:
             raise CommandError("no preflight is asked for; name the VERSION of an earlier one, or ask for one" + _ASK)
-        if not shown.known:
+        if not shown_findings.known:
             raise CommandError(f"no preflight of {version} is known on this cluster" + _ASK)
         if output == "html":
             from kubekit.kube.clock import SystemClock
             from runup.preflight.cli.render.preflight_page import page
 
-            clusters.write([("out", page(shown, SystemClock().now(), cluster=clusters.name_of(client, cluster)))])
-            return shown.exit_code
+            clusters.write(
+                [("out", page(shown_findings, SystemClock().now(), cluster=clusters.name_of(client, cluster)))]
+            )
+            return shown_findings.exit_code
     wide = output == "wide"
-    _print(lambda screen: rendered.result(shown, screen, wide=wide, whole=verbose), rendered.as_data(shown), output)
-    return shown.exit_code
+    _print(
+        lambda screen: rendered.result(shown_findings, screen, wide=wide, whole=verbose),
+        rendered.as_data(shown_findings),
+        output,
+    )
+    return shown_findings.exit_code
 
 
 def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose: bool) -> int:
@@ -151,16 +160,18 @@ def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose:
     from runup.preflight.cli.render import finding_texts as rendered
     from runup.preflight.cli.run_command import findings_of
 
-    kept = in_cluster.stored_result(client, version)
-    found = findings_of(kept)
+    stored_result = in_cluster.stored_result(client, version)
+    findings = findings_of(stored_result)
     if output == "html":
         from runup.preflight.cli.render.preflight_page import page
 
-        clusters.write([("out", page(found, client.now(), cluster=clusters.name_of(client, kept.cluster)))])
-        return found.exit_code
+        clusters.write([("out", page(findings, client.now(), cluster=clusters.name_of(client, stored_result.cluster)))])
+        return findings.exit_code
     wide = output == "wide"
-    _print(lambda screen: rendered.result(found, screen, wide=wide, whole=verbose), rendered.as_data(found), output)
-    return found.exit_code
+    _print(
+        lambda screen: rendered.result(findings, screen, wide=wide, whole=verbose), rendered.as_data(findings), output
+    )
+    return findings.exit_code
 
 
 _ASK = ": runup upgrade --mode=preflight --to=VERSION --wait"
@@ -281,9 +292,13 @@ def _compare_kept(
         else:
             pairs = [places.report_in(Path(word), to) for word in words]
         (first, before), (second, after) = pairs
-        found = rendered.compare(before, after, (first, second))
+        comparison = rendered.compare(before, after, (first, second))
         wide = output == "wide"
-        _print(lambda screen: rendered.comparison(found, screen, wide=wide), rendered.comparison_data(found), output)
+        _print(
+            lambda screen: rendered.comparison(comparison, screen, wide=wide),
+            rendered.comparison_data(comparison),
+            output,
+        )
         return 0
 
     run_guarded(compare_pair)
@@ -313,9 +328,9 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
 
     page = pages.find(risk)
     if dump:
-        judged, reports, _ = _judge_dump(dump, "")
-        known = rendered.of_reports(reports, risk, _page(page, judged), pages.names())
-        _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
+        evaluated, reports, _ = _judge_dump(dump, "")
+        explanation = rendered.of_reports(reports, risk, _page(page, evaluated), pages.names())
+        _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
         return
     try:
         cluster, stored, accepted = _read_stored(ctx)
@@ -323,14 +338,14 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         if not page:
             # Without a page there is nothing to print, so the error is raised.
             raise
-        known = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
+        explanation = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
     else:
-        known = (
+        explanation = (
             rendered.of_reports(stored, risk, _page(page, cluster), pages.names())
             if cluster is None
             else rendered.explain_risk(cluster, stored, risk, page, pages.names(), accepted)
         )
-    _print(lambda screen: rendered.explanation(known, screen), rendered.explanation_data(known), output)
+    _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
 
 
 def _page(page: str, cluster: ClusterVersion | None) -> str:
@@ -461,8 +476,8 @@ def run(
         raise click.UsageError(
             "--helm-releases and --api-metrics are read from here: leave out --dump and --in-cluster", ctx
         )
-    wanted = targets_of(outputs)
-    if len(dumps) > 1 and any(form == "html" for form, _ in wanted):
+    targets = targets_of(outputs)
+    if len(dumps) > 1 and any(form == "html" for form, _ in targets):
         raise click.UsageError("-o html is a page of one cluster; give one --dump, or see `runup fleet preflight`", ctx)
     if store and manifests:
         raise click.UsageError("--store keeps reports of clusters; manifests have none", ctx)
@@ -472,7 +487,7 @@ def run(
         to_image,
         release_dir,
         dumps,
-        wanted,
+        targets,
         fail_on,
         suppressions,
         check_timeout,
@@ -508,7 +523,7 @@ def _is_typed(ctx: click.Context, name: str) -> bool:
 )
 @click.option("--image", default="", metavar="IMAGE", help="The image that runs the checks.")
 @click.option("--remove", is_flag=True, help="Remove the schedule and its account; the reports stay.")
-@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @inner_option
 @connection_options
 @click.pass_context

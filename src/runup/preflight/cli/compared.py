@@ -34,15 +34,15 @@ def is_place(word: str) -> bool:
 
 def report_in(path: Path, target: str) -> tuple[str, Report]:
     """Returns a name and the report in a file, or of a dump as it is judged now. Raises CommandError."""
-    if path.is_file() and path.suffix == ".json" and (found := _of_file(path)) is not None:
-        return str(path), found
+    if path.is_file() and path.suffix == ".json" and (file_report := _of_file(path)) is not None:
+        return str(path), file_report
     from runup.preflight.cli import evaluate
     from runup.preflight.control.release import TargetRelease
 
-    judged = evaluate.of_dump(path, evaluate.RequestedUpdate(TargetRelease(), target), SystemClock().now())
-    if judged.report is None:
-        raise CommandError(judged.problem)
-    return str(path), judged.report
+    evaluated = evaluate.of_dump(path, evaluate.RequestedUpdate(TargetRelease(), target), SystemClock().now())
+    if evaluated.report is None:
+        raise CommandError(evaluated.problem)
+    return str(path), evaluated.report
 
 
 def _of_file(path: Path) -> Report | None:
@@ -64,7 +64,7 @@ def _of_file(path: Path) -> Report | None:
 def _of_output(document: dict[str, Any], path: Path) -> Report:
     """Returns as a report what `preflight run -o json` printed: it has the same risks under the same names."""
     risks = [risk for risk in document["risks"] if isinstance(risk, dict) and risk.get("applies") != "False"]
-    kept = ("name", "applies", "message", "url", "reason", "remediation", "resources", "lacking")
+    kept_fields = ("name", "applies", "message", "url", "reason", "remediation", "resources", "lacking")
     value = {
         "format": FORMAT,
         "sourceVersion": document.get("source") or "",
@@ -72,7 +72,7 @@ def _of_output(document: dict[str, Any], path: Path) -> Report:
         "executionStatus": "failed" if document.get("exitCode") == 1 else "completed",
         "observedTime": document.get("observedTime"),
         "risks": [
-            {**{key: risk[key] for key in kept if key in risk}, "severity": risk.get("severity") or "warning"}
+            {**{key: risk[key] for key in kept_fields if key in risk}, "severity": risk.get("severity") or "warning"}
             for risk in risks
         ],
         "checks": document["checks"],
@@ -106,14 +106,16 @@ def _stored_report(
     if day and not _DAY.fullmatch(day):
         raise CommandError(f"{word}: is not in the store {store.name}, which has {_known_reports(names)}; {_FORMS}")
     if name not in names:
-        which = f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
-        raise CommandError(f"{word}: {which}; the store {store.name} has {_known_reports(names)}")
+        unclear_text = (
+            f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
+        )
+        raise CommandError(f"{word}: {unclear_text}; the store {store.name} has {_known_reports(names)}")
     until = _end_of(_parse_day(day, today)) if day else None
-    kept = report_store.newest(store.reports_of(name), until, target)
-    if kept is None:
+    stored_report = report_store.newest(store.reports_of(name), until, target)
+    if stored_report is None:
         of = f" of {target}" if target else ""
         raise CommandError(f"{word}: the store {store.name} has no report{of} of {name} until the end of that day")
-    return f"{name} {kept.observed:%Y-%m-%d %H:%M}Z", kept.report()
+    return f"{name} {stored_report.observed:%Y-%m-%d %H:%M}Z", stored_report.report()
 
 
 def _known_reports(names: Sequence[str]) -> str:

@@ -17,24 +17,24 @@ from runup.preflight.decide.report import ReportedResource
 _CLUSTER = ReportedResource("config.openshift.io", "ClusterVersion", "", "version")
 
 
-def places(dump: Path, wanted: Collection[ReportedResource]) -> dict[str, Place]:
+def places(dump: Path, wanted_resources: Collection[ReportedResource]) -> dict[str, Place]:
     """Returns the place of each object of the dump at `dump`, by its text; that of ClusterVersion is the dump's own.
 
     Objects in an archive are at the archive. Raises BadDump, as reading the dump does.
     """
-    keys = {(item.group, item.kind, item.namespace, item.name): item.text for item in (*wanted, _CLUSTER)}
-    names = {item.name.encode() for item in (*wanted, _CLUSTER)}
+    keys = {(item.group, item.kind, item.namespace, item.name): item.text for item in (*wanted_resources, _CLUSTER)}
+    names = {item.name.encode() for item in (*wanted_resources, _CLUSTER)}
     with archive.open_dump(dump) as folder:
         if folder != dump:
             return {"": Place(_uri(dump))}
-        found = _places(find(folder), keys, names)
-    own = found.get(_CLUSTER.text)
-    return {**found, "": own} if own else found
+        places_by_text = _places(find(folder), keys, names)
+    cluster_place = places_by_text.get(_CLUSTER.text)
+    return {**places_by_text, "": cluster_place} if cluster_place else places_by_text
 
 
 def _places(layout: Layout, keys: dict[tuple[str, str, str, str], str], names: Collection[bytes]) -> dict[str, Place]:
     """Returns the file and line of each object in `keys`; `names` tells which files are worth decoding."""
-    found: dict[str, Place] = {}
+    places_by_text: dict[str, Place] = {}
     for file in layout.files:
         try:
             data = file.read_bytes()
@@ -48,14 +48,14 @@ def _places(layout: Layout, keys: dict[tuple[str, str, str, str], str], names: C
             if text := keys.get(identity(obj)):
                 name = identity(obj)[3]
                 line = _line(data.decode(errors="replace"), name) if len(contents) > 1 else 1
-                found[text] = Place(_uri(file), line)
-    return found
+                places_by_text[text] = Place(_uri(file), line)
+    return places_by_text
 
 
 def _line(text: str, name: str) -> int:
     """Returns the number of the first line that gives `name` as a name, in YAML or JSON; 1 if there is none."""
-    named = re.compile(rf"(?:^|[\s{{,-])\"?name\"?:\s*[\"']?{re.escape(name)}[\"']?\s*(?:[,}}]|$)")
-    return next((number for number, line in enumerate(text.splitlines(), 1) if named.search(line)), 1)
+    name_pattern = re.compile(rf"(?:^|[\s{{,-])\"?name\"?:\s*[\"']?{re.escape(name)}[\"']?\s*(?:[,}}]|$)")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if name_pattern.search(line)), 1)
 
 
 def _uri(file: Path) -> str:

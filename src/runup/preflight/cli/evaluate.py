@@ -123,11 +123,11 @@ def release_in(files: Mapping[str, bytes]) -> TargetRelease:
         return load_release(Path(scratch))
 
 
-def of_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
+def of_cluster(config: ClusterConfig, requested_update: RequestedUpdate) -> EvaluatedCluster:
     """Evaluates a live cluster once, as the target's process does. Raises what the client raises."""
     import asyncio
 
-    return asyncio.run(_evaluate_cluster(config, wanted))
+    return asyncio.run(_evaluate_cluster(config, requested_update))
 
 
 class _Kept:
@@ -141,7 +141,7 @@ class _Kept:
         self.data = data
 
 
-async def _evaluate_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> EvaluatedCluster:
+async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUpdate) -> EvaluatedCluster:
     """Runs the checks on a live cluster, which is only read."""
     from kubekit.kube import calls
     from kubekit.kube.api_errors import Forbidden, NotFound
@@ -153,70 +153,78 @@ async def _evaluate_cluster(config: ClusterConfig, wanted: RequestedUpdate) -> E
     from runup.preflight.control.server_version import server_version
     from runup.preflight.control.target_process import Timing
 
-    kept = _Kept()
+    objects_kept = _Kept()
     async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
         cluster: ClusterVersion | None = None
         # ClusterVersion is a singleton of this name; a cluster without it is one of Kubernetes alone.
         with suppress(NotFound):
             cluster = await client.send(calls.get(ClusterVersion, "version"))
         if cluster is None:
-            update = _kubernetes_update(wanted, await server_version(client))
+            update = _kubernetes_update(requested_update, await server_version(client))
             target, source, release = str(update.target), str(update.source), TargetRelease()
         else:
-            target, source = _target_version(wanted, cluster), wanted.source
-            release = with_kubernetes(wanted.release, target)
+            target, source = _target_version(requested_update, cluster), requested_update.source
+            release = with_kubernetes(requested_update.release, target)
         request = Request(
             target,
             source,
-            target_image=wanted.image,
+            target_image=requested_update.image,
             engine_version=__version__,
-            prometheus_url=wanted.prometheus_url,
-            prometheus_ca=wanted.prometheus_ca,
-            reads_catalogs=wanted.reads_catalogs,
-            catalogs=wanted.catalogs,
+            prometheus_url=requested_update.prometheus_url,
+            prometheus_ca=requested_update.prometheus_ca,
+            reads_catalogs=requested_update.reads_catalogs,
+            catalogs=requested_update.catalogs,
         )
-        timing = Timing(check_limit_s=wanted.check_timeout_s)
+        timing = Timing(check_limit_s=requested_update.check_timeout_s)
         extra = python_checks()
-        if wanted.helm_releases:
+        if requested_update.helm_releases:
             extra = (*extra, helm_check(await of_helm(client)))
-        if wanted.api_metrics and cluster is None:
+        if requested_update.api_metrics and cluster is None:
             extra = (*extra, await asked_for(client))
         run = PreflightTarget(
             client,
             request,
             release,
-            kept,
+            objects_kept,
             SystemClock(),
             _Quiet(),
             extra=extra,
             timing=timing,
-            registries=ClusterRegistries(client, listing(wanted.access, wanted.image, *wanted.catalogs.values()))
-            if wanted.access
+            registries=ClusterRegistries(
+                client, listing(requested_update.access, requested_update.image, *requested_update.catalogs.values())
+            )
+            if requested_update.access
             else None,
         )
         await run.run(once=True)
         if cluster is None:
-            return EvaluatedCluster("the cluster", read(kept.data))
+            return EvaluatedCluster("the cluster", read(objects_kept.data))
         record: dict[str, str] = {}
         if accepted_names(cluster):
             # The acceptance records are optional: without them, every accepted name counts.
             with suppress(NotFound, Forbidden):
                 record = (await client.send(calls.get(ConfigMap, ACCEPTED, operator_namespace()))).data
-    return EvaluatedCluster("the cluster", read(kept.data), cluster, accepted(cluster, record, SystemClock().now()))
+    return EvaluatedCluster(
+        "the cluster", read(objects_kept.data), cluster, accepted(cluster, record, SystemClock().now())
+    )
 
 
-def _kubernetes_update(wanted: RequestedUpdate, running: str) -> UpdateOfKubernetes:
+def _kubernetes_update(requested_update: RequestedUpdate, running: str) -> UpdateOfKubernetes:
     """Returns source and target for a cluster without a ClusterVersion that runs `running`.
 
     Raises Terminal for versions between which no update leads, and CommandError for options about releases.
     """
-    refuse_release(given=bool(wanted.image or wanted.release.version or wanted.release.check_files))
-    return update_of_kubernetes(running, wanted.source, wanted.target)
+    refuse_release(
+        is_given=bool(
+            requested_update.image or requested_update.release.version or requested_update.release.check_files
+        )
+    )
+    return update_of_kubernetes(running, requested_update.source, requested_update.target)
 
 
-def refuse_release(*, given: bool) -> None:
+def refuse_release(*, is_given: bool) -> None:
     """Raises CommandError if a release is given for a cluster without a ClusterVersion."""
-    if given:
+    if is_given:
         raise CommandError(
             "the cluster has no ClusterVersion, so no release updates it: leave out --to-image and --release-dir, and "
             "name a version of Kubernetes with --to"
@@ -230,7 +238,7 @@ class _Quiet:
         return lambda *_args, **_fields: None
 
 
-def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedCluster:
+def of_dump(path: Path, requested_update: RequestedUpdate, now: datetime) -> EvaluatedCluster:
     """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
     from runup.dump.dump_files import BadDump, name_of
     from runup.dump.load import moment_of
@@ -238,9 +246,9 @@ def of_dump(path: Path, wanted: RequestedUpdate, now: datetime) -> EvaluatedClus
 
     extra = python_checks()
     try:
-        dump = read_dump(path, only=_plurals((*CHECKS, *extra), wanted.release), any_kubernetes=True)
+        dump = read_dump(path, only=_plurals((*CHECKS, *extra), requested_update.release), any_kubernetes=True)
         evaluate_one = _evaluate_dump if dump.has_cluster_version else _evaluate_plain_dump
-        evaluated = evaluate_one(dump, wanted, moment_of(dump) or now, extra)
+        evaluated = evaluate_one(dump, requested_update, moment_of(dump) or now, extra)
         return replace(evaluated, collect=collect.command(path, evaluated.lacking), of_dump=True)
     except BadDump as error:
         return EvaluatedCluster(name_of(path), problem=error.message)
@@ -256,9 +264,9 @@ def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion | None
     from kubekit.kube.clock import SystemClock
 
     results = [of_dump(path, RequestedUpdate(TargetRelease(), target), SystemClock().now()) for target in targets]
-    reports = tuple(one.report for one in results if one.report is not None)
+    reports = tuple(result.report for result in results if result.report is not None)
     if len(reports) < len(results):
-        raise CommandError(next(one.problem for one in results if one.report is None))
+        raise CommandError(next(result.problem for result in results if result.report is None))
     return results[0].cluster, History(reports=reports), results[0].accepted
 
 
@@ -273,10 +281,10 @@ def stored_in(path: Path) -> tuple[ClusterVersion | None, History, Accepted]:
     try:
         dump = read_dump(path, only=("clusterversions", "configmaps"), any_kubernetes=True)
         # By name only: the operator's namespace differs between installations.
-        kept = [
+        earlier_reports = [
             obj for obj in dump.objects if (obj["kind"], obj["metadata"]["name"]) == ("ConfigMap", stored_reports.NAME)
         ]
-        reports = stored_reports.read(codec.convert(ConfigMap, kept[0]) if kept else None)
+        reports = stored_reports.read(codec.convert(ConfigMap, earlier_reports[0]) if earlier_reports else None)
         if not dump.has_cluster_version:
             return None, reports, {}
         cluster = codec.convert(ClusterVersion, dump.cluster_version)
@@ -295,7 +303,9 @@ def dumps_in(path: Path) -> Iterator[Path]:
         yield path
 
 
-def _evaluate_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]) -> EvaluatedCluster:
+def _evaluate_dump(
+    dump: Dump, requested_update: RequestedUpdate, now: datetime, extra: Sequence[Check]
+) -> EvaluatedCluster:
     """Runs the checks on a dump with a ClusterVersion, as at the time `now`; `extra` are added to the built-in checks.
 
     Raises CommandError, Terminal and DecodeError if the update or the cluster's objects cannot be read.
@@ -303,10 +313,10 @@ def _evaluate_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Se
     cluster = codec.convert(ClusterVersion, dump.cluster_version)
     raw_gate = dump.one("config.openshift.io", "FeatureGate", "cluster")
     gate = codec.convert(FeatureGate, raw_gate) if raw_gate else None
-    target = _target_version(wanted, cluster)
-    release = with_kubernetes(wanted.release, target)
-    source = _parse_version(wanted.source or cluster.status.desired.version, "source")
-    request = Request(target, str(source), target_image=wanted.image, engine_version=__version__)
+    target = _target_version(requested_update, cluster)
+    release = with_kubernetes(requested_update.release, target)
+    source = _parse_version(requested_update.source or cluster.status.desired.version, "source")
+    request = Request(target, str(source), target_image=requested_update.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
     cluster_manifests = None if release.manifests is None else target_manifests.for_cluster(release.manifests, filters)
@@ -317,18 +327,20 @@ def _evaluate_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Se
         release.kubernetes,
         operator_namespace(),
         cluster_manifests,
-        target_image=wanted.image,
+        target_image=requested_update.image,
     )
     checks = for_cluster(checks, ClusterKind.OPENSHIFT)
-    snapshot = _snapshot_of_dump(dump, (read for check in checks for read in check.reads))
-    if wanted.access is not None:
-        target_catalogs = catalogs.read(wanted.catalogs, snapshot, context, wanted.access, reads=wanted.reads_catalogs)
+    snapshot = _snapshot_of_dump(dump, (resource for check in checks for resource in check.reads))
+    if requested_update.access is not None:
+        target_catalogs = catalogs.read(
+            requested_update.catalogs, snapshot, context, requested_update.access, reads=requested_update.reads_catalogs
+        )
         context = replace(context, catalogs=target_catalogs)
     header = Header(
         source_version=str(source),
         target_version=target,
         started_time=now,
-        target_image=wanted.image,
+        target_image=requested_update.image,
         engine_version=__version__,
         documentation_base=release.documentation_base,
     )
@@ -344,20 +356,20 @@ def _evaluate_dump(dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Se
 
 
 def _evaluate_plain_dump(
-    dump: Dump, wanted: RequestedUpdate, now: datetime, extra: Sequence[Check]
+    dump: Dump, requested_update: RequestedUpdate, now: datetime, extra: Sequence[Check]
 ) -> EvaluatedCluster:
     """Runs the checks on a dump without a ClusterVersion, for an update of Kubernetes.
 
     Raises CommandError and Terminal if the update cannot be determined.
     """
-    update = _kubernetes_update(wanted, dump.kubernetes.version)
+    update = _kubernetes_update(requested_update, dump.kubernetes.version)
     kind = ClusterKind.KUBERNETES
     checks = for_cluster((*CHECKS, *extra), kind)
-    reads = tuple(read for check in checks for read in check.reads)
+    reads = tuple(resource for check in checks for resource in check.reads)
     snapshot = _snapshot_of_dump(dump, reads_in(reads, kind)).without(filter(is_openshifts, reads))
     context = Context(update.source, update.target, now, str(update.target), operator_namespace(), cluster=kind)
     outcomes = evaluate(checks, snapshot, context)
-    earlier = [(each, evaluate(checks, snapshot, each)) for each in on_the_way(context)]
+    earlier = [(step_context, evaluate(checks, snapshot, step_context)) for step_context in on_the_way(context)]
     header = Header(
         source_version=str(update.source),
         target_version=str(update.target),
@@ -369,7 +381,7 @@ def _evaluate_plain_dump(
     return EvaluatedCluster(
         dump.name,
         completed_report(header, outcomes, now),
-        notes=(*dump.problems, *([] if wanted.source else dump.kubernetes.notes)),
+        notes=(*dump.problems, *([] if requested_update.source else dump.kubernetes.notes)),
         lacking=collect.kinds(outcomes, dump.collected.absent),
     )
 
@@ -426,12 +438,14 @@ def _plurals(checks: Sequence[Check], release: TargetRelease) -> frozenset[str]:
         return frozenset()
     # Needed for every check: versions, acceptance records and feature gates.
     always = {"clusterversions", "configmaps", "featuregates", "namespaces", "nodes", "pods"}
-    return frozenset(always | {read.plural for check in checks for read in check.reads})
+    return frozenset(always | {resource.plural for check in checks for resource in check.reads})
 
 
-def _target_version(wanted: RequestedUpdate, cluster: ClusterVersion) -> str:
+def _target_version(requested_update: RequestedUpdate, cluster: ClusterVersion) -> str:
     """Returns the version to check an update to. Raises Terminal and CommandError as `target_version` does."""
-    return target_version(wanted.target, wanted.source, wanted.release, wanted.image, cluster)
+    return target_version(
+        requested_update.target, requested_update.source, requested_update.release, requested_update.image, cluster
+    )
 
 
 def target_version(
@@ -441,23 +455,23 @@ def target_version(
 
     Raises Terminal as the operator does, and CommandError for a version that is not known.
     """
-    named = typed or release.version
+    version_text = typed or release.version
     running = cluster.status.desired.version if cluster else ""
-    if named and not (typed_source or running):
+    if version_text and not (typed_source or running):
         # Without a ClusterVersion only the process in the cluster learns what runs there.
-        return str(_parse_version(named, "target"))
+        return str(_parse_version(version_text, "target"))
     source = _parse_version(typed_source or running, "source")
-    if not named:
+    if not version_text:
         return f"{source.major}.{source.minor + 1}.0"
-    target = str(_parse_version(named, "target"))
+    target = str(_parse_version(version_text, "target"))
     check_distance(str(source), target, another_image=bool(image or release.version))
     return target
 
 
-def _parse_version(text: str, whose: str) -> Version:
+def _parse_version(text: str, version_role: str) -> Version:
     """Returns the source or target version. Raises CommandError that names the flag to give it with."""
     try:
         return Version(text)
     except VersionError as error:
-        hint = "give it with --from" if whose == "source" else "give it with --to"
-        raise CommandError(f"the {whose} version is not known: {error}; {hint}") from error
+        hint = "give it with --from" if version_role == "source" else "give it with --to"
+        raise CommandError(f"the {version_role} version is not known: {error}; {hint}") from error

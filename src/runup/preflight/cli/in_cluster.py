@@ -96,7 +96,7 @@ def stored_history(client: SyncClient) -> History:
 
 def stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
     """Returns the newest kept result, or that of a version. Raises CommandError if there is none."""
-    reports = [each for each in stored_history(client).reports if not version or is_of(each, version)]
+    reports = [report for report in stored_history(client).reports if not version or is_of(report, version)]
     if not reports:
         of = f" of {version}" if version else ""
         raise CommandError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
@@ -196,9 +196,9 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
             _tell_user(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
             end = running.follow()
     finally:
-        left = () if keep else running.remove()
-        for what in left:
-            _tell_user(f"could not be removed: {what}")
+        not_removed = () if keep else running.remove()
+        for problem_text in not_removed:
+            _tell_user(f"could not be removed: {problem_text}")
     if end.report is None:
         raise CommandError(f"the preflight in the cluster failed: {end.text}")
     try:

@@ -27,11 +27,11 @@ def of_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[Evaluate
         if name != STDIN and not Path(name).exists():
             raise CommandError(f"--manifests {name}: there is no such file or folder; `-` reads standard input")
     target, kubernetes, kind = _target(to)
-    read = of_files(typed)
+    manifests = of_files(typed)
     context = Context(target, target, now, kubernetes, cluster=kind)
-    outcomes = evaluate((file_check(read),), Snapshot(), context)
+    outcomes = evaluate((file_check(manifests),), Snapshot(), context)
     header = Header("", to, now, engine_version=__version__, cluster_kind=kind.value)
-    return EvaluatedCluster(", ".join(typed), completed_report(header, outcomes, now)), _places(read)
+    return EvaluatedCluster(", ".join(typed), completed_report(header, outcomes, now)), _places(manifests)
 
 
 def _target(to: str) -> tuple[Version, str, ClusterKind]:
@@ -49,11 +49,11 @@ def _target(to: str) -> tuple[Version, str, ClusterKind]:
     return target, kubernetes, ClusterKind.OPENSHIFT
 
 
-def _places(read: Manifests) -> dict[str, Place]:
+def _places(manifests: Manifests) -> dict[str, Place]:
     """Returns the first place of each object, by the object's text."""
     places: dict[str, Place] = {}
-    for each in read.objects:
-        file, _, line = each.place.rpartition(":")
+    for manifest in manifests.objects:
+        file, _, line = manifest.place.rpartition(":")
         if file != "standard input":
-            places.setdefault(each.reference.text, Place(Path(file).as_posix(), int(line)))
+            places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
     return places

@@ -17,7 +17,7 @@ def kinds(outcomes: Iterable[CheckOutcome], absent: Collection[tuple[str, str]] 
 
     Kinds that are known to be `absent`, as (group, plural), cannot be collected.
     """
-    lacking = {kind for each in outcomes for finding in each.findings for kind in finding.lacking}
+    lacking = {kind for outcome in outcomes for finding in outcome.findings for kind in finding.lacking}
     return tuple(sorted(lacking - {f"{plural}.{group}".rstrip(".") for group, plural in absent}))
 
 

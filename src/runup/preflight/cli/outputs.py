@@ -63,7 +63,7 @@ def outputs_option(forms: Sequence[str]) -> Callable[[F], F]:
         "outputs",
         type=_Outputs(forms),
         multiple=True,
-        help="The form, and the file for it; several by commas, or by repeating it.",
+        help="Output format, or FORMAT=FILE to write it to a file; separate several by commas, or repeat the flag.",
     )
 
 
@@ -73,9 +73,11 @@ def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
     files = [path for _, path in targets]
     for form, path in targets:
         if files.count(path) > 1:
-            where = "the terminal" if path == STDOUT else path
-            both = " and ".join(each for each, file in targets if file == path)
-            raise CommandError(f"-o: {both} cannot both go to {where}; give a file of its own to each: -o {form}=FILE")
+            destination = "the terminal" if path == STDOUT else path
+            forms_text = " and ".join(form for form, file in targets if file == path)
+            raise CommandError(
+                f"-o: {forms_text} cannot both go to {destination}; give a file of its own to each: -o {form}=FILE"
+            )
         if path != STDOUT:
             _check_path(path)
     return targets

@@ -54,26 +54,29 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
         raise CommandError(
             "--prometheus-url: what Prometheus says now is about a cluster, not about a dump; leave it out"
         )
-    rules, known = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
+    rules, baseline = suppressions_in(flags.suppressions), baseline_in(flags.baseline)
     store = store_of(flags.store, connection)
     now = SystemClock().now()
     if flags.manifests:
-        return _of_manifests(flags, rules, known, now)
+        return _of_manifests(flags, rules, baseline, now)
     paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
     if flags.store or flags.baseline:
         _refuse_one_name(paths)
-    judged = _judged(connection, flags, access(), paths, now)
+    evaluated_clusters = _judged(connection, flags, access(), paths, now)
     problems = []
     if store is not None:
-        names = [one.where for one in judged] if flags.dumps else [_name_of(connection)]
-        kept = [(name, one.report, flags.to, one.problem) for name, one in zip(names, judged, strict=True)]
-        problems = stored(store, kept, now)
-    clusters, notes = results_of(judged, rules, known, now)
+        names = [evaluated.where for evaluated in evaluated_clusters] if flags.dumps else [_name_of(connection)]
+        reports_to_keep = [
+            (name, evaluated.report, flags.to, evaluated.problem)
+            for name, evaluated in zip(names, evaluated_clusters, strict=True)
+        ]
+        problems = stored(store, reports_to_keep, now)
+    clusters, notes = results_of(evaluated_clusters, rules, baseline, now)
     notes += store.notes() if store is not None else ()
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
-        clusters = [placed(path, one) for path, one in zip(paths, clusters, strict=True)]
-    _print(clusters, notes, flags, many=len(judged) > 1, problems=problems, known=known)
-    return forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in clusters])
+        clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
+    _print(clusters, notes, flags, many=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
+    return forms.worst_code([forms.exit_code(cluster_result.found, flags.fail_on) for cluster_result in clusters])
 
 
 def store_of(typed: str, connection: Connection) -> Store | None:
@@ -96,19 +99,21 @@ def _refuse_one_name(paths: Sequence[Path]) -> None:
     for path in paths:
         name = name_of(path)
         if name in by_name:
-            both = f"{by_name[name]} and {path} are both called {name}"
-            raise CommandError(f"{both}, and --store and --baseline go by the name; rename one, or give one at a time")
+            problem = f"{by_name[name]} and {path} are both called {name}"
+            raise CommandError(
+                f"{problem}, and --store and --baseline go by the name; rename one, or give one at a time"
+            )
         by_name[name] = path
 
 
-def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], known: Baseline | None, now: datetime) -> int:
+def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime) -> int:
     """Prints what is wrong with manifests that no cluster has yet, and returns the exit code."""
     from runup.preflight.cli.manifest_files import of_manifests
 
-    judged, places = of_manifests(flags.manifests, flags.to, now)
-    clusters, notes = results_of([judged], rules, known, now)
-    results = [dataclass_replace(one, places=places) for one in clusters]
-    _print(results, notes, flags, many=False, known=known)
+    evaluated, places = of_manifests(flags.manifests, flags.to, now)
+    clusters, notes = results_of([evaluated], rules, baseline, now)
+    results = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
+    _print(results, notes, flags, many=False, baseline=baseline)
     return forms.exit_code(results[0].found, flags.fail_on)
 
 
@@ -121,7 +126,7 @@ def _judged(
 
         return [in_cluster.evaluate(connection, flags, flags.job, access)]
     release = evaluate.release_of(flags.release_dir, flags.to_image, access.of_administrators())
-    wanted = evaluate.RequestedUpdate(
+    requested_update = evaluate.RequestedUpdate(
         release,
         flags.to,
         flags.from_,
@@ -136,17 +141,19 @@ def _judged(
         flags.api_metrics,
     )
     if flags.dumps:
-        return [evaluate.of_dump(path, wanted, now) for path in paths]
-    return [evaluate.of_cluster(connection.config(), wanted)]
+        return [evaluate.of_dump(path, requested_update, now) for path in paths]
+    return [evaluate.of_cluster(connection.config(), requested_update)]
 
 
-def placed(path: Path, one: ClusterResult) -> ClusterResult:
+def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:
     """Returns the result with the places of its objects in the dump."""
     from runup.preflight.cli.dump_places import places
 
-    if not one.found.completed:
-        return one
-    return dataclass_replace(one, places=places(path, [item for risk in one.found.risks for item in risk.resources]))
+    if not cluster_result.found.completed:
+        return cluster_result
+    return dataclass_replace(
+        cluster_result, places=places(path, [item for risk in cluster_result.found.risks for item in risk.resources])
+    )
 
 
 def suppressions_in(path: str) -> tuple[suppress.Suppression, ...]:
@@ -200,68 +207,77 @@ def _as_utf8(text: str) -> str:
 
 
 def results_of(
-    judged: Sequence[evaluate.EvaluatedCluster],
+    evaluated_clusters: Sequence[evaluate.EvaluatedCluster],
     rules: Sequence[suppress.Suppression],
-    known: Baseline | None,
+    baseline: Baseline | None,
     now: datetime,
 ) -> tuple[list[ClusterResult], list[str]]:
     """Returns the result of each cluster with what is accepted in it, and notes for whoever reads them."""
-    notes = [f"{one.where}: {note}" for one in judged for note in one.notes]
-    results = [ClusterResult(one.where, findings_of(one), one.lacking, one.collect, tried=now) for one in judged]
-    marked, further = with_accepted(results, rules, known, now)
+    notes = [f"{evaluated.where}: {note}" for evaluated in evaluated_clusters for note in evaluated.notes]
+    results = [
+        ClusterResult(evaluated.where, findings_of(evaluated), evaluated.lacking, evaluated.collect, tried=now)
+        for evaluated in evaluated_clusters
+    ]
+    marked, further = with_accepted(results, rules, baseline, now)
     return marked, list(dict.fromkeys([*notes, *further]))
 
 
 def with_accepted(
-    results: Sequence[ClusterResult], rules: Sequence[suppress.Suppression], known: Baseline | None, now: datetime
+    results: Sequence[ClusterResult], rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime
 ) -> tuple[list[ClusterResult], list[str]]:
     """Returns the results with what is suppressed, or known from a baseline, marked as accepted; and warnings."""
     clusters: list[ClusterResult] = []
     notes: list[str] = []
-    for one in results:
-        risks, over = suppress.apply_suppressions(one.found.risks, rules, one.where, now.date())
+    for cluster_result in results:
+        risks, over = suppress.apply_suppressions(cluster_result.found.risks, rules, cluster_result.where, now.date())
         notes += over
-        if known is not None:
-            before = baselines.of_cluster(known, one.where, alone=len(results) == 1)
-            risks = baselines.applied(risks, before, known.name)
-        clusters.append(dataclass_replace(one, found=replace(one.found, risks=worst_first(risks))))
-    if known is not None:
-        notes += baselines.doubts(known, {one.where: one.found.target for one in results})
-    notes += suppress.unused_entries(rules, [(one.where, one.found.risks) for one in clusters])
+        if baseline is not None:
+            before = baselines.of_cluster(baseline, cluster_result.where, alone=len(results) == 1)
+            risks = baselines.applied(risks, before, baseline.name)
+        clusters.append(
+            dataclass_replace(cluster_result, found=replace(cluster_result.found, risks=worst_first(risks)))
+        )
+    if baseline is not None:
+        notes += baselines.doubts(
+            baseline, {cluster_result.where: cluster_result.found.target for cluster_result in results}
+        )
+    notes += suppress.unused_entries(
+        rules, [(cluster_result.where, cluster_result.found.risks) for cluster_result in clusters]
+    )
     return clusters, list(dict.fromkeys(notes))
 
 
-def findings_of(judged: evaluate.EvaluatedCluster) -> Findings:
+def findings_of(evaluated: evaluate.EvaluatedCluster) -> Findings:
     """Returns a report as findings; for a cluster that could not be evaluated, the reason is in the conditions."""
-    report = judged.report
+    report = evaluated.report
     if report is None:
-        why = Condition(type=FAILED, status="True", reason="NotJudged", message=judged.problem)
+        why = Condition(type=FAILED, status="True", reason="NotJudged", message=evaluated.problem)
         return Findings(source="", target="", conditions=(why,))
     return Findings(
         source=report.source_version,
         target=report.target_version,
         image=report.target_image,
         conditions=_preflight_conditions(report),
-        risks=_risks(judged, report),
+        risks=_risks(evaluated, report),
         checks=report.checks,
         observed=report.observed_time,
-        of_dump=judged.of_dump,
+        of_dump=evaluated.of_dump,
         kind=report.cluster_kind,
         steps=report.steps,
     )
 
 
-def _risks(judged: evaluate.EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
+def _risks(evaluated: evaluate.EvaluatedCluster, report: Report) -> tuple[Risk, ...]:
     """Returns the report's risks, and those for which the operator itself would refuse the update."""
-    cluster = judged.cluster
+    cluster = evaluated.cluster
     if cluster is None:
-        return worst_first(of_report(risk, report, judged.accepted.get(risk.name)) for risk in report.risks)
+        return worst_first(of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks)
     status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
     source = replace(cluster, status=status)
     risks = {}
     for risk in report.risks:
         acceptable = lifting.is_acceptable(source, report.target_version, risk.name, None)
-        record = judged.accepted.get(risk.name) if acceptable else None
+        record = evaluated.accepted.get(risk.name) if acceptable else None
         risks[risk.name] = replace(of_report(risk, report, record), acceptable=acceptable)
     target = Release(version=report.target_version, image=report.target_image)
     for objection in preconditions.objections(source, target, available=True, recommended=None):
@@ -277,39 +293,41 @@ def _preflight_conditions(report: Report) -> tuple[Condition, ...]:
 
 
 def _print(
-    found: Sequence[ClusterResult],
+    results: Sequence[ClusterResult],
     notes: Sequence[str],
     flags: Flags,
     *,
     many: bool,
     problems: Sequence[str] = (),
-    known: Baseline | None = None,
+    baseline: Baseline | None = None,
 ) -> None:
     """Writes each output to its file, and prints what is for the terminal: the text, if no other form is.
 
     Raises CommandError after that, for `problems` and files that could not be written.
     """
-    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _in_form(found, form, known, many=many))]
-    printed = [out(_in_form(found, form, known, many=many)) for form, path in flags.outputs if path == outputs.STDOUT]
-    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(found, flags, many=many))])
+    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _in_form(results, form, baseline, many=many))]
+    printed = [
+        out(_in_form(results, form, baseline, many=many)) for form, path in flags.outputs if path == outputs.STDOUT
+    ]
+    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(results, flags, many=many))])
     if problems:
         raise CommandError("\n".join(problems))
 
 
-def _in_form(found: Sequence[ClusterResult], form: str, known: Baseline | None, *, many: bool) -> str:
-    if form == "markdown" and known is not None:
-        return report_changes.markdown(found, known)
+def _in_form(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, many: bool) -> str:
+    if form == "markdown" and baseline is not None:
+        return report_changes.markdown(results, baseline)
     if form in ("json", "yaml"):
-        data: Any = [forms.data(one) for one in found] if many else forms.data(found[0])
+        data: Any = [forms.data(cluster_result) for cluster_result in results] if many else forms.data(results[0])
         return machine(data, form)
-    return forms.FORMS[form](found)
+    return forms.FORMS[form](results)
 
 
-def _result_text(found: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
+def _result_text(results: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
     """Returns the lines of the result: a table for several targets, the findings for one. Raises CommandError."""
     if many:
-        return [out(text) for text in forms.table_of(found, screen_of(sys.stdout))]
+        return [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
     # A single target that could not be judged is an error of the command, as with --wait.
-    if found[0].found.exit_code == COULD_NOT_RUN and found[0].found.failed:
-        raise CommandError(found[0].found.failed.message)
-    return [out(forms.text(found[0], screen_of(sys.stdout), whole=flags.verbose))]
+    if results[0].found.exit_code == COULD_NOT_RUN and results[0].found.failed:
+        raise CommandError(results[0].found.failed.message)
+    return [out(forms.text(results[0], screen_of(sys.stdout), whole=flags.verbose))]

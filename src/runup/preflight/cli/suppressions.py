@@ -51,31 +51,31 @@ def parse(text: str, name: str) -> tuple[Suppression, ...]:
     return tuple(_parse_entry(entry, f"{name}: suppressions[{number}]") for number, entry in enumerate(entries))
 
 
-def _parse_entry(entry: Any, where: str) -> Suppression:
-    """Returns one suppression of the file. Raises CommandError that says `where` the entry is."""
+def _parse_entry(entry: Any, entry_place: str) -> Suppression:
+    """Returns one suppression of the file. Raises CommandError that says `entry_place` the entry is."""
     if not isinstance(entry, dict):
-        raise CommandError(f"{where}: is not a map")
+        raise CommandError(f"{entry_place}: is not a map")
     if unknown := sorted(map(str, entry.keys() - _FIELDS)):
-        raise CommandError(f"{where}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
-    risk, reason = _required_text(entry, "risk", where), _required_text(entry, "reason", where)
-    return Suppression(risk, reason, _parse_day(entry.get("until"), where), str(entry.get("cluster") or "*"))
+        raise CommandError(f"{entry_place}: does not know {', '.join(unknown)}; it has {', '.join(sorted(_FIELDS))}")
+    risk, reason = _required_text(entry, "risk", entry_place), _required_text(entry, "reason", entry_place)
+    return Suppression(risk, reason, _parse_day(entry.get("until"), entry_place), str(entry.get("cluster") or "*"))
 
 
-def _required_text(entry: dict[Any, Any], key: str, where: str) -> str:
+def _required_text(entry: dict[Any, Any], key: str, entry_place: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise CommandError(f"{where}: {key} is missing")
+        raise CommandError(f"{entry_place}: {key} is missing")
     return value
 
 
-def _parse_day(value: Any, where: str) -> date | None:
+def _parse_day(value: Any, entry_place: str) -> date | None:
     """Returns the day until which the suppression holds, None for ever. Raises CommandError for no date."""
     if value is None or isinstance(value, date):
         return value.date() if isinstance(value, datetime) else value
     try:
         return date.fromisoformat(str(value))
     except ValueError as error:
-        raise CommandError(f"{where}: until {str(value)!r} is not a day such as 2027-03-31") from error
+        raise CommandError(f"{entry_place}: until {str(value)!r} is not a day such as 2027-03-31") from error
 
 
 def apply_suppressions(
@@ -85,10 +85,10 @@ def apply_suppressions(
     marked: list[Risk] = []
     warnings: set[str] = set()
     for risk in risks:
-        matching = [each for each in suppressions if _fits_risk(each, risk, cluster)]
-        valid = [each for each in matching if each.until is None or today <= each.until]
+        matching = [entry for entry in suppressions if _fits_risk(entry, risk, cluster)]
+        valid = [entry for entry in matching if entry.until is None or today <= entry.until]
         warnings |= {
-            f"{each} was suppressed until {each.until}, and counts again" for each in matching if each not in valid
+            f"{entry} was suppressed until {entry.until}, and counts again" for entry in matching if entry not in valid
         }
         if valid and not risk.accepted:
             until = f" (until {valid[0].until})" if valid[0].until else ""
@@ -97,13 +97,15 @@ def apply_suppressions(
     return tuple(marked), tuple(sorted(warnings))
 
 
-def unused_entries(suppressions: Iterable[Suppression], seen: Iterable[tuple[str, Sequence[Risk]]]) -> tuple[str, ...]:
+def unused_entries(
+    suppressions: Iterable[Suppression], risks_by_cluster: Iterable[tuple[str, Sequence[Risk]]]
+) -> tuple[str, ...]:
     """Returns a warning for each entry that matched no risk of any cluster (name and risks)."""
-    pairs = [(cluster, risk) for cluster, risks in seen for risk in risks]
+    pairs = [(cluster, risk) for cluster, risks in risks_by_cluster for risk in risks]
     return tuple(
-        f"{each} suppresses nothing: no such risk was found"
-        for each in suppressions
-        if not any(_fits_risk(each, risk, cluster) for cluster, risk in pairs)
+        f"{entry} suppresses nothing: no such risk was found"
+        for entry in suppressions
+        if not any(_fits_risk(entry, risk, cluster) for cluster, risk in pairs)
     )
 
 

@@ -68,14 +68,14 @@ class CatalogImages:
         clock: Clock,
         changed: Callable[[], None],
         *,
-        named: Mapping[str, str] | None = None,
+        named_images: Mapping[str, str] | None = None,
         reads: bool = True,
         within_s: float = WITHIN_S,
     ) -> None:
         self._registries = registries
         self._clock = clock
         self._changed = changed
-        self._named = named or {}
+        self._named = named_images or {}
         self._reads = reads
         self._within_s = within_s
         self._known: dict[str, KnownCatalog] = {}
@@ -86,14 +86,14 @@ class CatalogImages:
         """Returns what is known of the catalogs for the update in `context`, and starts to read what is not."""
         images = self._images_wanted(snapshot, context)
         # Answers about images that are no longer needed are dropped.
-        self._known = {image: known for image, known in self._known.items() if image in images}
+        self._known = {image: catalog for image, catalog in self._known.items() if image in images}
         now = self._clock.monotonic()
         due = {image: packages for image, packages in images.items() if self._is_due(image, packages, now)}
         if due and self._reading is None:
             self._began_at = now if self._began_at is None else self._began_at
             self._reading = asyncio.create_task(self._read_all(due))
-        read = {image: known.found for image, known in self._known.items()}
-        return Catalogs(self._named, read, READING if self._reads else SWITCHED_OFF)
+        read_catalogs = {image: catalog.found for image, catalog in self._known.items()}
+        return Catalogs(self._named, read_catalogs, READING if self._reads else SWITCHED_OFF)
 
     async def settled(self, snapshot: Snapshot, context: Context) -> Catalogs:
         """Returns the same once no image is being read any more."""
@@ -152,13 +152,13 @@ class CatalogImages:
             if isinstance(place, LayoutPlace):
                 return self._of_layout(image, place, packages)
             access = await self._registries.access("", "", notes)
-            known = await ask_registry(
+            known_catalog = await ask_registry(
                 place,
                 access,
                 lambda client: self._read_if_changed(client, image, place, packages),
                 within_s=self._within_s,
             )
-            return add_notes(known, notes)
+            return add_notes(known_catalog, notes)
         except TimeoutError:
             return self._unread(image, packages, f"it was not read within {self._within_s:g} s")
         except DecodeError as error:
@@ -171,9 +171,9 @@ class CatalogImages:
     ) -> KnownCatalog:
         """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
         digest = client.resolve(place)
-        known = self._known.get(image)
-        if known is not None and known.digest == digest and packages <= known.found.looked_for:
-            return replace(known, at=self._clock.monotonic())
+        known_catalog = self._known.get(image)
+        if known_catalog is not None and known_catalog.digest == digest and packages <= known_catalog.found.looked_for:
+            return replace(known_catalog, at=self._clock.monotonic())
         catalog = read_catalog(
             image, packages, lambda folders, pick: client.read_folders(place, folders, pick, architecture="")
         )
@@ -188,11 +188,11 @@ class CatalogImages:
         return KnownCatalog(unread_catalog(image, problem, packages), "", self._clock.monotonic())
 
 
-def add_notes(known: KnownCatalog, notes: Sequence[str]) -> KnownCatalog:
+def add_notes(catalog: KnownCatalog, notes: Sequence[str]) -> KnownCatalog:
     """Returns a failed answer with `notes` added to its problem.
 
     The notes name what could not be read of the cluster, such as its pull secret.
     """
-    if not known.found.problem or not notes:
-        return known
-    return replace(known, found=replace(known.found, problem=f"{known.found.problem} ({'; '.join(notes)})"))
+    if not catalog.found.problem or not notes:
+        return catalog
+    return replace(catalog, found=replace(catalog.found, problem=f"{catalog.found.problem} ({'; '.join(notes)})"))

@@ -72,6 +72,6 @@ def unread_catalog(image: str, problem: str, packages: frozenset[str]) -> Target
 
 
 def _only_packages(
-    found: Mapping[str, file_based_catalog.Package], packages: frozenset[str]
+    packages_by_name: Mapping[str, file_based_catalog.Package], packages: frozenset[str]
 ) -> dict[str, file_based_catalog.Package]:
-    return {name: package for name, package in found.items() if name in packages}
+    return {name: package for name, package in packages_by_name.items() if name in packages}

@@ -64,36 +64,40 @@ class Runner:
         return outcome
 
     def _is_still_valid(
-        self, said: _Said, check: Check, context: Context, news: Mapping[Resource, int], now: float
+        self, answer: _Said, check: Check, context: Context, news: Mapping[Resource, int], now: float
     ) -> bool:
         """Returns whether a kept answer may be used again: recent, and nothing that the check read has changed."""
-        if now - said.at >= self._keep_s or check.name in self._left_behind or said.context != context:
+        if now - answer.at >= self._keep_s or check.name in self._left_behind or answer.context != context:
             return False
-        asked = said.outcome.asked | set(check.reads)
-        return said.outcome.check is check and all(said.news.get(each, 0) == news.get(each, 0) for each in asked)
+        resources_read = answer.outcome.asked | set(check.reads)
+        return answer.outcome.check is check and all(
+            answer.news.get(resource, 0) == news.get(resource, 0) for resource in resources_read
+        )
 
     async def run(self, check: Check, snapshot: Snapshot, context: Context) -> CheckOutcome:
         """Runs `check` and returns its outcome with its duration; Unknown if it does not finish within the limit."""
         if check.name in self._left_behind:
             return could_not_tell(check, f"did not finish in {self._limit_s:g} s, and still runs")
         started = self._clock.monotonic()
-        done: asyncio.Future[CheckOutcome] = asyncio.get_running_loop().create_future()
-        self._start_thread(check, lambda: run_check(check, snapshot, context), done)
-        finished, _ = await asyncio.wait({done}, timeout=self._limit_s)
+        future: asyncio.Future[CheckOutcome] = asyncio.get_running_loop().create_future()
+        self._start_thread(check, lambda: run_check(check, snapshot, context), future)
+        finished, _ = await asyncio.wait({future}, timeout=self._limit_s)
         took_s = self._clock.monotonic() - started
         if not finished:
             self._left_behind.add(check.name)
             return replace(could_not_tell(check, f"did not finish in {self._limit_s:g} s"), duration_seconds=took_s)
-        return replace(done.result(), duration_seconds=took_s)
+        return replace(future.result(), duration_seconds=took_s)
 
-    def _start_thread(self, check: Check, work: Callable[[], CheckOutcome], done: asyncio.Future[CheckOutcome]) -> None:
-        """Runs `work` in a thread and hands its outcome to `done`, unless the process ends before."""
+    def _start_thread(
+        self, check: Check, work: Callable[[], CheckOutcome], future: asyncio.Future[CheckOutcome]
+    ) -> None:
+        """Runs `work` in a thread and hands its outcome to `future`, unless the process ends before."""
         loop = asyncio.get_running_loop()
 
         def hand_over(outcome: CheckOutcome) -> None:
             self._left_behind.discard(check.name)
-            if not done.done():
-                done.set_result(outcome)
+            if not future.done():
+                future.set_result(outcome)
 
         def run() -> None:
             outcome = work()

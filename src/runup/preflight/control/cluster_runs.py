@@ -56,7 +56,7 @@ class ClusterRun:
 
     def follow(self) -> Progress:
         """Returns the end: a report, or why there is none. Raises KubeError if the server refuses to be asked."""
-        began, told = self._clock.monotonic(), set[str]()
+        began, events_told = self._clock.monotonic(), set[str]()
         waited = Progress("waiting")
         while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:
             try:
@@ -70,10 +70,10 @@ class ClusterRun:
             # pod is no news beside what kept it from starting, for then the Job has just been ended.
             is_news = last.reason not in ("", waited.reason) and not (waited.reason and last.reason == PENDING)
             waited = last if is_news else waited
-            what = last.reason or last.state
-            if what not in told and (is_news or not last.reason):
+            reason_text = last.reason or last.state
+            if reason_text not in events_told and (is_news or not last.reason):
                 self._tell(last.text or {"waiting": "its pod starts", "running": "the checks run"}[last.state])
-                told.add(what)
+                events_told.add(reason_text)
             self._clock.pause(FIRST_S if passed_s < FIRST_FOR_S else LATER_S)
         return not_in_time(self._run.timeout_s, waited.message)
 
@@ -94,8 +94,8 @@ class ClusterRun:
     def _report(self) -> Report | BadReport | None:
         """Returns the run's report, None if there is none yet; or why it cannot be read."""
         try:
-            found = self._client.send(calls.get(ConfigMap, report_map(self._run.id), NAMESPACE))
-            text = found.data.get(FILE_NAME)
+            config_map = self._client.send(calls.get(ConfigMap, report_map(self._run.id), NAMESPACE))
+            text = config_map.data.get(FILE_NAME)
             return None if text is None else read(text.encode("utf-8", "replace"))
         except NotFound:
             return None
@@ -120,7 +120,7 @@ def apply_all(client: SyncClient, applies: Iterable[Apply]) -> None:
 
 def delete_all(client: SyncClient, deletes: Iterable[Delete]) -> tuple[str, ...]:
     """Deletes objects in order, also after one that cannot be deleted; returns those that are left, with why."""
-    left = []
+    not_removed = []
     for delete in deletes:
         key = delete.key
         try:
@@ -129,19 +129,19 @@ def delete_all(client: SyncClient, deletes: Iterable[Delete]) -> tuple[str, ...]
             continue
         except KubeError as error:
             place = f" in namespace {key.namespace}" if key.namespace else ""
-            left.append(f"{delete.resource.kind} {key.name}{place}: {error}")
-    return tuple(left)
+            not_removed.append(f"{delete.resource.kind} {key.name}{place}: {error}")
+    return tuple(not_removed)
 
 
 def sweep(client: SyncClient, clock: Clock) -> tuple[str, ...]:
     """Deletes what commands that were killed left behind; returns the objects that stay, with why."""
-    now, found = clock.now(), list[tuple[Resource, JSON]]()
+    now, run_objects = clock.now(), list[tuple[Resource, JSON]]()
     for kind in KINDS:
         # What others left is no reason to refuse a run to somebody who may not look for it.
         with suppress(Forbidden):
-            every = labelled_metadata(client, kind, RUN_LABEL)
-            found += [(kind, metadata) for metadata in every if cluster_run.is_left_over(metadata, now)]
-    return delete_all(client, cluster_run.deletions_of(cluster_run.with_reports(found)))
+            all_metadata = labelled_metadata(client, kind, RUN_LABEL)
+            run_objects += [(kind, metadata) for metadata in all_metadata if cluster_run.is_left_over(metadata, now)]
+    return delete_all(client, cluster_run.deletions_of(cluster_run.with_reports(run_objects)))
 
 
 def labelled_metadata(client: SyncClient, resource: Resource, label: str) -> list[JSON]:

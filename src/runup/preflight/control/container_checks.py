@@ -75,8 +75,8 @@ class Containers:
     @property
     def wanted(self) -> tuple[ReportedContainer, ...]:
         """The containers that the managing operator is to run now, for the report."""
-        asked = (check for check in self._checks if check.name in self._runs)
-        return tuple(_reported_container(check, self._runs[check.name]) for check in asked)
+        due_checks = (check for check in self._checks if check.name in self._runs)
+        return tuple(_reported_container(check, self._runs[check.name]) for check in due_checks)
 
     async def run(self) -> None:
         """Follows the Pods until cancelled, if there are container checks."""
@@ -130,8 +130,8 @@ class Containers:
         return run.said
 
     def _pod_of_run(self, check: Check, run: _Run) -> Pod | None:
-        wanted = run_of(self._id, _reported_container(check, run))
-        pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted)
+        wanted_run = run_of(self._id, _reported_container(check, run))
+        pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted_run)
         return next(pods, None)
 
     def _outcome_if_overdue(self, check: Check, run: _Run, pod: Pod | None, now: float) -> CheckOutcome | None:
@@ -170,6 +170,6 @@ def _reported_container(check: Check, run: _Run) -> ReportedContainer:
     )
 
 
-def names_waiting(checks: Iterable[Check], known: Mapping[str, Any]) -> tuple[str, ...]:
+def names_waiting(checks: Iterable[Check], outcomes_by_name: Mapping[str, Any]) -> tuple[str, ...]:
     """Returns the names of the container checks that have no outcome yet."""
-    return tuple(check.name for check in checks if check.container is not None and check.name not in known)
+    return tuple(check.name for check in checks if check.container is not None and check.name not in outcomes_by_name)

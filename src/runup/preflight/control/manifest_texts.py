@@ -75,8 +75,8 @@ def _documents(text: str) -> Iterator[tuple[int, str]]:
     first = 1
     for number, line in enumerate((*text.splitlines(), "---"), 1):
         if line.startswith("---"):
-            if any(each.strip() and not each.lstrip().startswith("#") for each in lines):
-                skipped = next(n for n, each in enumerate(lines) if each.strip() and not each.lstrip().startswith("#"))
+            if any(line.strip() and not line.lstrip().startswith("#") for line in lines):
+                skipped = next(n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
                 yield first + skipped, "\n".join(lines)
             lines, first = [], number + 1
         else:
@@ -146,9 +146,12 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
     namespace = _text(release.get("namespace")) or metadata.get("namespace")
     place = f"release {namespace}/{_text(release.get('name')) or metadata.get('name')} of chart "
     place += f"{_text(chart.get('name')) or '?'}-{_text(chart.get('version')) or '?'}"
-    found: list[Manifest] = []
-    _read(place, _text(release.get("manifest")), found, problems)
-    objects += [Manifest(each.api_version, each.kind, each.namespace, each.name, place) for each in found]
+    manifests_found: list[Manifest] = []
+    _read(place, _text(release.get("manifest")), manifests_found, problems)
+    objects += [
+        Manifest(manifest.api_version, manifest.kind, manifest.namespace, manifest.name, place)
+        for manifest in manifests_found
+    ]
 
 
 def unpack_release(text: str, *, twice: bool) -> dict[str, Any]:

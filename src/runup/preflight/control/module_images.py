@@ -52,7 +52,9 @@ class KnownModule:
 
     def is_due(self, now: float) -> bool:
         """Returns whether the images should be looked up again at `now`, in monotonic seconds."""
-        return any(each.status is not Status.TRUE for each in self.found) and now - self.at >= RECHECK_INTERVAL_S
+        return (
+            any(readiness.status is not Status.TRUE for readiness in self.found) and now - self.at >= RECHECK_INTERVAL_S
+        )
 
 
 class ModuleImages:
@@ -82,10 +84,14 @@ class ModuleImages:
             return PreflightResults(why=f"which nodes load it is not known: {lacking}")
         inputs = _inputs_of_modules(modules, nodes)
         self._known = {
-            key: known for key, known in self._known.items() if key in inputs and known.input.same_as(inputs[key])
+            key: known_module
+            for key, known_module in self._known.items()
+            if key in inputs and known_module.input.same_as(inputs[key])
         }
         self._start_lookup(inputs, nodes)
-        return PreflightResults(tuple(each for known in self._known.values() for each in known.found))
+        return PreflightResults(
+            tuple(readiness for known_module in self._known.values() for readiness in known_module.found)
+        )
 
     async def settled(self, snapshot: Snapshot) -> PreflightResults:
         """Returns the same as `seen`, once no lookup is running or due any more."""
@@ -105,7 +111,11 @@ class ModuleImages:
     def _start_lookup(self, inputs: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         """Starts a lookup for the Modules that have no answer, or one that is due again, unless one is running."""
         now = self._clock.monotonic()
-        due = {key: each for key, each in inputs.items() if key not in self._known or self._known[key].is_due(now)}
+        due = {
+            key: module_input
+            for key, module_input in inputs.items()
+            if key not in self._known or self._known[key].is_due(now)
+        }
         if due and self._lookup_task is None:
             self._lookup_task = asyncio.create_task(self._look_up(due, nodes))
             self._lookup_task.add_done_callback(self._on_lookup_done)
@@ -114,13 +124,17 @@ class ModuleImages:
         """Examines the images of the `due` Modules and keeps the answers; if that fails, each answer is Unknown."""
         try:
             answers = await assess_modules(
-                [each.module for each in due.values()], nodes, self._wanted, self._registries
+                [module_input.module for module_input in due.values()], nodes, self._wanted, self._registries
             )
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
             answers = tuple(_failed_readiness(key, error) for key in due)
-        for key, each in due.items():
-            own_answers = tuple(one for one in answers if NamespacedName(one.namespace, one.name) == key)
-            self._known[key] = KnownModule(each, own_answers, self._clock.monotonic())
+        for key, module_input in due.items():
+            own_answers = tuple(
+                answer_found
+                for answer_found in answers
+                if NamespacedName(answer_found.namespace, answer_found.name) == key
+            )
+            self._known[key] = KnownModule(module_input, own_answers, self._clock.monotonic())
 
     def _on_lookup_done(self, lookup: asyncio.Task[Any]) -> None:
         self._lookup_task = None

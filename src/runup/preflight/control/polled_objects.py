@@ -38,10 +38,10 @@ class Lookups:
     async def run(self) -> None:
         """Reads the objects again and again until cancelled."""
         while True:
-            wanted = self._pairs_wanted()
-            if wanted is not None:
-                await self._read_wanted(wanted)
-            await self._until_due(wanted)
+            wanted_pairs = self._pairs_wanted()
+            if wanted_pairs is not None:
+                await self._read_wanted(wanted_pairs)
+            await self._until_due(wanted_pairs)
 
     def _pairs_wanted(self) -> list[tuple[str, str]] | None:
         """Returns the sorted (namespace, name) pairs to read; None if they are not known yet.
@@ -52,14 +52,14 @@ class Lookups:
         if of is None or of.error is not None:
             return []
         references = {self.resource.names(obj) for obj in of.all()} if of.synced else None
-        return None if references is None else sorted(each for each in references if each[1])
+        return None if references is None else sorted(reference for reference in references if reference[1])
 
-    async def _read_wanted(self, wanted: list[tuple[str, str]]) -> None:
+    async def _read_wanted(self, wanted_pairs: list[tuple[str, str]]) -> None:
         """Reads the wanted objects into the cache, or records there why they cannot be read."""
         objects: list[Any] = []
         undecoded: list[Any] = []
         try:
-            for namespace, name in wanted:
+            for namespace, name in wanted_pairs:
                 listed = await self._client.listing(
                     self.resource.type,
                     namespace,

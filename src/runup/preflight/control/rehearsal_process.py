@@ -96,8 +96,8 @@ class RehearsalProcess:
         if code < 0:
             return f"its process was ended by signal {-code}"
         lines = err.decode(errors="replace").strip().splitlines()
-        said = one_line(lines[-1])[:_LONGEST_MESSAGE] if lines else "it said nothing"
-        return f"its process ended with code {code}: {said}"
+        last_line = one_line(lines[-1])[:_LONGEST_MESSAGE] if lines else "it said nothing"
+        return f"its process ended with code {code}: {last_line}"
 
     def _not_run(self, why: str) -> CheckOutcome:
         return not_run(why, self._order.documentation_base)

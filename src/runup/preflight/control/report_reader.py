@@ -120,7 +120,7 @@ class ReportReader:
             signature, lambda: read_file(path, self._id, self._clock)
         )
 
-    def _read_if_changed(self, signature: Signature, read: Callable[[], ReportSeen]) -> bool:
+    def _read_if_changed(self, signature: Signature, read_report: Callable[[], ReportSeen]) -> bool:
         """Reads the report if its file changed and a read is allowed now; returns whether it was read."""
         if signature == self._signature:
             return False
@@ -128,17 +128,17 @@ class ReportReader:
         if is_new:
             self._noticed, self._changed_at = signature, self._clock.monotonic()
         if self._seen is None or self._allowance.take(self._clock.monotonic()):
-            self._keep_read(signature, read())
+            self._keep_read(signature, read_report())
             return True
         # Read once to see whether it is the end that everybody waits for, which does not wait for its turn.
-        if is_new and not self._completed and _is_complete(seen := read()):
-            self._keep_read(signature, seen)
+        if is_new and not self._completed and _is_complete(report_seen := read_report()):
+            self._keep_read(signature, report_seen)
             return True
         return False
 
-    def _keep_read(self, signature: Signature, seen: ReportSeen) -> None:
-        self._signature, self._seen = signature, seen
-        self._completed = self._completed or _is_complete(seen)
+    def _keep_read(self, signature: Signature, report_seen: ReportSeen) -> None:
+        self._signature, self._seen = signature, report_seen
+        self._completed = self._completed or _is_complete(report_seen)
 
     def _switch_to(self, preflight_id: str) -> None:
         """Forgets the last report if another preflight is followed from now on."""
@@ -241,8 +241,8 @@ def read_up_to(handle: int, limit: int) -> bytes:
     return b"".join(parts)
 
 
-def _is_complete(seen: ReportSeen) -> bool:
-    return isinstance(seen.content, Report) and seen.content.execution_status == "completed"
+def _is_complete(report_seen: ReportSeen) -> bool:
+    return isinstance(report_seen.content, Report) and report_seen.content.execution_status == "completed"
 
 
 def _signature(path: Path) -> Signature | None:

@@ -148,7 +148,7 @@ class PreflightTarget:
             registries,
             self.clock,
             self.changed.set,
-            named=self.request.catalogs,
+            named_images=self.request.catalogs,
             reads=self.request.reads_catalogs,
         )
 
@@ -371,7 +371,7 @@ class PreflightTarget:
         snapshot = reads.snapshot()
         if self.kind is ClusterKind.OPENSHIFT:
             return snapshot
-        return snapshot.without(read for check in checks for read in check.reads if is_openshifts(read))
+        return snapshot.without(resource for check in checks for resource in check.reads if is_openshifts(resource))
 
     def _target(self) -> tuple[Version, str]:
         """Returns the target version, and that of its Kubernetes."""
@@ -385,8 +385,11 @@ class PreflightTarget:
     ) -> tuple[ReportedStep, ...]:
         """Returns the outcomes for each step of the way to the target."""
         earlier = [
-            (each, [await self._runner.run(check, snapshot, each) for check in checks if check.container is None])
-            for each in on_the_way(context)
+            (
+                step_context,
+                [await self._runner.run(check, snapshot, step_context) for check in checks if check.container is None],
+            )
+            for step_context in on_the_way(context)
         ]
         return steps(snapshot, context, outcomes, earlier)
 
@@ -408,11 +411,11 @@ class PreflightTarget:
             cluster_kind=self.kind.value,
         )
 
-    async def write(self, report: Report, wanted: tuple[ReportedContainer, ...] = ()) -> None:
+    async def write(self, report: Report, wanted_containers: tuple[ReportedContainer, ...] = ()) -> None:
         """Writes a changed report, or the same again as a heartbeat; retries until a complete report is stored."""
         if self.once and report.execution_status == "running":
             return
-        report = replace(report, containers=wanted)
+        report = replace(report, containers=wanted_containers)
         if self._last is not None and same_but_times(report, self._last):
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return
@@ -439,8 +442,8 @@ class PreflightTarget:
                 await self.clock.sleep(max(min(left_s, self.timing.latest_s), self.timing.progress_s))
                 continue
             async with self._writing:
-                written = await self._store_report(replace(self._last, heartbeat_time=self.clock.now()), again=False)
-            if not written:
+                is_written = await self._store_report(replace(self._last, heartbeat_time=self.clock.now()), again=False)
+            if not is_written:
                 await self.clock.sleep(self.timing.retry_s)
 
     async def _store_report(self, report: Report, *, again: bool = True) -> bool:
@@ -506,13 +509,13 @@ def listed_registries(request: Request) -> Access:
     return listing(access, request.target_image, *request.catalogs.values())
 
 
-def _parse_version(text: str, which: str) -> Version:
+def _parse_version(text: str, version_role: str) -> Version:
     """Returns the version. Raises Terminal that names the option to give it with."""
     try:
         return Version(text)
     except VersionError as error:
-        option = "--to" if which == "target" else "--from"
-        raise Terminal(f"the {which} version {error}; give it with {option}", reason="InvalidVersion") from error
+        option = "--to" if version_role == "target" else "--from"
+        raise Terminal(f"the {version_role} version {error}; give it with {option}", reason="InvalidVersion") from error
 
 
 def running_version(cluster: ClusterVersion | None) -> str:

@@ -54,7 +54,9 @@ class WatchedKinds:
         self._news: Counter[Resource] = Counter()
         self._unknown = {item: "this release has no type for it" for item in resources if not has_type(item)}
         # A Lookup needs the cache of the objects that refer to it, so lookups come last.
-        for resource in sorted(dict.fromkeys(resources), key=lambda each: isinstance(each, Lookup)):
+        for resource in sorted(
+            dict.fromkeys(resources), key=lambda watched_resource: isinstance(watched_resource, Lookup)
+        ):
             if resource not in self._unknown:
                 self._add(client, resource, clock, changed)
 

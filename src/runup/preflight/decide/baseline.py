@@ -45,7 +45,7 @@ def read(document: Any, name: str) -> Baseline:
         risks = entry.get("risks")
         if not isinstance(risks, list) or not all(isinstance(risk, dict) for risk in risks):
             raise _bad_baseline(name)
-        found = {str(risk.get("name") or ""): str(risk.get("applies") or "True") for risk in risks}
+        applies_by_name = {str(risk.get("name") or ""): str(risk.get("applies") or "True") for risk in risks}
         cluster = str(entry.get("cluster") or "")
         if cluster in clusters:
             text = f"{name} has two clusters called {one_line(cluster)}, whose risks could not be told apart"
@@ -53,7 +53,7 @@ def read(document: Any, name: str) -> Baseline:
                 f"{text}; give the output of a run in which each has a name of its own", reason="BadBaseline"
             )
         targets[cluster] = str(entry.get("target") or entry.get("targetVersion") or "")
-        clusters[cluster] = {risk: applies for risk, applies in found.items() if risk}
+        clusters[cluster] = {risk: applies for risk, applies in applies_by_name.items() if risk}
     return Baseline(name, clusters, targets)
 
 
@@ -100,11 +100,11 @@ def of_cluster(baseline: Baseline, cluster: str, *, alone: bool) -> Mapping[str,
     return next(iter(baseline.clusters.values()))
 
 
-def applied(risks: Iterable[Risk], known: Mapping[str, str], name: str) -> tuple[Risk, ...]:
+def applied(risks: Iterable[Risk], baseline_risks: Mapping[str, str], name: str) -> tuple[Risk, ...]:
     """Returns the risks, with those that the baseline `name` has marked as accepted."""
     return tuple(
         replace(risk, accepted=True, because=f"known: it is in the baseline {name}")
-        if risk.open and risk.applies in _KNOWN.get(known.get(risk.name, ""), ())
+        if risk.open and risk.applies in _KNOWN.get(baseline_risks.get(risk.name, ""), ())
         else risk
         for risk in risks
     )

@@ -121,11 +121,11 @@ class Rule(NamedTuple):
 
 def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     """Returns the causes of the risks, those first that stop an update first; every risk is in one of them."""
-    given = tuple(risks)
-    all_risks = _AllRisks(given)
-    parents = {risk.name: parent for risk in given if (parent := _parent(risk, all_risks))}
+    all_given = tuple(risks)
+    all_risks = _AllRisks(all_given)
+    parents = {risk.name: parent for risk in all_given if (parent := _parent(risk, all_risks))}
     members: dict[_Parent, list[R]] = {}
-    for risk in given:
+    for risk in all_given:
         members.setdefault(_root(risk.name, parents), []).append(risk)
     return tuple(sorted((_cause(root, of, parents, all_risks) for root, of in members.items()), key=_order))
 
@@ -215,11 +215,11 @@ def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
 
 def _by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns NodeNotReady, or a node without a risk of its own, if the message names such a node."""
-    named = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
-    for node in named:
+    node_names = [*_NODE.findall(risk.message), *_UNHEALTHY.findall(risk.message)]
+    for node in node_names:
         if node in all_risks.not_ready:
             return _Parent("NodeNotReady")
-    return next((_Parent(node=node) for node in named if node in all_risks.broken_nodes), None)
+    return next((_Parent(node=node) for node in node_names if node in all_risks.broken_nodes), None)
 
 
 def _by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
@@ -230,14 +230,14 @@ def _by_etcd_members(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
 
 def _by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the operators that the message names, if each of them has one."""
-    names = [name for found in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
-             for name in found.split(", ")]  # fmt: skip
+    names = [name for operator_names in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
+             for name in operator_names.split(", ")]  # fmt: skip
     of_each = [
         [r for r in all_risks.of_family(*_OPERATOR_HEALTH) if r.name.partition("-")[2] == name] for name in names
     ]
     if not names or not all(of_each):
         return None
-    return _Parent(min((found[0] for found in of_each), key=_sort_key).name)
+    return _Parent(min((first_names[0] for first_names in of_each), key=_sort_key).name)
 
 
 def _by_failing(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
@@ -252,33 +252,40 @@ def _by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
     parts = [part for part in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(part)]
     reason_risks = [_risk_of_reason(part, all_risks) for part in parts]
-    found = [one for one in reason_risks if one is not None]
-    return _Parent(min(found, key=_sort_key).name) if found and len(found) == len(parts) else None
+    named_reasons = [reason_risk for reason_risk in reason_risks if reason_risk is not None]
+    return (
+        _Parent(min(named_reasons, key=_sort_key).name) if named_reasons and len(named_reasons) == len(parts) else None
+    )
 
 
 def _risk_of_reason(part: str, all_risks: _AllRisks) -> Groupable | None:
     """Returns the risk that one of the reasons of Upgradeable=False is about, or None if there is none."""
-    if named := _NOT_UPGRADEABLE.search(part):
-        return all_risks.by_name.get(f"ClusterOperatorUpgradeable-{named[1]}")
+    if reason_match := _NOT_UPGRADEABLE.search(part):
+        return all_risks.by_name.get(f"ClusterOperatorUpgradeable-{reason_match[1]}")
     for words, name in _SUMMED_UP.items():
         if words in part:
             return next(iter(all_risks.of_family(name)), None)
     # An operator's or a gate's own message is repeated as it is.
-    said = part.partition(": ")[2] or part
-    return next((each for each in all_risks.of_family(*_QUOTED) if said and said in each.message), None)
+    reason_text = part.partition(": ")[2] or part
+    return next(
+        (candidate for candidate in all_risks.of_family(*_QUOTED) if reason_text and reason_text in candidate.message),
+        None,
+    )
 
 
 def _by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the pools that ClusterOperator machine-config names as its reason."""
-    wanted = next((pools for word, pools in _POOL_REASONS.items() if word in risk.message), "")
-    pools = all_risks.of_family(wanted) if wanted and risk.name.endswith("-machine-config") else []
+    wanted_pools = next((pools for word, pools in _POOL_REASONS.items() if word in risk.message), "")
+    pools = all_risks.of_family(wanted_pools) if wanted_pools and risk.name.endswith("-machine-config") else []
     return _Parent(pools[0].name) if pools else None
 
 
 def _by_unfinished_update(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the unfinished update if it waits for the machine-config operator, which then updates its pools."""
     for update in all_risks.of_family("ClusterVersionUpdating"):
-        if any("machine-config" in found.split(", ") for found in _WAITED_FOR.findall(update.message)):
+        if any(
+            "machine-config" in operator_names.split(", ") for operator_names in _WAITED_FOR.findall(update.message)
+        ):
             return _Parent(update.name)
     return None
 
@@ -428,9 +435,9 @@ def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], 
     """Returns the cause with its members: the leading risk, those beside it, and those that follow from it."""
     ordered = sorted(members, key=_sort_key)
     lead = next((risk for risk in ordered if risk.name == root.risk), ordered[0])
-    others = [risk for risk in ordered if risk is not lead]
-    beside = tuple(risk for risk in others if risk.name in parents and not parents[risk.name].follows)
-    follows = tuple(risk for risk in others if risk not in beside)
+    following = [risk for risk in ordered if risk is not lead]
+    beside = tuple(risk for risk in following if risk.name in parents and not parents[risk.name].follows)
+    follows = tuple(risk for risk in following if risk not in beside)
     if not root.node:
         return Cause(lead, beside, follows)
     why = all_risks.broken_nodes[root.node]
@@ -456,10 +463,10 @@ def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
 
 def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:
     """Returns whether the risk gives no reason of its own, or that of the other."""
-    own = _OWN_REASON.search(_SINCE.sub("", risk.message))
+    reason_match = _OWN_REASON.search(_SINCE.sub("", risk.message))
     of_operators = risk.name.startswith("ClusterOperator")
     same = _after_colon(risk.message) == _after_colon(other.message)
-    return (of_operators and own is None) or same or not _does_apply(risk)
+    return (of_operators and reason_match is None) or same or not _does_apply(risk)
 
 
 def _after_colon(message: str) -> str:

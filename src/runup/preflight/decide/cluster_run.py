@@ -245,7 +245,7 @@ def _pod(name: str, checking: Checking, env: Iterable[JSON]) -> JSON:
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 5,
-        "tolerations": [dict(each) for each in _TOLERATIONS],
+        "tolerations": [dict(toleration) for toleration in _TOLERATIONS],
         "securityContext": security | ({"runAsUser": checking.user} if checking.user is not None else {}),
         "containers": [_container(checking, env)],
         "volumes": [{"name": "tmp", "emptyDir": {}}],

@@ -44,9 +44,9 @@ def pod_names() -> tuple[str, ...]:
     return tuple(pod_name(number) for number in range(MAX_CONTAINERS))
 
 
-def run_of(preflight_id: str, wanted: ReportedContainer) -> str:
+def run_of(preflight_id: str, container: ReportedContainer) -> str:
     """Returns the identity of one run of a check's container, which differs from that of every other run."""
-    return f"{preflight_id}/{wanted.check}/{wanted.image}/{wanted.run}"
+    return f"{preflight_id}/{container.check}/{container.image}/{container.run}"
 
 
 def is_pinned(image: str) -> bool:
@@ -58,27 +58,27 @@ def actions(
     attempt: Attempt,
     place: Workplace,
     owner: Deployment,
-    wanted: Iterable[ReportedContainer],
-    found: Iterable[Pod],
+    wanted_containers: Iterable[ReportedContainer],
+    pods_found: Iterable[Pod],
     images: Mapping[str, str] | None,
 ) -> Iterator[Action]:
     """Yields the creations and deletions that bring the Pods to the wanted state.
 
     Creates no Pod if `images` (tag -> pull spec) is missing.
     """
-    wanted_by_name = {pod_name(number): each for number, each in enumerate(wanted)}
-    pods_by_name = {pod.metadata.name: pod for pod in found}
+    wanted_by_name = {pod_name(number): container for number, container in enumerate(wanted_containers)}
+    pods_by_name = {pod.metadata.name: pod for pod in pods_found}
     for name, pod in sorted(pods_by_name.items()):
-        each = wanted_by_name.get(name)
-        current = each is not None and _is_run(pod, run_of(attempt.id, each), owner)
+        container = wanted_by_name.get(name)
+        current = container is not None and _is_run(pod, run_of(attempt.id, container), owner)
         if not current and pod.metadata.deletion_timestamp is None:
             # With the uid as precondition, so that a newer Pod of the same name is not deleted.
             yield Delete(POD, NamespacedName(pod.metadata.namespace, name), uid=pod.metadata.uid)
-    for name, each in wanted_by_name.items():
-        image = (images or {}).get(each.image, "")
+    for name, container in wanted_by_name.items():
+        image = (images or {}).get(container.image, "")
         if name not in pods_by_name and is_pinned(image):
             # Optional: a quota or policy that rejects the Pod makes this check Unknown and stops nothing else.
-            yield Apply(POD, _pod(name, attempt, place, owner, each, image), optional=True)
+            yield Apply(POD, _pod(name, attempt, place, owner, container, image), optional=True)
 
 
 def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
@@ -88,12 +88,12 @@ def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
 
 
 def _pod(
-    name: str, attempt: Attempt, place: Workplace, owner: Deployment, wanted: ReportedContainer, image: str
+    name: str, attempt: Attempt, place: Workplace, owner: Deployment, container: ReportedContainer, image: str
 ) -> JSON:
     """Returns the Pod that runs a check's container once; it goes with the preflight's Deployment."""
     annotations = {
         ID_ANNOTATION: attempt.id,
-        RUN_ANNOTATION: run_of(attempt.id, wanted),
+        RUN_ANNOTATION: run_of(attempt.id, container),
         "openshift.io/required-scc": "nonroot-v2",
     }
     owned = {
@@ -106,7 +106,7 @@ def _pod(
         # One Pod is one run: a restart would repeat the check without the report's asking for it.
         "restartPolicy": "Never",
         # The kubelet ends the Pod after this time, even if the operator does not run.
-        "activeDeadlineSeconds": wanted.timeout_seconds,
+        "activeDeadlineSeconds": container.timeout_seconds,
         "serviceAccountName": ACCOUNT,
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,

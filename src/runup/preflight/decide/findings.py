@@ -168,14 +168,14 @@ def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted
 
     The target of the preflight that is requested now is left out.
     """
-    asked = requested_preflight(cluster)
+    requested = requested_preflight(cluster)
     ended_targets: list[Findings] = []
     for report in history.reports:
         version, image = report.target_version, report.target_image
-        if asked in ((version, ""), (version, image), ("", image)):
+        if requested in ((version, ""), (version, image), ("", image)):
             continue
         # The same target may have been checked from several releases: the newest findings count.
-        if any((one.target, one.image) == (version, image) for one in ended_targets):
+        if any((ended_target.target, ended_target.image) == (version, image) for ended_target in ended_targets):
             continue
         findings = of_target(cluster, history, version, image, accepted=accepted)
         if any(risk.reason == OUTDATED for risk in findings.risks):
@@ -194,11 +194,13 @@ def of_target(
     source = cluster.status.desired.version
     entry = entry_of(cluster, version, image)
     version = version or (entry.release.version if entry else "")
-    asked = requested_preflight(cluster)
-    about_it = asked is not None and (asked[0] == version or (not asked[0] and asked[1] == image))
+    requested = requested_preflight(cluster)
+    about_it = requested is not None and (requested[0] == version or (not requested[0] and requested[1] == image))
     # What was found from an earlier release stays while the target is ahead, and says from where.
-    sources = dict.fromkeys((source, *(() if about_it else (each.source_version for each in history.reports))))
-    report = next((found for each in sources if (found := report_of(history, each, version, image))), None)
+    sources = dict.fromkeys((source, *(() if about_it else (report.source_version for report in history.reports))))
+    report = next(
+        (stored_report for source in sources if (stored_report := report_of(history, source, version, image))), None
+    )
     conditions = tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else ()
     accepted = _accepted_names_only(cluster) if accepted is None else accepted
     # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
@@ -262,20 +264,22 @@ def accepted_names(cluster: ClusterVersion) -> frozenset[str]:
     return frozenset(risk.name for risk in desired.accept_risks) if desired else frozenset()
 
 
-def accepted(cluster: ClusterVersion, kept: Mapping[str, str] | None = None, now: datetime | None = None) -> Accepted:
+def accepted(
+    cluster: ClusterVersion, acceptance_records: Mapping[str, str] | None = None, now: datetime | None = None
+) -> Accepted:
     """Returns the accepted names that count, each with its record (with nothing but the name if there is none).
 
-    `kept` is the data of ConfigMap `accepted-risks`. `now` is None for a dump: the newest time in the conditions is
+    `acceptance_records` is the data of ConfigMap `accepted-risks`. For a dump `now` is None, and the newest time is
     used.
     """
     names = _accepted_names_only(cluster)
-    if not (names and kept):
+    if not (names and acceptance_records):
         return names
     from runup.advice.decide import acceptance
 
     condition_times = [c.last_transition_time for c in cluster.status.conditions]
     as_of = now or max((time for time in condition_times if time), default=None)
-    records = acceptance.read(kept)
+    records = acceptance.read(acceptance_records)
     counting = acceptance.names_that_count(names, records, as_of) if as_of else names
     return {name: records.get(name, record) for name, record in names.items() if name in counting}
 
@@ -294,8 +298,8 @@ def _accepted_names_only(cluster: ClusterVersion) -> Accepted:
 
 def objects_of(cluster: ClusterVersion, history: History, name: str) -> tuple[str, ...]:
     """Returns the objects that risk `name` is about now: as the requested preflight found them, else any other one."""
-    source, asked = cluster.status.desired.version, requested_preflight(cluster)
-    requested = report_of(history, source, *asked) if asked else None
+    source, requested_version = cluster.status.desired.version, requested_preflight(cluster)
+    requested = report_of(history, source, *requested_version) if requested_version else None
     by_report = {
         report.preflight_id: [item.text for risk in report.risks if risk.name == name for item in risk.resources]
         for report in history.reports
@@ -319,13 +323,13 @@ def _risks(
         return ()
     # Newer API versions keep risks once for all updates, and name them in each update's `riskNames`.
     everywhere = {risk.name: risk for risk in cluster.status.conditional_update_risks}
-    own = {risk.name: risk for risk in entry.risks}
-    names = dict.fromkeys([*entry.risk_names, *own])
+    own_risks = {risk.name: risk for risk in entry.risks}
+    names = dict.fromkeys([*entry.risk_names, *own_risks])
     reported = {risk.name: risk for risk in report.risks} if report else {}
     recommended = find(entry.conditions, "Recommended")
     joined_risks = []
     for name in names:
-        risk = _with_verdict(own.get(name), everywhere.get(name))
+        risk = _with_verdict(own_risks.get(name), everywhere.get(name))
         if risk is None:
             continue
         verdict = find(risk.conditions, "Applies")

@@ -29,10 +29,14 @@ class Missing(msgspec.Struct, Generic[R], frozen=True):
 def missing_objects(risks: Iterable[R]) -> Missing[R]:
     """Returns what is missing, without what an unknown risk says of objects that are there."""
     unsure = tuple(risk for risk in risks if risk.applies == "Unknown" and risk.lacking)
-    wanted = Counter(kind for risk in unsure for kind in risk.lacking)
-    kinds = tuple(sorted(wanted, key=lambda kind: (-wanted[kind], kind)))
+    kind_counts = Counter(kind for risk in unsure for kind in risk.lacking)
+    kinds = tuple(sorted(kind_counts, key=lambda kind: (-kind_counts[kind], kind)))
     subjects = dict.fromkeys(map(subject, kinds))
-    return Missing(unsure, kinds, tuple(sorted(subjects, key=lambda one: (_ORDER.get(one, len(_ORDER)), one))))
+    return Missing(
+        unsure,
+        kinds,
+        tuple(sorted(subjects, key=lambda subject_name: (_ORDER.get(subject_name, len(_ORDER)), subject_name))),
+    )
 
 
 def subject(kind: str) -> str:

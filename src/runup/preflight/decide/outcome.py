@@ -172,11 +172,11 @@ def not_written(words: str) -> Outcome:
     return Outcome(State.FAILED, start_failures.FAILED_CREATE, text, way_out=way_out)
 
 
-def seen_report(attempt: Attempt, seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
+def seen_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
     """Returns the report if it belongs to this attempt, else the reason why it cannot be used."""
-    if seen is None or seen.preflight_id != attempt.id:
+    if report_seen is None or report_seen.preflight_id != attempt.id:
         return None, None
-    content = seen.content
+    content = report_seen.content
     if isinstance(content, BadReportSeen):
         return None, content
     # The target writes these itself, so they may be wrong or those of an earlier attempt.
@@ -227,8 +227,8 @@ def _killed_for_memory(scene: Observations) -> Outcome | None:
 def _too_late(scene: Observations) -> Outcome | None:
     """Returns DeadlineExceeded if there is no complete report in time, with the cause that the other rules know."""
     # A target that has completed once keeps its result, however long later evaluations take.
-    done = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
-    if done or scene.deadline is None or scene.now < scene.deadline:
+    is_complete = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
+    if is_complete or scene.deadline is None or scene.now < scene.deadline:
         return None
     detail = next((cause.message for rule in _HEALING if (cause := rule(scene)) is not None), "")
     progress = f"; {counts_text(scene.report, scene.tally)}" if scene.report else ""
@@ -340,8 +340,8 @@ RULES: tuple[Rule, ...] = (
 
 def counts_text(report: Report, tally: Tally | None = None) -> str:
     """Returns a text with the progress of the checks and the number of risks, from `tally` or else from the report."""
-    done = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
-    skipped = len(report.checks) - done
+    checks_run = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
+    skipped = len(report.checks) - checks_run
     parts = [progress(report)]
     if skipped:
         parts.append(f"{skipped} not for this update")
@@ -370,8 +370,8 @@ def progress(report: Report) -> str:
     return f"{len(report.checks)} {_plural(len(report.checks), 'check', 'checks')} done"
 
 
-def _plural(count: int, one: str, many: str) -> str:
-    return one if count == 1 else many
+def _plural(count: int, singular: str, many: str) -> str:
+    return singular if count == 1 else many
 
 
 def _last_words(container: ContainerStatus | None) -> Iterable[str]:

@@ -66,11 +66,11 @@ def preparing_conditions(subject: Subject, reason: str, message: str) -> tuple[C
 
 
 def of_outcome(
-    subject: Subject, outcome: Outcome, *, kept: datetime | None = None, completed: bool = False
+    subject: Subject, outcome: Outcome, *, kept_time: datetime | None = None, completed: bool = False
 ) -> tuple[Condition, ...]:
     """Returns the conditions for the outcome of an attempt.
 
-    `kept` is the time of the last good result, if that result is shown instead. `completed`: the attempt had a result.
+    `kept_time` is the time of the last good result, if that is shown instead. `completed`: the attempt had a result.
     """
     way_out = f"; {outcome.way_out}" if outcome.way_out else ""
     text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
@@ -81,7 +81,7 @@ def of_outcome(
             _condition(FAILED, "False", "AsExpected", ""),
         )
     if outcome.state is State.FAILED:
-        still = f" The result of {kept:%Y-%m-%dT%H:%M:%SZ} is kept." if kept else ""
+        still = f" The result of {kept_time:%Y-%m-%dT%H:%M:%SZ} is kept." if kept_time else ""
         running: ConditionStatus = "False" if outcome.final else "True"
         return (
             _condition(RUNNING, running, outcome.reason, f"{text}."),

@@ -134,26 +134,26 @@ def deployment(attempt: Attempt, place: Workplace, *, waived: bool = False, role
     }
 
 
-def is_as_wanted(found: Deployment, wanted: JSON) -> bool:
-    """Returns whether `found` needs no apply: it has the spec last applied, and no field that matters was changed."""
-    template: JSON = wanted["spec"]["template"]["spec"]
-    pod = found.spec.template.spec
+def is_as_wanted(live_deployment: Deployment, wanted_spec: JSON) -> bool:
+    """Returns whether `live_deployment` needs no apply: its spec is the last applied, and no relevant field changed."""
+    template: JSON = wanted_spec["spec"]["template"]["spec"]
+    pod = live_deployment.spec.template.spec
     return (
-        found.metadata.annotations.get(SPEC_HASH) == wanted["metadata"]["annotations"][SPEC_HASH]
-        and found.spec.replicas == wanted["spec"]["replicas"]
+        live_deployment.metadata.annotations.get(SPEC_HASH) == wanted_spec["metadata"]["annotations"][SPEC_HASH]
+        and live_deployment.spec.replicas == wanted_spec["spec"]["replicas"]
         and [container.image for container in pod.containers] == [c["image"] for c in template["containers"]]
         and pod.service_account_name in ("", template["serviceAccountName"])
     )
 
 
-def was_waived(found: Deployment) -> bool:
-    """Returns whether `found` was started without a verified signature."""
-    return found.metadata.annotations.get(WAIVED) == "true"
+def was_waived(live_deployment: Deployment) -> bool:
+    """Returns whether `live_deployment` was started without a verified signature."""
+    return live_deployment.metadata.annotations.get(WAIVED) == "true"
 
 
-def roles_of(found: Deployment) -> tuple[str, ...]:
-    """Returns the namespaces in which the account of `found` got a Role."""
-    return tuple(filter(None, found.metadata.annotations.get(ROLES, "").split(",")))
+def roles_of(live_deployment: Deployment) -> tuple[str, ...]:
+    """Returns the namespaces in which the account of `live_deployment` got a Role."""
+    return tuple(filter(None, live_deployment.metadata.annotations.get(ROLES, "").split(",")))
 
 
 def report_path(preflight_id: str, place: Workplace) -> str:
@@ -203,15 +203,15 @@ def _node_affinity(place: Workplace) -> JSON:
 
     If the report goes into a ConfigMap, an administrator's affinity may name other nodes.
     """
-    wanted = place.node_affinity or {}
+    affinity = place.node_affinity or {}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     if place.report_sink == "configmap" and place.node_affinity is not None:
-        return wanted
+        return affinity
     # By `metadata.name` and not by the label kubernetes.io/hostname, which may differ from it.
-    here: JSON = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [place.node_name]}]}
-    terms = wanted.get(required, {}).get("nodeSelectorTerms") or [{}]
+    node_term: JSON = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [place.node_name]}]}
+    terms = affinity.get(required, {}).get("nodeSelectorTerms") or [{}]
     # Node selector terms are alternatives, so each of them has to name the node.
-    return wanted | {required: {"nodeSelectorTerms": [term | here for term in terms]}}
+    return affinity | {required: {"nodeSelectorTerms": [term | node_term for term in terms]}}
 
 
 def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:

@@ -156,19 +156,19 @@ class _Affinity(_Strict, frozen=True):
 def _set_tolerations(place: Workplace, text: str) -> Workplace:
     """Returns the workplace with these tolerations. Raises Unusable for what the API server would refuse."""
     tolerations = _parse_yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
-    for each in tolerations:
-        if each.key and not _LABEL_KEY.fullmatch(each.key):
-            raise Unusable(f"has the key {_quote(each.key)}, which is not valid for a taint")
-        if not each.key and each.operator != "Exists":
+    for toleration in tolerations:
+        if toleration.key and not _LABEL_KEY.fullmatch(toleration.key):
+            raise Unusable(f"has the key {_quote(toleration.key)}, which is not valid for a taint")
+        if not toleration.key and toleration.operator != "Exists":
             raise Unusable("has a toleration without key whose operator is not Exists")
-        if each.operator == "Exists" and each.value:
-            raise Unusable(f"has a value beside operator Exists, for {each.key or 'all keys'}")
-        if not _LABEL_VALUE.fullmatch(each.value):
-            raise Unusable(f"has the value {_quote(each.value)}, which is not valid for a taint")
+        if toleration.operator == "Exists" and toleration.value:
+            raise Unusable(f"has a value beside operator Exists, for {toleration.key or 'all keys'}")
+        if not _LABEL_VALUE.fullmatch(toleration.value):
+            raise Unusable(f"has the value {_quote(toleration.value)}, which is not valid for a taint")
         # The API server's own rule for tolerations (k8s.io/kubernetes/pkg/apis/core/validation).
-        if each.toleration_seconds is not None and each.effect != "NoExecute":
+        if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
             raise Unusable("has tolerationSeconds beside another effect than NoExecute")
-    return replace(place, tolerations=tuple(codec.to_dict(each) for each in tolerations))
+    return replace(place, tolerations=tuple(codec.to_dict(toleration) for toleration in tolerations))
 
 
 def _set_affinity(place: Workplace, text: str) -> Workplace:
@@ -180,10 +180,10 @@ def _set_affinity(place: Workplace, text: str) -> Workplace:
     ]
     if (affinity.required and not affinity.required.node_selector_terms) or not all(t.match_expressions for t in terms):
         raise Unusable("has a term without matchExpressions, which selects no node")
-    for requirement in (each for term in terms for each in term.match_expressions):
+    for requirement in (expression for term in terms for expression in term.match_expressions):
         _check_requirement(requirement)
     # The API server's own limits for preferred scheduling terms.
-    if any(not 1 <= each.weight <= 100 for each in affinity.preferred):
+    if any(not 1 <= preference.weight <= 100 for preference in affinity.preferred):
         raise Unusable("has a weight that is not between 1 and 100")
     return replace(place, node_affinity=codec.to_dict(affinity))
 
@@ -204,13 +204,13 @@ def _check_requirement(requirement: _Requirement) -> None:
         raise Unusable(f"has operator {requirement.operator} without one whole number, for {requirement.key}")
 
 
-def _parse_yaml(text: str, kind: Any, what: str) -> Any:
-    """Returns the YAML text as a `kind`. Raises Unusable, which says that it is not `what`."""
+def _parse_yaml(text: str, kind: Any, description: str) -> Any:
+    """Returns the YAML text as a `kind`. Raises Unusable, which says that it is not `description`."""
     try:
         return msgspec.convert(kyaml.load(text.encode(), name="value"), kind)
     except (kyaml.YamlError, msgspec.ValidationError) as error:
         why = next(iter(str(error).splitlines()), "")
-        raise Unusable(f"is not {what} ({why})") from error
+        raise Unusable(f"is not {description} ({why})") from error
 
 
 def _set_priority_class(place: Workplace, text: str) -> Workplace:
@@ -289,8 +289,8 @@ def _with_requests_within_limits(place: Workplace, defaults: Workplace) -> tuple
         request, limit = getattr(quantities, f"{name}_request"), getattr(quantities, f"{name}_limit")
         if _quantity_value(request) > _quantity_value(limit):
             problems.append(f"{name}Request {request} is more than {name}Limit {limit}; the defaults are used")
-            own = defaults.quantities
-            fields = {field: getattr(own, field) for field in (f"{name}_request", f"{name}_limit")}
+            own_quantities = defaults.quantities
+            fields = {field: getattr(own_quantities, field) for field in (f"{name}_request", f"{name}_limit")}
             quantities = replace(quantities, **fields)
     return replace(place, quantities=quantities), tuple(problems)
 

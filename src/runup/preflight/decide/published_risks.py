@@ -112,18 +112,20 @@ def path_not_offered(
         return JudgedRisk(risk, unknown, from_preflight=True, holds_up=holds_up, acceptable=False)
     text = f"The update service does not offer {step}."
     risk = _published_entry(NOT_OFFERED, f"{text} {way}", release.version, "")
-    told = f"{text} Accepting it does not offer it."
+    message = f"{text} Accepting it does not offer it."
     return JudgedRisk(
-        risk, _applies_condition("True", VALIDATION, told), from_preflight=True, holds_up=holds_up, acceptable=False
+        risk, _applies_condition("True", VALIDATION, message), from_preflight=True, holds_up=holds_up, acceptable=False
     )
 
 
-def guard_refuses(name: str, message: str, told: str, target: str, status: ConditionStatus = "True") -> JudgedRisk:
-    """Returns the risk that stands for a guard of the update that refuses `target`; `told` is its verdict's message.
+def guard_refuses(
+    name: str, message: str, verdict_text: str, target: str, status: ConditionStatus = "True"
+) -> JudgedRisk:
+    """Returns the risk that stands for a guard that refuses an update to `target`; `verdict_text` is its message.
 
     The guard refuses the update by itself, whatever is accepted.
     """
-    verdict = _applies_condition(status, PRECONDITION, told)
+    verdict = _applies_condition(status, PRECONDITION, verdict_text)
     return JudgedRisk(_published_entry(name, message, target, ""), verdict, from_preflight=True, acceptable=False)
 
 

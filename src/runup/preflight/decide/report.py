@@ -179,9 +179,9 @@ class Report(Wire, frozen=True, kw_only=True):
     @property
     def counted(self) -> tuple[ReportedRisk, ...]:
         """Returns the risks that counted for the update when the report was stored, by name."""
-        named = {risk.name for risk in self.risks}
-        others = (risk for risk in self.others if risk.name not in named)
-        return tuple(sorted((*self.risks, *others), key=lambda risk: risk.name))
+        risk_names = {risk.name for risk in self.risks}
+        other_risks = (risk for risk in self.others if risk.name not in risk_names)
+        return tuple(sorted((*self.risks, *other_risks), key=lambda risk: risk.name))
 
 
 def is_of(report: Report, name: str) -> bool:
@@ -305,13 +305,15 @@ def _check_containers(containers: tuple[ReportedContainer, ...]) -> None:
         raise BadReport(
             f"the report wants {len(containers)} containers; {MAX_CONTAINERS} are run", reason="TooManyContainers"
         )
-    for each in containers:
-        for what, text in (("check", each.check), ("image", each.image)):
+    for container in containers:
+        for field_name, text in (("check", container.check), ("image", container.image)):
             if not TAG.fullmatch(text):
-                problem = f"a container's {what} {_quote_beginning(text)} does not match ^{TAG.pattern}$"
+                problem = f"a container's {field_name} {_quote_beginning(text)} does not match ^{TAG.pattern}$"
                 raise BadReport(problem, reason="ReportInvalid")
-        if not 1 <= each.timeout_seconds <= MAX_CONTAINER_S or each.run < 1:
-            problem = f"the container of {each.check} wants run {each.run} within {each.timeout_seconds} s"
+        if not 1 <= container.timeout_seconds <= MAX_CONTAINER_S or container.run < 1:
+            problem = (
+                f"the container of {container.check} wants run {container.run} within {container.timeout_seconds} s"
+            )
             raise BadReport(f"{problem}; runs count from 1, and have 1 to {MAX_CONTAINER_S} s", reason="ReportInvalid")
 
 
@@ -319,18 +321,18 @@ def _check_steps(steps: tuple[ReportedStep, ...]) -> None:
     """Raises BadReport if the report's steps are too many, or name what is not a version or a risk."""
     if len(steps) > MAX_STEPS:
         raise BadReport(f"the report has {len(steps)} steps; {MAX_STEPS} are read", reason="TooManySteps")
-    for each in steps:
-        if not VERSION.fullmatch(each.version):
-            raise BadReport(f"a step's version {_quote_beginning(each.version)} is none", reason="ReportInvalid")
-        if len(each.risks) > MAX_RISKS:
-            raise BadReport(f"a step has {len(each.risks)} risks", reason="TooManyRisks")
-        for name in each.risks:
+    for step in steps:
+        if not VERSION.fullmatch(step.version):
+            raise BadReport(f"a step's version {_quote_beginning(step.version)} is none", reason="ReportInvalid")
+        if len(step.risks) > MAX_RISKS:
+            raise BadReport(f"a step has {len(step.risks)} risks", reason="TooManyRisks")
+        for name in step.risks:
             if len(name) > MAX_NAME or not NAME.fullmatch(name):
                 raise BadReport(f"a step's risk {_quote_beginning(name)} is not a name", reason="InvalidRiskName")
-        for lines in (each.before, each.how, each.after, (each.back,)):
+        for lines in (step.before, step.how, step.after, (step.back,)):
             if len(lines) > MAX_LINES or any(len(line) > MAX_LINE for line in lines):
                 limits = f"a part of its plan has {MAX_LINES} lines of {MAX_LINE} characters at most"
-                raise BadReport(f"the step to {each.version} says too much: {limits}", reason="TooManySteps")
+                raise BadReport(f"the step to {step.version} says too much: {limits}", reason="TooManySteps")
 
 
 def _check_risk(risk: ReportedRisk) -> None:

@@ -252,15 +252,15 @@ def _trouble_of_setup(pod: Pod, events: Iterable[Event], now: datetime) -> Troub
         for event in events
         if event.involved_object.uid == pod.metadata.uid and event.reason not in _REPORTED_ELSEWHERE and event.reason
     ]
-    where = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
+    node_text = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     if pod_events:
         last = max(pod_events, key=_event_order)
         reason = last.reason if REASON.fullmatch(last.reason) else POD_FAILED
-        text = f"the target's pod cannot be set up{where} ({reason}): {cut(last.message)}"
+        text = f"the target's pod cannot be set up{node_text} ({reason}): {cut(last.message)}"
         return Trouble(reason, text, "it is tried again: see the events of the pod")
     since = pod.metadata.creation_timestamp
     waits = "is being set up" if pod.spec.node_name else "waits for the scheduler"
-    text = f"its pod {waits}{where} since {since:%Y-%m-%dT%H:%M:%SZ}; the image may still be on its way"
+    text = f"its pod {waits}{node_text} since {since:%Y-%m-%dT%H:%M:%SZ}; the image may still be on its way"
     return Trouble(PENDING, text, "", failed=False)
 
 

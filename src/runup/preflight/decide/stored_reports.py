@@ -62,8 +62,8 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     """
     before = next((old for old in history.reports if _same_subject(old, new)), None)
     new = _with_since(new, before)
-    kept = [old for old in history.reports if not _same_subject(old, new)]
-    fitted = _fit_reports([new, *kept])
+    other_reports = [old for old in history.reports if not _same_subject(old, new)]
+    fitted = _fit_reports([new, *other_reports])
     # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
     as_stored = next((report for report in fitted if _same_subject(report, new)), new)
     if not even_if_only_newer and any(
@@ -75,7 +75,7 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
 
 def _with_since(new: Report, before: Report | None) -> Report:
     """Returns `new` with the time at which each object was first named; what `before` named keeps its time."""
-    known = {
+    earlier_times = {
         (risk.name, _without_time(item)): item.since or before.observed_time
         for risk in (before.risks if before else ())
         for item in risk.resources
@@ -85,7 +85,7 @@ def _with_since(new: Report, before: Report | None) -> Report:
         replace(
             risk,
             resources=tuple(
-                replace(item, since=known.get((risk.name, _without_time(item))) or new.observed_time)
+                replace(item, since=earlier_times.get((risk.name, _without_time(item))) or new.observed_time)
                 for item in risk.resources
             ),
         )
@@ -105,9 +105,9 @@ def with_attempt(history: History, attempt: Attempt | None) -> History:
     return replace(history, attempt=attempt)
 
 
-def same_findings(one: Report, other: Report) -> bool:
+def same_findings(report: Report, other: Report) -> bool:
     """Returns whether two reports differ only in their times."""
-    return _without_times(one) == _without_times(other)
+    return _without_times(report) == _without_times(other)
 
 
 def config_map(history: History, namespace: str) -> dict[str, Any]:
@@ -126,9 +126,9 @@ def _read_stored(key: str, value: str) -> Report | None:
         report = reports.read(value.encode("utf-8", "replace"))
     except BadReport:
         return None
-    named = bool(report.preflight_id) and key == f"{report.preflight_id}.json"
+    is_named = bool(report.preflight_id) and key == f"{report.preflight_id}.json"
     versions = parse(report.source_version), parse(report.target_version)
-    return report if named and None not in versions else None
+    return report if is_named and None not in versions else None
 
 
 def _attempt(text: str | None) -> Attempt | None:
@@ -144,23 +144,23 @@ def _attempt(text: str | None) -> Attempt | None:
     return attempt if is_attempt_id(attempt.id) and not naive else None
 
 
-def _fit_reports(found: list[Report]) -> tuple[Report, ...]:
+def _fit_reports(stored: list[Report]) -> tuple[Report, ...]:
     """Returns the newest five reports, reduced to what a ConfigMap can hold.
 
     Details go first, then the oldest reports, then checks. Text that is cut says how much is missing. Risks are never
     dropped, nor their names and whether they apply.
     """
-    found = list(_newest_first(found))[:MAX_REPORTS]
+    stored = list(_newest_first(stored))[:MAX_REPORTS]
     for limit in _TEXTS:
-        if _total_bytes(found) <= MAX_BYTES:
-            return tuple(found)
-        found = [_reduce_report(report, limit) for report in found]
+        if _total_bytes(stored) <= MAX_BYTES:
+            return tuple(stored)
+        stored = [_reduce_report(report, limit) for report in stored]
     # The newest report is never dropped: the status is built from it after a restart.
-    while len(found) > 1 and _total_bytes(found) > MAX_BYTES:
-        found.pop()
-    if _total_bytes(found) > MAX_BYTES:
-        found = [replace(report, checks=report.checks[:_FEW_CHECKS]) for report in found]
-    return tuple(found)
+    while len(stored) > 1 and _total_bytes(stored) > MAX_BYTES:
+        stored.pop()
+    if _total_bytes(stored) > MAX_BYTES:
+        stored = [replace(report, checks=report.checks[:_FEW_CHECKS]) for report in stored]
+    return tuple(stored)
 
 
 def _reduce_report(report: Report, limit: int) -> Report:
@@ -192,13 +192,13 @@ def _cut_text(text: str, limit: int) -> str:
     return cut(printable(text), limit)
 
 
-def _total_bytes(found: list[Report]) -> int:
-    return sum(len(reports.encode(report)) for report in found)
+def _total_bytes(stored: list[Report]) -> int:
+    return sum(len(reports.encode(report)) for report in stored)
 
 
-def _same_subject(one: Report, other: Report) -> bool:
+def _same_subject(report: Report, other: Report) -> bool:
     subject = (other.source_version, other.target_version, other.target_image)
-    return (one.source_version, one.target_version, one.target_image) == subject
+    return (report.source_version, report.target_version, report.target_image) == subject
 
 
 def _without_times(report: Report) -> Report:
@@ -208,10 +208,10 @@ def _without_times(report: Report) -> Report:
     )
 
 
-def _newest_first(found: list[Report]) -> tuple[Report, ...]:
-    return tuple(sorted(found, key=_age_key, reverse=True))
+def _newest_first(stored: list[Report]) -> tuple[Report, ...]:
+    return tuple(sorted(stored, key=_age_key, reverse=True))
 
 
 def _age_key(report: Report) -> tuple[bool, float, str]:
-    when: datetime | None = report.observed_time or report.completion_time or report.started_time
-    return when is not None, when.timestamp() if when else 0.0, report.preflight_id
+    report_time: datetime | None = report.observed_time or report.completion_time or report.started_time
+    return report_time is not None, report_time.timestamp() if report_time else 0.0, report.preflight_id

@@ -17,10 +17,12 @@ def untold(report: Report, risk: str) -> bool:
     """
     if report.execution_status != "completed":
         return True
-    return is_untold(risk, (each.name for each in report.risks), report.checks)
+    return is_untold(risk, (risk.name for risk in report.risks), report.checks)
 
 
 def is_untold(risk: str, names: Iterable[str], checks: Iterable[ReportedCheck]) -> bool:
     """Returns whether the check of `risk` could not tell, by the names of the risks found and the checks' results."""
     check = risk.partition("-")[0]
-    return f"{check}{_SUFFIX}" in names or any(each.name == check and each.result == "Unknown" for each in checks)
+    return f"{check}{_SUFFIX}" in names or any(
+        reported_check.name == check and reported_check.result == "Unknown" for reported_check in checks
+    )

@@ -12,7 +12,7 @@ from runup.cli.options import option
 
 
 @click.command("check", cls=Command)
-@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="The machine form.")
+@option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")
 @connection_options
 @click.pass_context
 def check(ctx: click.Context, output: str | None) -> int:

@@ -55,11 +55,13 @@ def collect_kinds(
     kinds: Sequence[WantedKind], lister: Lister, progress: Callable[[int, WantedKind], None]
 ) -> tuple[CollectedKind, ...]:
     """Lists every kind, and returns what became of each."""
-    done: dict[str, CollectedKind] = {}
+    collected_by_kind: dict[str, CollectedKind] = {}
     for number, kind in enumerate(kinds):
         progress(number, kind)
-        done[kind.name] = _looked_up(kind, lister, done) if kind.lookup else _list_kind(kind, lister)
-    return tuple(done.values())
+        collected_by_kind[kind.name] = (
+            _looked_up(kind, lister, collected_by_kind) if kind.lookup else _list_kind(kind, lister)
+        )
+    return tuple(collected_by_kind.values())
 
 
 def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
@@ -86,21 +88,21 @@ def _of_version(kind: WantedKind, resource: Resource, lister: Lister) -> Collect
     return CollectedKind(kind.name, state, tuple(lists), "; ".join(dict.fromkeys(gaps)), kind.namespaces)
 
 
-def _looked_up(kind: WantedKind, lister: Lister, done: dict[str, CollectedKind]) -> CollectedKind:
+def _looked_up(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, CollectedKind]) -> CollectedKind:
     """Returns the objects that others refer to; they are all that a check reads of the kind."""
     assert kind.lookup is not None
     assert kind.lookup.of is not None
-    resource, of = kind.versions[0], done.get(kind.lookup.of.name)
+    resource, of = kind.versions[0], collected_by_kind.get(kind.lookup.of.name)
     if of is None or of.state not in (COMPLETE, ABSENT):
         why = f"which are needed is not known: {kind.lookup.of.name} could not be listed"
         return CollectedKind(kind.name, FAILED, message=why)
     referring = (item for _, document in of.lists for item in document["items"])
     names = {kind.lookup.names(codec.convert(type_of(kind.lookup.of), item)) for item in referring}
     try:
-        found = [lister.named(resource, *name) for name in sorted(names) if all(name)]
+        looked_up = [lister.named(resource, *name) for name in sorted(names) if all(name)]
     except Refused as refused:
         return CollectedKind(kind.name, refused.state, message=refused.message)
-    items = [each for each in found if each is not None]
+    items = [obj for obj in looked_up if obj is not None]
     return CollectedKind(kind.name, COMPLETE, (("", _list_document(resource, items, "")),))
 
 
@@ -119,7 +121,7 @@ class Redaction:
     def of(self, text: str) -> str:
         """Returns JSON text without the words."""
         # The longest first: one may be part of another.
-        for number, word in sorted(enumerate(self.words, 1), key=lambda each: -len(each[1])):
+        for number, word in sorted(enumerate(self.words, 1), key=lambda entry: -len(entry[1])):
             text = text.replace(msgspec.json.encode(word).decode()[1:-1], f"redacted-{number}")
         return text
 

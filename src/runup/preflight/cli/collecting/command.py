@@ -67,36 +67,40 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
         raise click.UsageError(f"{name!r} cannot be the name of a new folder")
     folder = Path(name)
     collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
-    wanted = kinds.kinds_read_by((*CHECKS, *python_checks()), operator_namespace())
-    told = _Progress(len(wanted))
+    wanted_kinds = kinds.kinds_read_by((*CHECKS, *python_checks()), operator_namespace())
+    progress = _Progress(len(wanted_kinds))
     connection = connection_of(ctx)
     if program:
         lister = ProgramLister(program, _words(connection))
-        found, kubernetes = collection.collect_kinds(wanted, lister, told), lister.server_version()
+        collected, kubernetes = collection.collect_kinds(wanted_kinds, lister, progress), lister.server_version()
         now = SystemClock().now()
     else:
         with connection.client("dump") as client:
-            found, kubernetes = (
-                collection.collect_kinds(wanted, ClientLister(client), told),
+            collected, kubernetes = (
+                collection.collect_kinds(wanted_kinds, ClientLister(client), progress),
                 ClientLister(client).server_version(),
             )
             now = client.now()
-    told.end()
-    of_cluster = next(kind for kind in found if kind.name == "clusterversions.config.openshift.io")
+    progress.end()
+    of_cluster = next(kind for kind in collected if kind.name == "clusterversions.config.openshift.io")
     # Without one it is a cluster of Kubernetes alone, for which other checks are made.
     if not of_cluster.count and of_cluster.state not in (collection.COMPLETE, collection.ABSENT):
         why = of_cluster.message
         raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {why}")
     redaction = collection.Redaction(redact)
-    path = collection.write(found, folder, now, redaction, archive=archive, kubernetes=kubernetes)
-    click.echo(_summary_text(found, path))
+    path = collection.write(collected, folder, now, redaction, archive=archive, kubernetes=kubernetes)
+    click.echo(_summary_text(collected, path))
 
 
 def _words(connection: Connection) -> tuple[str, ...]:
     """Returns the flags of kubectl that select the same cluster and user."""
-    named = (("--kubeconfig", connection.kubeconfig), ("--context", connection.context), ("--as", connection.as_user))
+    connection_values = (
+        ("--kubeconfig", connection.kubeconfig),
+        ("--context", connection.context),
+        ("--as", connection.as_user),
+    )
     return (
-        *(f"{flag}={value}" for flag, value in named if value),
+        *(f"{flag}={value}" for flag, value in connection_values if value),
         *(f"--as-group={group}" for group in connection.as_group),
     )
 
@@ -121,15 +125,17 @@ class _Progress:
             click.echo("\r\x1b[K", err=True, nl=False)
 
 
-def _summary_text(found: tuple[CollectedKind, ...], path: Path) -> str:
+def _summary_text(collected: tuple[CollectedKind, ...], path: Path) -> str:
     """Returns the text about a finished collection: how much is complete, and what is missing and why."""
     from runup.preflight.cli.collecting.collection import ABSENT, COMPLETE
 
     by_state: dict[str, list[CollectedKind]] = {}
-    for kind in found:
+    for kind in collected:
         by_state.setdefault(kind.state, []).append(kind)
-    objects = sum(kind.count for kind in found)
-    lines = [f"{path}: {objects} objects of {len(found)} kinds, {len(by_state.get(COMPLETE, ()))} of them complete."]
+    objects = sum(kind.count for kind in collected)
+    lines = [
+        f"{path}: {objects} objects of {len(collected)} kinds, {len(by_state.get(COMPLETE, ()))} of them complete."
+    ]
     if absent := by_state.pop(ABSENT, []):
         lines.append(f"The cluster does not have {len(absent)} kinds that checks read.")
     by_state.pop(COMPLETE, None)

@@ -59,18 +59,18 @@ def _kinds_always_read(operator_namespace: str) -> Iterator[tuple[Resource, str]
 
 def _reads_of(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
     for check in checks:
-        for read in check.reads:
-            yield read, namespace_of(read)
-            if isinstance(read, Lookup) and read.of is not None:
-                yield read.of, ""
+        for resource in check.reads:
+            yield resource, namespace_of(resource)
+            if isinstance(resource, Lookup) and resource.of is not None:
+                yield resource.of, ""
 
 
 def _merge_reads(rows: list[tuple[Resource, str]]) -> WantedKind:
     """Returns one kind to collect for several reads of it, wide enough for all of them."""
-    versions = {read.version: _without_selection(read) for read, _ in rows}
+    versions = {resource.version: _without_selection(resource) for resource, _ in rows}
     namespaces = {namespace for _, namespace in rows}
-    selectors = {read.label_selector if isinstance(read, Slim) else "" for read, _ in rows}
-    lookups = [read for read, _ in rows if isinstance(read, Lookup)]
+    selectors = {resource.label_selector if isinstance(resource, Slim) else "" for resource, _ in rows}
+    lookups = [resource for resource, _ in rows if isinstance(resource, Lookup)]
     return WantedKind(
         tuple(versions.values()),
         () if "" in namespaces else tuple(sorted(namespaces)),
@@ -80,5 +80,5 @@ def _merge_reads(rows: list[tuple[Resource, str]]) -> WantedKind:
     )
 
 
-def _without_selection(read: Resource) -> Resource:
-    return Resource(read.group, read.version, read.kind, read.plural, read.namespaced)
+def _without_selection(resource: Resource) -> Resource:
+    return Resource(resource.group, resource.version, resource.kind, resource.plural, resource.namespaced)

@@ -132,16 +132,18 @@ class ProgramLister:
         """Returns the body, and why the server says that a list has not all objects. Raises Refused."""
         words = [*self._program, "get", "--raw", request.target]
         try:
-            done = subprocess.run(words, capture_output=True, check=False, timeout=LIMIT_S)
+            completed = subprocess.run(words, capture_output=True, check=False, timeout=LIMIT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Refused("failed", f"{self._program[0]}: {error}") from error
-        said = done.stderr.decode(errors="replace")
-        if done.returncode:
-            match = _SERVER_SAYS.search(said)
-            reason, message = (match[1], match[2]) if match else ("", said)
+        error_text = completed.stderr.decode(errors="replace")
+        if completed.returncode:
+            match = _SERVER_SAYS.search(error_text)
+            reason, message = (match[1], match[2]) if match else ("", error_text)
             state = (
                 "absent" if reason in _ABSENT else "forbidden" if reason in ("Forbidden", "Unauthorized") else "failed"
             )
             raise Refused(state, message)
         marked = f"Warning: {INCOMPLETE}"
-        return done.stdout, [line.removeprefix(marked) for line in said.splitlines() if line.startswith(marked)]
+        return completed.stdout, [
+            line.removeprefix(marked) for line in error_text.splitlines() if line.startswith(marked)
+        ]

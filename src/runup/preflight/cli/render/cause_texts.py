@@ -57,16 +57,16 @@ class CauseReport(msgspec.Struct, frozen=True):
         return next((n for n, cause in enumerate(self.applying, 1) if name in (r.name for r in cause.risks)), 0)
 
 
-def by_cause(found: Findings) -> CauseReport:
+def by_cause(findings: Findings) -> CauseReport:
     """Returns the risks by cause, without those that are known not to apply."""
-    relevant = [risk for risk in found.risks if risk.applies != "False"]
+    relevant = [risk for risk in findings.risks if risk.applies != "False"]
     missing = missing_objects(risk for risk in relevant if not risk.accepted)
     missing_names = {risk.name for risk in missing.risks}
     grouped = causes.group_by_cause(risk for risk in relevant if risk.name not in missing_names)
     accepted = tuple(cause for cause in grouped if all(risk.accepted for risk in cause.risks))
-    others = [cause for cause in grouped if cause not in accepted]
-    applying = tuple(cause for cause in others if any(risk.applies == "True" for risk in cause.risks))
-    return CauseReport(applying, accepted, tuple(cause for cause in others if cause not in applying), missing)
+    open_causes = [cause for cause in grouped if cause not in accepted]
+    applying = tuple(cause for cause in open_causes if any(risk.applies == "True" for risk in cause.risks))
+    return CauseReport(applying, accepted, tuple(cause for cause in open_causes if cause not in applying), missing)
 
 
 def listing(
@@ -110,10 +110,10 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
     for risk in cause.beside:
         lines.append(wrap_text(f"{risk.name}: {for_people(risk.message, now)}", screen, first="   ", indent=3))
         lines += _remedy(risk.fix, screen, fixes, number)
-    others = [*([cause.lead] if cause.node else []), *cause.follows]
-    if others:
+    other_risks = [*([cause.lead] if cause.node else []), *cause.follows]
+    if other_risks:
         label = "Risks" if cause.node else "Also"
-        lines.append(wrap_text(f"{label}: {names_in_short(others)}", screen, first="   ", indent=3))
+        lines.append(wrap_text(f"{label}: {names_in_short(other_risks)}", screen, first="   ", indent=3))
     lines += [
         wrap_text(sentence_case(risk.grown.text), screen, first="   ", indent=3) for risk in cause.risks if risk.grown
     ]
@@ -123,8 +123,8 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
 def _own_words(cause: Cause[Risk]) -> str:
     """Returns the message of the cause, without a beginning that only repeats the risk's name."""
     kind, _, name = cause.name.partition("-")
-    said, _, why = cause.words.partition(": ")
-    repeats = kind.startswith("ClusterOperator") and said.startswith(f"Cluster operator {name} is ")
+    cause_text, _, why = cause.words.partition(": ")
+    repeats = kind.startswith("ClusterOperator") and cause_text.startswith(f"Cluster operator {name} is ")
     return why if repeats and why and not cause.node else cause.words
 
 
@@ -183,41 +183,41 @@ def _with_why(risk: Risk) -> str:
     return f"{risk.name} ({risk.because})" if risk.because else risk.name
 
 
-def _missing_lines(found: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
+def _missing_lines(missing: Missing[Risk], screen: Screen, *, of_dump: bool, collect: str = "") -> Iterator[Drawn]:
     """Yields the lines about risks that are unknown because objects are missing, and the command that collects them."""
-    if not found.risks:
+    if not missing.risks:
         return
-    all_of = " (-v names all)" if of_dump and len(found.kinds) > _MAX_KINDS else ""
-    how = f" Collect them{all_of}:" if of_dump and collect else all_of
-    yield wrap_text(missing_text(found, of_dump=of_dump) + how, screen)
+    all_of = " (-v names all)" if of_dump and len(missing.kinds) > _MAX_KINDS else ""
+    hint = f" Collect them{all_of}:" if of_dump and collect else all_of
+    yield wrap_text(missing_text(missing, of_dump=of_dump) + hint, screen)
     if of_dump and collect:
         yield join_parts(f"  {collect}\n")
     if of_dump:
         return
     # On a cluster the first reason stands for the others: it has the right, the API or the answer that is missing.
-    first = found.risks[0]
+    first = missing.risks[0]
     yield wrap_text(f"{first.name}: {first.message}", screen, first="   ", indent=3)
-    if len(found.risks) > 1:
-        others = [risk.name for risk in found.risks[1:]]
-        more = f" and {len(others) - _MAX_RISKS} more" if len(others) > _MAX_RISKS else ""
-        yield wrap_text(f"Also: {', '.join(others[:_MAX_RISKS])}{more}", screen, first="   ", indent=3)
+    if len(missing.risks) > 1:
+        other_names = [risk.name for risk in missing.risks[1:]]
+        more = f" and {len(other_names) - _MAX_RISKS} more" if len(other_names) > _MAX_RISKS else ""
+        yield wrap_text(f"Also: {', '.join(other_names[:_MAX_RISKS])}{more}", screen, first="   ", indent=3)
     if first.fix:
         yield wrap_text(first.fix.strip(), screen, first="   Fix: ", indent=3)
 
 
-def missing_text(found: Missing[Risk], *, of_dump: bool, named: int = _MAX_KINDS) -> str:
+def missing_text(missing: Missing[Risk], *, of_dump: bool, named_count: int = _MAX_KINDS) -> str:
     """Returns a sentence about the kinds that could not be read in full, and the subjects that were not fully checked.
 
-    `named` is the number of kinds that are named.
+    `named_count` is the number of kinds that are named.
     """
-    kinds = short_kinds(found.kinds)
-    more = len(kinds) - named
-    listed = ", ".join(kinds[:named]) + (f" and {more} more kinds" if more > 1 else "")
+    kinds = short_kinds(missing.kinds)
+    more = len(kinds) - named_count
+    listed = ", ".join(kinds[:named_count]) + (f" and {more} more kinds" if more > 1 else "")
     if more == 1:
         listed = ", ".join(kinds)
     lacks = f"the dump does not have all {listed}" if of_dump else f"not all {listed} could be read"
-    checks = "1 check" if len(found.risks) == 1 else f"{len(found.risks)} checks"
-    return f"{checks} could not tell: {lacks}. Not fully checked: {', '.join(found.subjects)}."
+    checks = "1 check" if len(missing.risks) == 1 else f"{len(missing.risks)} checks"
+    return f"{checks} could not tell: {lacks}. Not fully checked: {', '.join(missing.subjects)}."
 
 
 def short_kinds(kinds: Sequence[str]) -> list[str]:

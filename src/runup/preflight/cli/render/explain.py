@@ -75,24 +75,24 @@ def of_reports(history: History, name: str, page: str, documented: Sequence[str]
 
 def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
     """Returns the error message for a risk that no update has, with the most similar name."""
-    known = known_risk_names(cluster)
-    if near := get_close_matches(name, known, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
+    names = known_risk_names(cluster)
+    if near := get_close_matches(name, names, n=1, cutoff=0.6) or get_close_matches(name, documented, n=1, cutoff=0.8):
         return f"no update of this cluster has a risk {quote_go(name)}; did you mean {quote_go(near[0])}?"
-    known_names = f"there are {', '.join(known)}" if known else "there are none"
+    known_names = f"there are {', '.join(names)}" if names else "there are none"
     return f"no update of this cluster has a risk {quote_go(name)}; {known_names}"
 
 
-def explanation(known: Explanation, screen: Screen = PIPE) -> Drawn:
+def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
     """Returns the explanation as text."""
-    parts = [f"{known.name}\n"]
-    if known.not_asked:
-        text = f"Whether an update has this risk is not known, no cluster was asked: {known.not_asked}"
+    parts = [f"{explained.name}\n"]
+    if explained.not_asked:
+        text = f"Whether an update has this risk is not known, no cluster was asked: {explained.not_asked}"
         parts += ["\n", wrap_text(text, screen)]
-    elif not known.by_target:
+    elif not explained.by_target:
         parts.append("\nNo update of this cluster has this risk now.\n")
-    parts += [_target(target, risk, screen) for target, risk in known.by_target]
-    if known.page:
-        parts += ["\nAbout this risk:\n\n", *(wrap_text(line, screen) for line in known.page.strip().split("\n"))]
+    parts += [_target(target, risk, screen) for target, risk in explained.by_target]
+    if explained.page:
+        parts += ["\nAbout this risk:\n\n", *(wrap_text(line, screen) for line in explained.page.strip().split("\n"))]
     return join_parts(*parts)
 
 
@@ -127,11 +127,11 @@ def _resource_lines(resources: tuple[ReportedResource, ...]) -> str:
     return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
 
 
-def explanation_data(known: Explanation) -> dict[str, Any]:
+def explanation_data(explained: Explanation) -> dict[str, Any]:
     """Returns the explanation for programs."""
     return {
-        "name": known.name,
-        "targets": [{"target": target, **risk_data(risk)} for target, risk in known.by_target],
-        "page": known.page or None,
-        **({"notAsked": known.not_asked} if known.not_asked else {}),
+        "name": explained.name,
+        "targets": [{"target": target, **risk_data(risk)} for target, risk in explained.by_target],
+        "page": explained.page or None,
+        **({"notAsked": explained.not_asked} if explained.not_asked else {}),
     }

@@ -33,35 +33,51 @@ CORRECT = "Ask for another release, or end it: runup upgrade --clear-preflight"
 RESULTS = {0: "Clear", COULD_NOT_RUN: "CouldNotRun", APPLY: "RisksApply", UNKNOWN: "Unknown"}
 
 
-def section(found: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
+def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) -> Iterator[Output]:
     """Yields what `runup upgrade` prints after oc's own output if a preflight is requested."""
-    yield out(join_parts("\n", wrap_text(f"Preflight of {found.target} from {found.source}: {summary(found)}", screen)))
-    shown = risks_shown(found)
-    if shown and wide:
-        yield out(join_parts("\n", draw_table(risk_table(shown, wide=True, indent=2), screen)))
-    elif shown:
-        listed = cause_texts.listing(cause_texts.by_cause(found), screen, now=found.observed, of_dump=found.of_dump)
+    yield out(
+        join_parts(
+            "\n", wrap_text(f"Preflight of {findings.target} from {findings.source}: {summary(findings)}", screen)
+        )
+    )
+    shown_risks = risks_shown(findings)
+    if shown_risks and wide:
+        yield out(join_parts("\n", draw_table(risk_table(shown_risks, wide=True, indent=2), screen)))
+    elif shown_risks:
+        listed = cause_texts.listing(
+            cause_texts.by_cause(findings), screen, now=findings.observed, of_dump=findings.of_dump
+        )
         yield out(join_parts("\n", listed))
-    yield out(join_parts("\n", wrap_text(_hint_text(found), screen)))
+    yield out(join_parts("\n", wrap_text(_hint_text(findings), screen)))
 
 
-def ended_lines(found: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
+def ended_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
     """Yields the findings of ended preflights, with their age and how to check again; they block no update."""
     text = "Ended preflights; what they found may have changed since and holds no update up:"
     yield out(join_parts("\n", wrap_text(text, screen)))
     columns = (Column("TARGET"), Column("FOUND THEN", flows=True), Column("AGE"), Column("OBSERVED"))
-    rows = [Row((one.target, _outdated_names(one), age(one.observed, now), timestamp(one.observed))) for one in found]
+    rows = [
+        Row(
+            (
+                target_findings.target,
+                _outdated_names(target_findings),
+                age(target_findings.observed, now),
+                timestamp(target_findings.observed),
+            )
+        )
+        for target_findings in ended
+    ]
     yield out(join_parts("\n", draw_table(Table(columns, rows, indent=2), screen)))
     yield out("\nCheck again: runup upgrade --mode=preflight --to=VERSION\n")
 
 
-def _outdated_names(one: Findings) -> str:
-    return ", ".join(risk.name for risk in one.risks if risk.reason == OUTDATED)
+def _outdated_names(target_findings: Findings) -> str:
+    return ", ".join(risk.name for risk in target_findings.risks if risk.reason == OUTDATED)
 
 
-def _hint_text(found: Findings) -> str:
+def _hint_text(findings: Findings) -> str:
     """Returns what to type next: for details if there are risks, for the update if there are none."""
-    if any(risk.applies != "False" for risk in found.risks):
+    if any(risk.applies != "False" for risk in findings.risks):
         return (
             "Every check: runup preflight show -v. Details of one risk: runup preflight explain NAME. End the "
             "preflight: runup upgrade --clear-preflight"
@@ -69,74 +85,78 @@ def _hint_text(found: Findings) -> str:
     return "End the preflight: runup upgrade --clear-preflight"
 
 
-def summary(found: Findings) -> str:
+def summary(findings: Findings) -> str:
     """Returns the preflight's state in half a line."""
-    if found.failed:
-        return f"could not run ({found.failed.reason}): {found.failed.message}"
-    if not found.completed:
-        return found.running.message if found.running else "requested"
-    return f"completed; {counted_risks(found.risks)}"
+    if findings.failed:
+        return f"could not run ({findings.failed.reason}): {findings.failed.message}"
+    if not findings.completed:
+        return findings.running.message if findings.running else "requested"
+    return f"completed; {counted_risks(findings.risks)}"
 
 
 def result(
-    found: Findings, screen: Screen = PIPE, *, wide: bool = False, whole: bool = False, collect: str = ""
+    findings: Findings, screen: Screen = PIPE, *, wide: bool = False, whole: bool = False, collect: str = ""
 ) -> Drawn:
     """Returns what `--wait` prints at the end: the result by cause, and the verdict.
 
     `wide` is the table of risks with all that is known of each instead; `whole` adds that of every risk and check.
     `collect` is the command that collects what a dump lacks.
     """
-    shown, report = risks_shown(found), cause_texts.by_cause(found)
-    parts = [_result_text(found, report)]
-    parts += [f"{len(found.checks)} {'check' if len(found.checks) == 1 else 'checks'} done"] if found.checks else []
-    parts += [f"as of {timestamp(found.observed)}"] if found.observed else []
-    listed = cause_texts.listing(report, screen, now=found.observed, of_dump=found.of_dump, collect=collect)
-    tables: list[str] = [draw_table(risk_table(shown, wide=wide), screen)] if shown and (wide or whole) else []
-    tables += [draw_table(check_table(found.checks), screen)] if found.checks and whole else []
+    shown_risks, report = risks_shown(findings), cause_texts.by_cause(findings)
+    parts = [_result_text(findings, report)]
+    parts += (
+        [f"{len(findings.checks)} {'check' if len(findings.checks) == 1 else 'checks'} done"] if findings.checks else []
+    )
+    parts += [f"as of {timestamp(findings.observed)}"] if findings.observed else []
+    listed = cause_texts.listing(report, screen, now=findings.observed, of_dump=findings.of_dump, collect=collect)
+    tables: list[str] = (
+        [draw_table(risk_table(shown_risks, wide=wide), screen)] if shown_risks and (wide or whole) else []
+    )
+    tables += [draw_table(check_table(findings.checks), screen)] if findings.checks and whole else []
     return join_parts(
         "\n",
-        wrap_text(f"Preflight of {found.target}{_from_source(found)}: {'; '.join(parts)}", screen),
-        *(("\n", wrap_text(STEPS, screen), planned) if (planned := steps_on(found, screen)) else ()),
+        wrap_text(f"Preflight of {findings.target}{_from_source(findings)}: {'; '.join(parts)}", screen),
+        *(("\n", wrap_text(STEPS, screen), planned) if (planned := steps_on(findings, screen)) else ()),
         *(("\n", listed) if listed and not wide else ()),
         *(part for table in tables for part in ("\n", table)),
         "\n",
-        verdict_on(found, screen),
+        verdict_on(findings, screen),
     )
 
 
-def _from_source(found: Findings) -> str:
+def _from_source(findings: Findings) -> str:
     """Returns ` from 1.34.2`; an empty string for manifests, which no version runs yet."""
-    return f" from {found.source}" if found.source else ""
+    return f" from {findings.source}" if findings.source else ""
 
 
-def steps_on(found: Findings, screen: Screen = PIPE) -> str:
+def steps_on(findings: Findings, screen: Screen = PIPE) -> str:
     """Returns the table of the update's steps; an empty string if the control plane goes one minor version only."""
-    if len(found.steps) <= _ONE_MINOR:
+    if len(findings.steps) <= _ONE_MINOR:
         return ""
     columns = (Column("STEP"), Column("UPDATE"), Column("TO"), Column("FIRST MEETS", flows=True))
     rows = [
-        Row((str(number), step.part, step.version, open_risks(found, step)))
-        for number, step in enumerate(found.steps, 1)
+        Row((str(number), step.part, step.version, open_risks(findings, step)))
+        for number, step in enumerate(findings.steps, 1)
     ]
     return draw_table(Table(columns, rows, indent=2), screen)
 
 
-def open_risks(found: Findings, step: ReportedStep) -> str:
+def open_risks(findings: Findings, step: ReportedStep) -> str:
     """Returns the names of the step's risks that are open, or `nothing`."""
-    still_open = {risk.name for risk in found.risks if risk.open}
+    still_open = {risk.name for risk in findings.risks if risk.open}
     return ", ".join(name for name in step.risks if name in still_open) or "nothing"
 
 
-def _result_text(found: Findings, report: cause_texts.CauseReport) -> str:
+def _result_text(findings: Findings, report: cause_texts.CauseReport) -> str:
     """Returns how the preflight stands, in a few words: what applies, or why there is no result."""
-    if not (found.completed or found.ended):
-        return f"could not run ({found.failed.reason})" if found.failed else "no result yet"
-    applying = sum(risk.open and risk.applies == "True" for risk in found.risks)
+    if not (findings.completed or findings.ended):
+        return f"could not run ({findings.failed.reason})" if findings.failed else "no result yet"
+    applying = sum(risk.open and risk.applies == "True" for risk in findings.risks)
     number = len([cause for cause in report.applying if any(risk.open for risk in cause.risks)])
     of_causes = f" for {number} {'cause' if number == 1 else 'causes'}" if 0 < number < applying else ""
-    graver = tuple(risk for risk in found.risks if risk.applies == "True")
-    text = counted_risks(found.risks, f"{by_severity(graver)}{of_causes}")
-    return f"{text}{', then' if found.ended else ''}"
+    graver = tuple(risk for risk in findings.risks if risk.applies == "True")
+    text = counted_risks(findings.risks, f"{by_severity(graver)}{of_causes}")
+    return f"{text}{', then' if findings.ended else ''}"
 
 
 def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
@@ -150,64 +170,68 @@ def check_table(checks: Sequence[ReportedCheck], *, indent: int = 0) -> Table:
                  rows, indent)  # fmt: skip
 
 
-def risks_shown(found: Findings) -> list[Risk]:
+def risks_shown(findings: Findings) -> list[Risk]:
     """Returns the risks that are shown: all but those that are known not to apply."""
-    return [risk for risk in found.risks if risk.applies != "False"]
+    return [risk for risk in findings.risks if risk.applies != "False"]
 
 
-def verdict(found: Findings) -> str:
+def verdict(findings: Findings) -> str:
     """Returns one line with the result and what to do."""
-    return " ".join(verdict_parts(found))
+    return " ".join(verdict_parts(findings))
 
 
-def verdict_on(found: Findings, screen: Screen) -> Drawn:
+def verdict_on(findings: Findings, screen: Screen) -> Drawn:
     """Returns the verdict for a terminal: wrapped, with the command unwrapped on its own line so that it can be copied.
 
     Without a known width it stays on one line.
     """
     if screen.width is None:
-        return join_parts(verdict(found), "\n")
-    text, *command = verdict_parts(found)
+        return join_parts(verdict(findings), "\n")
+    text, *command = verdict_parts(findings)
     return join_parts(wrap_text(text, screen), *(f"  {line}\n" for line in command))
 
 
-def verdict_parts(found: Findings) -> tuple[str, ...]:
+def verdict_parts(findings: Findings) -> tuple[str, ...]:
     """Returns the verdict, and the command that it ends with if there is one."""
-    code = found.exit_code
-    if found.ended:
+    code = findings.exit_code
+    if findings.ended:
         text = "Verdict: this preflight has ended; what it found may have changed since. Check again:"
-        return text, f"runup upgrade --mode=preflight --to={found.target} --wait"
+        return text, f"runup upgrade --mode=preflight --to={findings.target} --wait"
     if code == COULD_NOT_RUN:
-        if found.failed is None:
-            return (f"Verdict: the preflight of {found.target} has no result yet.",)
-        why = f"{found.failed.reason}: {_sentence(found.failed.message)}"
-        return (f"Verdict: the preflight could not run. {why} {_next_step_text(found)}",)
+        if findings.failed is None:
+            return (f"Verdict: the preflight of {findings.target} has no result yet.",)
+        why = f"{findings.failed.reason}: {_sentence(findings.failed.message)}"
+        return (f"Verdict: the preflight could not run. {why} {_next_step_text(findings)}",)
     if code == 0:
-        accepted = count_risks(found.risks)[2]
+        accepted = count_risks(findings.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
-        return (f"Verdict: nothing stands in the way of an update to {found.target}{aside}.{_asides_text(found)}",)
-    if not any(risk.open for risk in found.risks):
-        return _guarded_verdict(found)
+        return (
+            f"Verdict: nothing stands in the way of an update to {findings.target}{aside}.{_asides_text(findings)}",
+        )
+    if not any(risk.open for risk in findings.risks):
+        return _guarded_verdict(findings)
     # A risk that is Unknown only because the dump lacks objects is not one to accept.
-    named = [risk for risk in found.risks if risk.open and (risk.applies == "True" or not found.of_dump)]
-    report = cause_texts.by_cause(found)
+    named_risks = [risk for risk in findings.risks if risk.open and (risk.applies == "True" or not findings.of_dump)]
+    report = cause_texts.by_cause(findings)
     refused = _causes_not_acceptable(report)
-    held = {risk.name for cause in refused for risk in cause.risks}
+    refused_names = {risk.name for cause in refused for risk in cause.risks}
     # What nobody supports, and what stands under a refusal, is not offered: it has to be fixed.
-    names = [risk.name for risk in named if risk.name not in held and not why_unsupported(risk.name)]
-    start = f"Verdict: {_refusals(found, report, named)}{_asides_text(found)}"
+    names = [risk.name for risk in named_risks if risk.name not in refused_names and not why_unsupported(risk.name)]
+    start = f"Verdict: {_refusals(findings, report, named_risks)}{_asides_text(findings)}"
     if not names:
         return (start,)
-    if all(risk.suppressed_only for risk in named):
+    if all(risk.suppressed_only for risk in named_risks):
         return (f"{start} Fix them, or give the reasons why they may stay with --suppressions FILE.",)
-    others = "the others" if len(names) < len(named) else "them"
-    if not found.takes_names:
-        warned = " --allow-upgrade-with-warnings" if found.guards else ""
-        command = f"runup upgrade --to={found.target} --allow-not-recommended{warned}"
+    pronoun = "the others" if len(names) < len(named_risks) else "them"
+    if not findings.takes_names:
+        warned = " --allow-upgrade-with-warnings" if findings.guards else ""
+        command = f"runup upgrade --to={findings.target} --allow-not-recommended{warned}"
         # Without names to accept there is one flag for all, which is of no use while something refuses the update.
-        return (f"{start} Fix {others}.",) if len(names) < len(named) else (f"{start} Fix them, or go on:", command)
-    where = ", on the cluster" if found.of_dump else ""
-    return f"{start} Fix {others}, or accept them by name{where}:", f"runup upgrade accept {','.join(names)}"
+        return (
+            (f"{start} Fix {pronoun}.",) if len(names) < len(named_risks) else (f"{start} Fix them, or go on:", command)
+        )
+    place_text = ", on the cluster" if findings.of_dump else ""
+    return f"{start} Fix {pronoun}, or accept them by name{place_text}:", f"runup upgrade accept {','.join(names)}"
 
 
 def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]:
@@ -216,33 +240,33 @@ def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]
     return [cause for cause in not_accepted if any(risk.open and not risk.acceptable for risk in cause.risks)]
 
 
-def _guarded_verdict(found: Findings) -> tuple[str, ...]:
+def _guarded_verdict(findings: Findings) -> tuple[str, ...]:
     """Returns the verdict if only the state of the cluster keeps `--to` from asking for the update."""
-    why = ", ".join(f"{guard.type}=True" for guard in found.guards)
-    text = f"Verdict: {counted_risks(found.risks)}, but `--to` refuses while {why} (`runup upgrade` says why)."
-    command = f"runup upgrade --to={found.target} --allow-upgrade-with-warnings"
+    why = ", ".join(f"{guard.type}=True" for guard in findings.guards)
+    text = f"Verdict: {counted_risks(findings.risks)}, but `--to` refuses while {why} (`runup upgrade` says why)."
+    command = f"runup upgrade --to={findings.target} --allow-upgrade-with-warnings"
     # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
-    repairs = any(risk.informs for risk in found.risks)
+    repairs = any(risk.informs for risk in findings.risks)
     advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
-    return f"{text}{_asides_text(found)} {advice}", command
+    return f"{text}{_asides_text(findings)} {advice}", command
 
 
-def _refusals(found: Findings, report: cause_texts.CauseReport, named: Sequence[Risk]) -> str:
+def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: Sequence[Risk]) -> str:
     """Returns sentences on what acceptance does not lift, on what nobody supports, and on when `--to` refuses."""
     refused = _causes_not_acceptable(report)
-    text = f"{counted_risks(found.risks)}."
+    text = f"{counted_risks(findings.risks)}."
     if refused:
         numbers, verb = _numbers_or_names(refused, report)
         text = f"the update is refused while {numbers} {verb}, accepted or not."
-    held = {risk.name for cause in refused for risk in cause.risks}
+    refused_names = {risk.name for cause in refused for risk in cause.risks}
     # What only informs is in the way of nothing.
-    grave = [risk.name for risk in named if risk.name not in held and risk.severity != "info"]
+    grave = [risk.name for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
     unsupported = [name for name in grave if why_unsupported(name)]
     if unsupported:
         why = "; ".join(dict.fromkeys(map(why_unsupported, unsupported)))
         text += f" Nobody supports an update with {', '.join(unsupported)}: {why}."
-    if found.guards:
-        why = ", ".join(f"{guard.type}=True" for guard in found.guards)
+    if findings.guards:
+        why = ", ".join(f"{guard.type}=True" for guard in findings.guards)
         text += f" `--to` also wants --allow-upgrade-with-warnings while {why}."
     return text
 
@@ -264,20 +288,20 @@ def enumeration(items: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
 
 
-def _asides_text(found: Findings) -> str:
+def _asides_text(findings: Findings) -> str:
     """Returns what the reader must know besides: a waived signature, and what accepted risks cover by now."""
-    waived = " Its signature was waived (force): nobody vouches for the image that checked." if found.waived else ""
-    grown = [f"{risk.name} was {risk.grown.text}" for risk in found.risks if risk.grown]
+    waived = " Its signature was waived (force): nobody vouches for the image that checked." if findings.waived else ""
+    grown = [f"{risk.name} was {risk.grown.text}" for risk in findings.risks if risk.grown]
     return f"{waived}{''.join(f' {text}.' for text in grown)}"
 
 
-def _next_step_text(found: Findings) -> str:
+def _next_step_text(findings: Findings) -> str:
     """Returns what to do after a preflight that could not run; empty for a cluster of Kubernetes alone."""
-    if found.kind == "Kubernetes":
+    if findings.kind == "Kubernetes":
         return ""
-    if found.failed is not None and found.failed.reason in OVER:
+    if findings.failed is not None and findings.failed.reason in OVER:
         return AGAIN
-    return HEALING if found.running is not None and found.running.status == "True" else CORRECT
+    return HEALING if findings.running is not None and findings.running.status == "True" else CORRECT
 
 
 def _sentence(text: str) -> str:
@@ -340,8 +364,8 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
     columns = _COLUMNS
     if not wide:
         rows = [
-            Row(_risk_cells(risk), _remedy_lines(risk) if remedies and shown else ())
-            for risk, shown in _first_time(risks)
+            Row(_risk_cells(risk), _remedy_lines(risk) if remedies and is_first else ())
+            for risk, is_first in _first_time(risks)
         ]
         return Table(columns, rows, indent)
     more = (Column("FIX", flows=True), Column("OBJECTS", flows=True), Column("REASON"), Column("SINCE"), Column("URL"))
@@ -350,10 +374,10 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
 
 def _first_time(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
     """Yields each risk, and whether its remedy is shown: that for missing objects only where it comes first."""
-    shown: set[str] = set()
+    shown_remedies: set[str] = set()
     for risk in risks:
-        yield risk, not risk.lacking or risk.fix not in shown
-        shown.add(risk.fix)
+        yield risk, not risk.lacking or risk.fix not in shown_remedies
+        shown_remedies.add(risk.fix)
 
 
 def _risk_cells(risk: Risk) -> tuple[str, ...]:
@@ -382,9 +406,9 @@ def resource(item: ReportedResource) -> str:
     return item.text
 
 
-def grown_warnings(found: Findings) -> Iterator[Output]:
+def grown_warnings(findings: Findings) -> Iterator[Output]:
     """Yields a warning for each accepted risk that covers more than when it was accepted."""
-    for risk in found.risks:
+    for risk in findings.risks:
         if risk.grown:
             yield err(f"warning: {risk.name} was {risk.grown.text}\n")
 
@@ -395,28 +419,32 @@ def cleared_text(before: ClusterVersion | None) -> str:
     if desired is None:
         return "info: No preflight is requested\n"
     names = ", ".join(risk.name for risk in desired.accept_risks)
-    kept = f"; accepted risks are kept: {names}" if names else ""
-    return f"Ended the preflight of {desired.version or desired.image}{kept}\n"
+    acceptances_text = f"; accepted risks are kept: {names}" if names else ""
+    return f"Ended the preflight of {desired.version or desired.image}{acceptances_text}\n"
 
 
-def as_data(found: Findings) -> dict[str, Any]:
+def as_data(findings: Findings) -> dict[str, Any]:
     """Returns the findings for programs, with the exit code that `--wait` would have."""
-    report = cause_texts.by_cause(found)
+    report = cause_texts.by_cause(findings)
     cause_of = cause_texts.cause_names(report)
     return {
-        "source": found.source,
-        "target": found.target,
-        "image": found.image,
-        "result": RESULTS[found.exit_code],
-        "exitCode": found.exit_code,
-        "observedTime": timestamp(found.observed) or None,
-        "conditions": codec.to_dict(found.conditions),
-        "risks": [{**risk_data(risk), "cause": cause_of.get(risk.name)} for risk in found.risks],
-        "checks": codec.to_dict(found.checks),
-        "refusedWhile": [guard.type for guard in found.guards],
-        "signatureWaived": found.waived,
+        "source": findings.source,
+        "target": findings.target,
+        "image": findings.image,
+        "result": RESULTS[findings.exit_code],
+        "exitCode": findings.exit_code,
+        "observedTime": timestamp(findings.observed) or None,
+        "conditions": codec.to_dict(findings.conditions),
+        "risks": [{**risk_data(risk), "cause": cause_of.get(risk.name)} for risk in findings.risks],
+        "checks": codec.to_dict(findings.checks),
+        "refusedWhile": [guard.type for guard in findings.guards],
+        "signatureWaived": findings.waived,
         **cause_texts.as_data(report),
-        **({"clusterKind": found.kind, "steps": codec.to_dict(found.steps)} if found.kind == "Kubernetes" else {}),
+        **(
+            {"clusterKind": findings.kind, "steps": codec.to_dict(findings.steps)}
+            if findings.kind == "Kubernetes"
+            else {}
+        ),
     }
 
 

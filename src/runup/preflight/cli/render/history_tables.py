@@ -25,16 +25,16 @@ _OBJECTS = 3
 NO_JOBS = "No preflight has reported in this cluster. Make one: runup preflight run --in-cluster"
 
 
-def history(found: History, screen: Screen = PIPE, *, wide: bool = False, none: str = NONE) -> Drawn:
+def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False, none: str = NONE) -> Drawn:
     """Returns a table with one line per report, the newest first; `none` is what is said if there is none.
 
     Accepted is what was when the report was stored.
     """
-    if not found.reports:
+    if not reports_kept.reports:
         return join_parts(wrap_text(none, screen))
     columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
     columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
-    return draw_table(Table(columns, [_table_row(report, wide=wide) for report in found.reports]), screen)
+    return draw_table(Table(columns, [_table_row(report, wide=wide) for report in reports_kept.reports]), screen)
 
 
 def _table_row(report: Report, *, wide: bool) -> Row:
@@ -152,21 +152,21 @@ def _age_texts(compared: Comparison, now: datetime) -> list[str]:
     return [f"{name} was checked {age(report.observed_time, now)}" for name, report in reports]
 
 
-def _change_text(left: ReportedRisk, right: ReportedRisk, compared: Comparison) -> str:
-    applies = f"was {left.applies}; " if left.applies != right.applies else ""
+def _change_text(risk_after: ReportedRisk, right: ReportedRisk, compared: Comparison) -> str:
+    applies = f"was {risk_after.applies}; " if risk_after.applies != right.applies else ""
     # Between two targets on one cluster the objects are the same; of two times they are what changed.
-    return applies + (_objects(left, right) if compared.names else "")
+    return applies + (_objects(risk_after, right) if compared.names else "")
 
 
-def _doubt(compared: Comparison, gone: ReportedRisk) -> str:
+def _doubt(compared: Comparison, risk_before: ReportedRisk) -> str:
     """Returns that a risk may still be there, if the later report could not tell."""
-    doubted = compared.names is not None and untold(compared.after, gone.name)
+    doubted = compared.names is not None and untold(compared.after, risk_before.name)
     return "whether it is gone could not be told; " if doubted else ""
 
 
-def _objects(left: ReportedRisk, right: ReportedRisk) -> str:
+def _objects(risk_after: ReportedRisk, right: ReportedRisk) -> str:
     """Returns which objects a risk names that it did not name before, and the other way round."""
-    before, after = ({item.text for item in risk.resources} for risk in (left, right))
+    before, after = ({item.text for item in risk.resources} for risk in (risk_after, right))
     changes = (("now also", sorted(after - before)), ("no longer", sorted(before - after)))
     return "".join(f"{word} {_first_items(items)}; " for word, items in changes if items)
 

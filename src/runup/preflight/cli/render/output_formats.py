@@ -56,19 +56,19 @@ def text(one: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> D
     return join_parts(result, "\n", wrap_text(words, screen), *(f"  {line}\n" for line in command))
 
 
-def _to_collect(one: ClusterResult, *, whole: bool) -> tuple[str, ...]:
+def _to_collect(cluster_result: ClusterResult, *, whole: bool) -> tuple[str, ...]:
     """Returns the text about kinds that the dump lacks, and the command that collects them if there is one."""
-    several = len(one.lacking) > 1
+    several = len(cluster_result.lacking) > 1
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
-    text = f"The dump does not have all of {len(one.lacking)} {kinds} that checks read which could not tell"
-    named = ", ".join(one.lacking)
-    if one.collect:
-        text += f": {named}" if whole else ""
-        return f"{text}. Where the cluster can be reached, collect a dump that has {pronoun}:", one.collect
-    return (f"{text}: {named}. Collect {pronoun}, too.",)
+    text = f"The dump does not have all of {len(cluster_result.lacking)} {kinds} that checks read which could not tell"
+    lacking_text = ", ".join(cluster_result.lacking)
+    if cluster_result.collect:
+        text += f": {lacking_text}" if whole else ""
+        return f"{text}. Where the cluster can be reached, collect a dump that has {pronoun}:", cluster_result.collect
+    return (f"{text}: {lacking_text}. Collect {pronoun}, too.",)
 
 
-def table_of(found: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
+def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a table with one line per cluster."""
     columns = (
         Column("CLUSTER"),
@@ -80,40 +80,40 @@ def table_of(found: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterator[
         Column("ACCEPTED"),
         Column("GRAVEST", flows=True),
     )
-    yield draw_table(Table(columns, [Row(_line(one)) for one in found]), screen)
+    yield draw_table(Table(columns, [Row(_line(cluster_result)) for cluster_result in results]), screen)
 
 
-def _line(one: ClusterResult) -> tuple[str, ...]:
+def _line(cluster_result: ClusterResult) -> tuple[str, ...]:
     """Returns the cells of one cluster's row in the table."""
-    findings = one.found
+    findings = cluster_result.found
     result = finding_texts.RESULTS[findings.exit_code]
     if findings.exit_code == COULD_NOT_RUN:
         why = findings.failed.message if findings.failed else ""
-        return one.where, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
+        return cluster_result.where, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
     numbers = tuple(map(str, count_risks(findings.risks)))
     gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
-    return one.where, findings.source, findings.target, result, *numbers, ", ".join(gravest)
+    return cluster_result.where, findings.source, findings.target, result, *numbers, ", ".join(gravest)
 
 
-def data(one: ClusterResult) -> dict[str, Any]:
+def data(cluster_result: ClusterResult) -> dict[str, Any]:
     """Returns the machine form, with the cluster's name."""
-    lacking = {"lacking": list(one.lacking)} if one.lacking else {}
-    return {"cluster": one.where, **finding_texts.as_data(one.found), **lacking}
+    lacking = {"lacking": list(cluster_result.lacking)} if cluster_result.lacking else {}
+    return {"cluster": cluster_result.where, **finding_texts.as_data(cluster_result.found), **lacking}
 
 
-def markdown(found: Sequence[ClusterResult]) -> str:
+def markdown(results: Sequence[ClusterResult]) -> str:
     """Returns a Markdown checklist for each cluster: open risks, and accepted ones ticked."""
-    return "\n".join(line for one in found for line in _markdown(one)) + "\n"
+    return "\n".join(line for cluster_result in results for line in _markdown(cluster_result)) + "\n"
 
 
-def _markdown(one: ClusterResult) -> Iterator[str]:
+def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
     """Yields the lines of the Markdown form for one cluster."""
-    findings = one.found
+    findings = cluster_result.found
     if not findings.completed:
-        yield f"# {plain(one.where)}: could not be judged\n"
+        yield f"# {plain(cluster_result.where)}: could not be judged\n"
         yield f"{plain(findings.failed.message) if findings.failed else ''}\n"
         return
-    yield f"# {plain(one.where)}: {findings.source} to {findings.target}\n"
+    yield f"# {plain(cluster_result.where)}: {findings.source} to {findings.target}\n"
     report = cause_texts.by_cause(findings)
     yield f"{plain(finding_texts.counted_risks(findings.risks))}, as of {timestamp(findings.observed)}.\n"
     if finding_texts.steps_on(findings):
@@ -124,7 +124,7 @@ def _markdown(one: ClusterResult) -> Iterator[str]:
     for cause in report.all_causes:
         yield from _markdown_cause(cause)
     if report.missing.risks:
-        yield f"\n{plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named=_MOST_KINDS))}"
+        yield f"\n{plain(cause_texts.missing_text(report.missing, of_dump=findings.of_dump, named_count=_MOST_KINDS))}"
         yield f"Unknown: {', '.join(risk.name for risk in report.missing.risks)}."
     if findings.steps:
         yield "\n## The plan"
@@ -170,38 +170,40 @@ def plain(words: str) -> str:
     return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)
 
 
-def junit(found: Sequence[ClusterResult]) -> str:
+def junit(results: Sequence[ClusterResult]) -> str:
     """Returns JUnit XML: one suite per cluster, one case for each risk shown and for each check that is clear."""
     suites = ElementTree.Element("testsuites", name="runup preflight")
-    for one in found:
-        _suite(suites, one)
+    for cluster_result in results:
+        _suite(suites, cluster_result)
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(parent: ElementTree.Element, one: ClusterResult) -> None:
+def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
     """Adds a test suite in JUnit's XML for one cluster: a failure for each risk, an error if it could not be judged."""
-    suite = ElementTree.SubElement(parent, "testsuite", name=_xml(f"{one.where}: {one.found.target}"))
+    suite = ElementTree.SubElement(
+        parent, "testsuite", name=_xml(f"{cluster_result.where}: {cluster_result.found.target}")
+    )
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 
     def case(name: str, kind: str = "", message: str = "", details: str = "") -> None:
-        element = ElementTree.SubElement(suite, "testcase", classname=_xml(one.where), name=name)
+        element = ElementTree.SubElement(suite, "testcase", classname=_xml(cluster_result.where), name=name)
         numbers["tests"] += 1
         if kind:
             numbers[{"failure": "failures", "error": "errors", "skipped": "skipped"}[kind]] += 1
             ElementTree.SubElement(element, kind, message=_xml(message)).text = _xml(details)
 
-    if not one.found.completed:
-        case("preflight", "error", one.found.failed.message if one.found.failed else "no result")
-    report = cause_texts.by_cause(one.found)
+    if not cluster_result.found.completed:
+        case("preflight", "error", cluster_result.found.failed.message if cluster_result.found.failed else "no result")
+    report = cause_texts.by_cause(cluster_result.found)
     for cause in report.all_causes:
         for risk in cause.risks:
             kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
-            told = f"accepted: {risk.because}" if risk.accepted else risk.message
-            case(risk.name, kind, told, _details(risk, cause))
+            risk_message = f"accepted: {risk.because}" if risk.accepted else risk.message
+            case(risk.name, kind, risk_message, _details(risk, cause))
     for risk in report.missing.risks:
         case(risk.name, "error", f"not all could be read: {', '.join(risk.lacking)}", risk.message)
-    for check in one.found.checks:
+    for check in cluster_result.found.checks:
         if check.result == "Clear":
             case(check.name)
         elif check.result == "Skipped":
@@ -217,15 +219,17 @@ def _xml(words: str) -> str:
 
 def _details(risk: Risk, cause: Cause[Risk]) -> str:
     """Returns the remedy, below the cause if that is another risk or a node."""
-    told = f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
+    cause_text = f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
     fix = cause_texts.fix_of(cause) if cause.node else risk.fix
-    return "\n".join(part for part in (told, fix) if part)
+    return "\n".join(part for part in (cause_text, fix) if part)
 
 
-def html(found: Sequence[ClusterResult]) -> str:
+def html(results: Sequence[ClusterResult]) -> str:
     """Returns the page of the first cluster; the command rejects this form for several clusters."""
-    one = found[0]
-    return preflight_page.page(one.found, one.found.observed or one.tried, cluster=one.where)
+    first_result = results[0]
+    return preflight_page.page(
+        first_result.found, first_result.found.observed or first_result.tried, cluster=first_result.where
+    )
 
 
 FORMS: dict[str, Callable[[Sequence[ClusterResult]], str]] = {

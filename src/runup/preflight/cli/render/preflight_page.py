@@ -42,32 +42,33 @@ _LONG = 6
 
 
 def page(
-    found: Findings,
+    findings: Findings,
     now: datetime,
     *,
     cluster: str = "",
     explain: Callable[[str], str] = pages.find,
     more: Markup | None = None,
 ) -> str:
-    """Returns the page of `found`, as of `now`; `explain` returns the documentation of a risk, in Markdown.
+    """Returns the page of `findings`, as of `now`; `explain` returns the documentation of a risk, in Markdown.
 
     `more` is a section that a command adds at the end.
     """
-    return document(f"Preflight of {found.target}", join(page_body(found, explain), more), now=now, cluster=cluster)
+    body = join(page_body(findings, explain), more)
+    return document(f"Preflight of {findings.target}", body, now=now, cluster=cluster)
 
 
-def page_body(found: Findings, told: Callable[[str], str] = pages.find) -> Markup:
-    """Returns the body of the page; `told` returns the documentation of a risk, in Markdown."""
-    explain = (lambda name: page_for_kubernetes(told(name))) if found.kind == "Kubernetes" else told
-    report = by_cause(found)
+def page_body(findings: Findings, find_page: Callable[[str], str] = pages.find) -> Markup:
+    """Returns the body of the page; `find_page` returns the documentation of a risk, in Markdown."""
+    explain = (lambda name: page_for_kubernetes(find_page(name))) if findings.kind == "Kubernetes" else find_page
+    report = by_cause(findings)
     return join(
-        _head(found),
-        _steps(found) if steps_on(found) else None,
+        _head(findings),
+        _steps(findings) if steps_on(findings) else None,
         _titled_section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
-        _unknown_section(report, explain, of_dump=found.of_dump),
+        _unknown_section(report, explain, of_dump=findings.of_dump),
         _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
-        _plan(found) if found.steps else None,
-        _checks(found.checks) if found.checks else None,
+        _plan(findings) if findings.steps else None,
+        _checks(findings.checks) if findings.checks else None,
     )
 
 
@@ -86,7 +87,7 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
     )
     return el(
         "article",
-        el("p", missing_text(absent, of_dump=of_dump, named=len(absent.kinds)), class_="body"),
+        el("p", missing_text(absent, of_dump=of_dump, named_count=len(absent.kinds)), class_="body"),
         el(
             "details",
             el("summary", "Risks that could not be told"),
@@ -96,35 +97,40 @@ def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
     )
 
 
-def _head(found: Findings) -> Markup:
+def _head(findings: Findings) -> Markup:
     """Returns the head of the page: source and target, result, verdict and its command."""
     # The command is shown apart from the text, so that it can be copied.
-    text, *command = verdict_parts(found)
+    text, *command = verdict_parts(findings)
     return el(
         "section",
-        el("div", el("h1", f"Preflight of {found.target} from {found.source}"), badge(*_result(found)), class_="head"),
+        el(
+            "div",
+            el("h1", f"Preflight of {findings.target} from {findings.source}"),
+            badge(*_result(findings)),
+            class_="head",
+        ),
         el("p", text),
         el("pre", el("code", command[0])) if command else None,
-        facts(_facts(found)),
-        el("p", f"Release image: {found.image}", class_="faint name") if found.image else None,
+        facts(_facts(findings)),
+        el("p", f"Release image: {findings.image}", class_="faint name") if findings.image else None,
         class_="card",
     )
 
 
-def _steps(found: Findings) -> Markup:
+def _steps(findings: Findings) -> Markup:
     """Returns the table of steps, each with the open risks that it is the first to meet."""
     lines = (
         el(
             "tr",
             el("th", f"{step.part} to {step.version}", scope="row"),
-            el("td", open_risks(found, step), class_="wide"),
+            el("td", open_risks(findings, step), class_="wide"),
         )
-        for step in found.steps
+        for step in findings.steps
     )
     return el("section", el("h2", "Steps"), el("div", grid(STEPS, ("Step", "First meets"), lines), class_="card long"))
 
 
-def _plan(found: Findings) -> Markup:
+def _plan(findings: Findings) -> Markup:
     """Returns the plan of the update, with boxes to tick off on screen or paper."""
     steps = (
         el(
@@ -133,36 +139,39 @@ def _plan(found: Findings) -> Markup:
             el("ul", *(el("li", f"{BOX} ", prose(item)) for item in step.items)),
             class_="card long",
         )
-        for number, step in enumerate(plan(found), 1)
+        for number, step in enumerate(plan(findings), 1)
     )
     return el("section", el("h2", "The plan"), *steps)
 
 
-def _result(found: Findings) -> tuple[str, str]:
+def _result(findings: Findings) -> tuple[str, str]:
     """Returns the words and the tone of the result's badge."""
-    code = found.exit_code
-    if found.ended:
+    code = findings.exit_code
+    if findings.ended:
         return "Ended", WARN
     if code == COULD_NOT_RUN:
-        return ("Could not run", BAD) if found.failed else ("No result yet", BUSY)
+        return ("Could not run", BAD) if findings.failed else ("No result yet", BUSY)
     return {EXIT_CLEAR: ("Nothing in the way", GOOD), APPLY: ("Risks apply", BAD), UNKNOWN: ("Not all known", WARN)}[
         code
     ]
 
 
-def _facts(found: Findings) -> Iterable[tuple[str, Child]]:
+def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
     """Yields the facts below the verdict: what is in the way, how much was checked, and when."""
-    if found.waived:
+    if findings.waived:
         yield "Signature", "waived (force): nobody vouches for the image that checked"
-    if any(risk.open for risk in found.risks):
-        applying = tuple(risk for risk in found.risks if risk.applies == "True")
-        unknown = count_risks(found.risks)[1]
+    if any(risk.open for risk in findings.risks):
+        applying = tuple(risk for risk in findings.risks if risk.applies == "True")
+        unknown = count_risks(findings.risks)[1]
         parts = (by_severity(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
         yield "In the way", "; ".join(part for part in parts if part)
-    done = sum(check.result != "Skipped" for check in found.checks)
-    skipped = len(found.checks) - done
-    yield "Checks", (f"{done} done" + (f", {skipped} not for this update" if skipped else "")) if found.checks else ""
-    yield "Checked", minute_text(found.observed) if found.observed else ""
+    checks_run = sum(check.result != "Skipped" for check in findings.checks)
+    skipped = len(findings.checks) - checks_run
+    yield (
+        "Checks",
+        (f"{checks_run} done" + (f", {skipped} not for this update" if skipped else "")) if findings.checks else "",
+    )
+    yield "Checked", minute_text(findings.observed) if findings.observed else ""
 
 
 def _titled_section(title: str, cards: Sequence[Markup]) -> Markup | None:
@@ -208,15 +217,16 @@ def _risk_beside(risk: Risk) -> Markup:
 
 def _risks_that_follow(cause: Cause[Risk]) -> Markup | None:
     """Returns the risks that go away with the cause, folded: each with its message, and how it is accepted."""
-    others = (*([cause.lead] if cause.node else []), *cause.follows)
-    if not others:
+    followers = (*([cause.lead] if cause.node else []), *cause.follows)
+    if not followers:
         return None
     items = (
-        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk)) for risk in others
+        el("div", el("h4", risk.name), el("p", prose(risk.message), class_="body"), facts_of(risk))
+        for risk in followers
     )
-    what = "1 risk follows" if len(others) == 1 else f"{len(others)} risks follow"
-    names = ", ".join(risk.name for risk in others)
-    return el("details", el("summary", f"{what} from it: {names}"), *items)
+    followers_text = "1 risk follows" if len(followers) == 1 else f"{len(followers)} risks follow"
+    names = ", ".join(risk.name for risk in followers)
+    return el("details", el("summary", f"{followers_text} from it: {names}"), *items)
 
 
 def _explanation(name: str, explain: Callable[[str], str]) -> Markup | None:

@@ -17,35 +17,42 @@ _NAMES = 5
 _SEVERITIES = ("critical", "warning", "info")
 
 
-def markdown(results: Sequence[ClusterResult], known: Baseline) -> str:
+def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
     """Returns what the clusters have that the baseline does not, and the other way round.
 
     `results` have what the baseline knows marked as accepted.
     """
-    judged = [one for one in results if one.found.exit_code != COULD_NOT_RUN]
-    failed = [one for one in results if one.found.exit_code == COULD_NOT_RUN]
-    new = _by_risk((one.where, risk) for one in judged for risk in one.found.risks if risk.open)
-    gone: dict[str, list[str]] = defaultdict(list)
+    evaluated_results = [
+        cluster_result for cluster_result in results if cluster_result.found.exit_code != COULD_NOT_RUN
+    ]
+    failed = [cluster_result for cluster_result in results if cluster_result.found.exit_code == COULD_NOT_RUN]
+    new = _by_risk(
+        (cluster_result.where, risk)
+        for cluster_result in evaluated_results
+        for risk in cluster_result.found.risks
+        if risk.open
+    )
+    missing_by_name: dict[str, list[str]] = defaultdict(list)
     doubtful: dict[str, list[str]] = defaultdict(list)
-    for one in judged:
-        for name in _missing(one, known, alone=len(results) == 1):
-            in_doubt = is_untold(name, (each.name for each in one.found.risks), one.found.checks)
-            (doubtful if in_doubt else gone)[name].append(one.where)
-    return "\n".join(_markdown(results, new, gone, doubtful, failed, known.name)) + "\n"
+    for cluster_result in evaluated_results:
+        for name in _missing(cluster_result, baseline, alone=len(results) == 1):
+            in_doubt = is_untold(name, (risk.name for risk in cluster_result.found.risks), cluster_result.found.checks)
+            (doubtful if in_doubt else missing_by_name)[name].append(cluster_result.where)
+    return "\n".join(_markdown(results, new, missing_by_name, doubtful, failed, baseline.name)) + "\n"
 
 
-def _missing(one: ClusterResult, known: Baseline, *, alone: bool) -> list[str]:
-    now = {risk.name for risk in one.found.risks if risk.applies != "False"}
-    before = baselines.of_cluster(known, one.where, alone=alone)
+def _missing(cluster_result: ClusterResult, baseline: Baseline, *, alone: bool) -> list[str]:
+    now = {risk.name for risk in cluster_result.found.risks if risk.applies != "False"}
+    before = baselines.of_cluster(baseline, cluster_result.where, alone=alone)
     return sorted(name for name, applies in before.items() if applies != "False" and name not in now)
 
 
 def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
     """Returns the clusters of each risk: what applies before what could not be told, the gravest first."""
-    found: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
-    for where, risk in pairs:
-        found[risk.name, risk.applies].append((where, risk))
-    return sorted(found.values(), key=lambda each: _weight(each[0][1]))
+    pairs_by_risk: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
+    for cluster_name, risk in pairs:
+        pairs_by_risk[risk.name, risk.applies].append((cluster_name, risk))
+    return sorted(pairs_by_risk.values(), key=lambda group: _weight(group[0][1]))
 
 
 def _weight(risk: Risk) -> tuple[bool, int, str]:
@@ -56,33 +63,39 @@ def _weight(risk: Risk) -> tuple[bool, int, str]:
 def _markdown(
     results: Sequence[ClusterResult],
     new: Sequence[Sequence[tuple[str, Risk]]],
-    gone: dict[str, list[str]],
+    missing_by_name: dict[str, list[str]],
     doubtful: dict[str, list[str]],
     failed: Sequence[ClusterResult],
     name: str,
 ) -> Iterator[str]:
     total = len(results)
-    targets = sorted({one.found.target for one in results if one.found.target})
+    targets = sorted({cluster_result.found.target for cluster_result in results if cluster_result.found.target})
     of = f" of {', '.join(targets)}" if targets else ""
-    parts = [f"{len(new)} new", f"{len(gone)} gone", *([f"{len(failed)} could not be judged"] if failed else [])]
+    parts = [
+        f"{len(new)} new",
+        f"{len(missing_by_name)} gone",
+        *([f"{len(failed)} could not be judged"] if failed else []),
+    ]
     yield f"## Preflight{of}: {', '.join(parts)}\n"
     yield f"Since {plain(name)}, for {total} {'cluster' if total == 1 else 'clusters'}.\n"
     for pairs in new:
         risk = pairs[0][1]
-        told = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
-        yield f"- [ ] new: **{plain(risk.name)}** {told}{_where([where for where, _ in pairs], total)}"
+        certainty = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
+        yield (
+            f"- [ ] new: **{plain(risk.name)}** {certainty}{_where([cluster_name for cluster_name, _ in pairs], total)}"
+        )
         if risk.applies == "True":
-            whose = f"{plain(pairs[0][0])}: " if len(pairs) > 1 else ""
-            yield f"  {whose}{plain(risk.message)}"
+            cluster_prefix = f"{plain(pairs[0][0])}: " if len(pairs) > 1 else ""
+            yield f"  {cluster_prefix}{plain(risk.message)}"
             if risk.fix:
                 yield f"  Fix: {plain(risk.fix)}"
-    for words, risks in (("gone", gone), ("not told this time, so perhaps not gone", doubtful)):
+    for words, risks in (("gone", missing_by_name), ("not told this time, so perhaps not gone", doubtful)):
         for risk_name in sorted(risks):
             box = "x" if words == "gone" else " "
             yield f"- [{box}] {words}: {plain(risk_name)}{_where(risks[risk_name], total)}"
-    for one in failed:
-        why = one.found.failed.message if one.found.failed else "it has no result yet"
-        yield f"- [ ] could not be judged: **{plain(one.where)}**: {plain(why)}"
+    for cluster_result in failed:
+        why = cluster_result.found.failed.message if cluster_result.found.failed else "it has no result yet"
+        yield f"- [ ] could not be judged: **{plain(cluster_result.where)}**: {plain(why)}"
 
 
 def _where(clusters: Sequence[str], total: int) -> str:

@@ -26,11 +26,11 @@ _LOCATIONS = 10
 _PRINT_LENGTH = 32
 
 
-def sarif(found: Sequence[ClusterResult]) -> str:
+def sarif(results: Sequence[ClusterResult]) -> str:
     """Returns one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause."""
     rules: dict[str, Risk] = {}
-    for one in found:
-        for risk in finding_texts.risks_shown(one.found):
+    for cluster_result in results:
+        for risk in finding_texts.risks_shown(cluster_result.found):
             rules.setdefault(risk.name, risk)
     places = {name: place for place, name in enumerate(rules)}
     run = {
@@ -44,17 +44,17 @@ def sarif(found: Sequence[ClusterResult]) -> str:
         # Uploads of the same category replace each other.
         "automationDetails": {"id": "runup-preflight/"},
         "columnKind": "utf16CodeUnits",
-        "invocations": [_invocation_of(one) for one in found],
-        "results": [each for one in found for each in _results_of(one, places)],
+        "invocations": [_invocation_of(cluster_result) for cluster_result in results],
+        "results": [sarif_result for cluster_result in results for sarif_result in _results_of(cluster_result, places)],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _invocation_of(one: ClusterResult) -> dict[str, Any]:
-    if one.found.completed:
+def _invocation_of(cluster_result: ClusterResult) -> dict[str, Any]:
+    if cluster_result.found.completed:
         return {"executionSuccessful": True}
-    why = one.found.failed.message if one.found.failed else "no result"
-    note = {"level": "error", "message": {"text": f"{one.where}: {why}"}}
+    why = cluster_result.found.failed.message if cluster_result.found.failed else "no result"
+    note = {"level": "error", "message": {"text": f"{cluster_result.where}: {why}"}}
     return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
 
 
@@ -73,26 +73,26 @@ def _rule_of(risk: Risk) -> dict[str, Any]:
     }
 
 
-def _results_of(one: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
-    report = cause_texts.by_cause(one.found)
+def _results_of(cluster_result: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
+    report = cause_texts.by_cause(cluster_result.found)
     cause_of = cause_texts.cause_names(report)
     risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
-    return [_result(one, risk, places[risk.name], cause_of.get(risk.name, "")) for risk in risks]
+    return [_result(cluster_result, risk, places[risk.name], cause_of.get(risk.name, "")) for risk in risks]
 
 
-def _result(one: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str, Any]:
+def _result(cluster_result: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str, Any]:
     """Returns the SARIF result of a risk; `place` is its rule's index, `cause` the risk that it follows from."""
     applies = risk.applies == "True"
     # The same risk of the same cluster is the same result in every run, whatever its message counts.
-    identity = hashlib.sha256(f"{one.where}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
+    identity = hashlib.sha256(f"{cluster_result.where}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
     entry: dict[str, Any] = {
         "ruleId": risk.name,
         "ruleIndex": place,
         # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
         "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
         "kind": "fail" if applies else "review",
-        "message": {"text": f"{one.where}: {risk.message}"},
-        "locations": _locations_of(one, risk),
+        "message": {"text": f"{cluster_result.where}: {risk.message}"},
+        "locations": _locations_of(cluster_result, risk),
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
     if cause and cause != risk.name:
@@ -102,12 +102,16 @@ def _result(one: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str,
     return entry
 
 
-def _locations_of(one: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
-    named = [(f"{one.where}: {item.text}", one.place(item)) for item in risk.resources[:_LOCATIONS]]
-    if not one.places:
-        names = [{"fullyQualifiedName": name} for name, _ in named]
-        return [{"logicalLocations": names or [{"fullyQualifiedName": one.where}]}]
-    return [_location_of(name, place) for name, place in named or [(one.where, one.place())]]
+def _locations_of(cluster_result: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
+    named_locations = [
+        (f"{cluster_result.where}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
+    ]
+    if not cluster_result.places:
+        names = [{"fullyQualifiedName": name} for name, _ in named_locations]
+        return [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.where}]}]
+    return [
+        _location_of(name, place) for name, place in named_locations or [(cluster_result.where, cluster_result.place())]
+    ]
 
 
 def _location_of(name: str, place: Place | None) -> dict[str, Any]:

@@ -19,20 +19,20 @@ class PlannedStep:
     items: tuple[str, ...]
 
 
-def plan(found: Findings) -> tuple[PlannedStep, ...]:
+def plan(findings: Findings) -> tuple[PlannedStep, ...]:
     """Returns the plan of the update; of an OpenShift, whose operator does the steps itself, one step."""
-    if not found.steps:
-        items = _remedies([risk for risk in found.risks if risk.open])
-        return (PlannedStep(f"The cluster to {found.target}", (*items, f"`runup upgrade --to={found.target}`")),)
-    still_open = {risk.name: risk for risk in found.risks if risk.open}
-    last = found.steps[-1].version
-    first_back = next((number for number, step in enumerate(found.steps) if step.back), -1)
+    if not findings.steps:
+        items = _remedies([risk for risk in findings.risks if risk.open])
+        return (PlannedStep(f"The cluster to {findings.target}", (*items, f"`runup upgrade --to={findings.target}`")),)
+    still_open = {risk.name: risk for risk in findings.risks if risk.open}
+    last = findings.steps[-1].version
+    first_back = next((number for number, step in enumerate(findings.steps) if step.back), -1)
     return tuple(
         PlannedStep(
             f"{step.part[0].upper()}{step.part[1:]} to {step.version}",
             tuple(_items(step, still_open, "" if step.version == last else last, has_back=number == first_back)),
         )
-        for number, step in enumerate(found.steps)
+        for number, step in enumerate(findings.steps)
     )
 
 
@@ -60,21 +60,27 @@ def _remedies(risks: Sequence[Risk]) -> Iterator[str]:
 
 
 def _remedy(risk: Risk) -> str:
-    told = risk.name if risk.applies == "True" else f"{risk.name}, which could not be told"
-    return f"{told}: {' '.join((risk.fix or risk.message).split())}"
+    risk_text = risk.name if risk.applies == "True" else f"{risk.name}, which could not be told"
+    return f"{risk_text}: {' '.join((risk.fix or risk.message).split())}"
 
 
-def text(found: Sequence[ClusterResult]) -> str:
+def text(results: Sequence[ClusterResult]) -> str:
     """Returns the plan of each cluster with a box before each item, for a terminal or paper."""
-    return "\n".join(line for one in found for line in _lines(one)) + "\n"
+    return "\n".join(line for cluster_result in results for line in _lines(cluster_result)) + "\n"
 
 
-def _lines(one: ClusterResult) -> Iterator[str]:
-    findings = one.found
+def _lines(cluster_result: ClusterResult) -> Iterator[str]:
+    findings = cluster_result.found
     if not findings.completed:
-        yield f"{one.where}: could not be judged: {findings.failed.message if findings.failed else 'no result yet'}"
+        yield (
+            f"{cluster_result.where}: could not be judged: "
+            f"{findings.failed.message if findings.failed else 'no result yet'}"
+        )
         return
-    yield f"{one.where}: from {findings.source} to {findings.target}, {finding_texts.counted_risks(findings.risks)}"
+    yield (
+        f"{cluster_result.where}: from {findings.source} to {findings.target}, "
+        f"{finding_texts.counted_risks(findings.risks)}"
+    )
     for number, step in enumerate(plan(findings), 1):
         yield f"\n{number}. {step.title}"
         yield from (f"   [ ] {item}" for item in step.items)
