@@ -39,7 +39,7 @@ HANDOVER_S = 120.0
 class Run:
     """The application of one release.
 
-    `told` is called whenever `done`, `problems` or `state` change, with True if the change is urgent. `served` is
+    `on_result` is called whenever `done`, `problems` or `state` change, with True if the change is urgent. `served` is
     called with each group and kind that a CustomResourceDefinition of the release has established, `failed` after every
     failed attempt.
     """
@@ -104,7 +104,7 @@ class Run:
             progress.completed, progress.state = True, State.RECONCILING
             for task in progress.tasks.values():
                 self._drift_repair.look_after(task)
-            progress.told(True)
+            progress.on_result(True)
 
     def changed(self, identity: Identity) -> None:
         """Handles that the object was added, changed or deleted."""
@@ -185,7 +185,7 @@ class Run:
         # `changed` ignores events of unfinished tasks, so a change that came just before must be looked up here.
         if self._applier.drifted(task):
             self.changed(task.identity)
-        self.progress.told(False)
+        self.progress.on_result(False)
 
     async def _rolled_out(self) -> None:
         """Waits until every workload of the release runs what the release wants.
@@ -216,7 +216,7 @@ class Run:
         """Pauses the run, so that this operator and the one that replaces it do not both write."""
         log.info("the new operator goes on from here", task=str(task))
         self._ours.clear()
-        self.progress.told(True)
+        self.progress.on_result(True)
         await self.progress.clock.sleep(HANDOVER_S)
         log.warning("no new operator came, so this one goes on", waited_s=HANDOVER_S)
         self._ours.set()

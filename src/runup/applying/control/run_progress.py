@@ -17,7 +17,7 @@ from runup.applying.decide.task_graph import everything_before, graph_of
 class RunProgress:
     """The progress of one run: its task graph, the indexes of the tasks that are `done`, and each task's problem.
 
-    `told` is called whenever `done`, `problems` or `state` change, with True if the change is urgent. The run itself
+    `on_result` is called whenever `done`, `problems` or `state` change, with True if that is urgent. The run itself
     sets `state` and `completed` once every task is done.
     """
 
@@ -38,7 +38,7 @@ class RunProgress:
         self.graph = graph_of(tasks, state)
         self.applier = applier
         self.clock = clock
-        self.told = on_result
+        self.on_result = on_result
         self._node_of = {task.index: number for number, node in enumerate(self.graph) for task in node.tasks}
         self._before = everything_before(self.graph)
         self._finished: dict[int, asyncio.Event] = defaultdict(asyncio.Event)
@@ -86,7 +86,7 @@ class RunProgress:
         failing = any(
             shown_problem is not None and shown_problem.effect is not Effect.NONE for shown_problem in (before, problem)
         )
-        self.told(edge and failing)
+        self.on_result(edge and failing)
 
     async def within(self, seconds: float, *events: asyncio.Event) -> None:
         """Waits until all of `events` are set, at most `seconds`."""

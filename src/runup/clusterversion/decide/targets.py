@@ -33,7 +33,7 @@ UNTRUSTED = "ImageVerificationFailed"
 
 
 class VersionMismatch(Terminal):
-    """The error that the requested image is release `found` and not the requested version."""
+    """The error that the requested image is release `actual` and not the requested version."""
 
     def __init__(self, update: Update, actual: str) -> None:
         text = f"image {update.image} is release {actual}, not {update.version}; correct one of the two"

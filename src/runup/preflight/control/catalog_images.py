@@ -60,7 +60,7 @@ class KnownCatalog:
 
 
 class CatalogImages:
-    """The catalogs of one target. `named` are images by CatalogSource; without `reads` no others are read."""
+    """The catalogs of one target. `named_images` are images by CatalogSource; without `reads` no others are read."""
 
     def __init__(
         self,
