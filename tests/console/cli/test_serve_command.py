@@ -158,6 +158,9 @@ def test_with_a_certificate_and_a_login(folder: Path) -> None:
             (*DUMPS, "--listen", "0.0.0.0:0", "--behind-proxy", "--host", "h"), "kubeconfig", id="no cluster to ask"
         ),
         pytest.param((*DUMPS, "--to-image", "a", "--release-dir", "b"), "give one of them", id="two releases"),
+        pytest.param(
+            (*DUMPS, "--engine", "dask", "--scheduler", "tcp://127.0.0.1:1"), "judges on this machine", id="elsewhere"
+        ),
         pytest.param((*DUMPS, "--graph", "nowhere"), "there is no nowhere", id="no graph"),
         pytest.param((*DUMPS, "--suppressions", "nowhere"), "--suppressions nowhere", id="no suppressions"),
         pytest.param((*DUMPS, "--context", "a"), "a fleet is named by --contexts", id="one context"),

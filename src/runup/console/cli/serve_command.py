@@ -30,7 +30,7 @@ from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules
 from runup.console.decide.graph_ways import Graph
-from runup.fleet.cli.fleet_members import Named, members_of
+from runup.fleet.cli.fleet_members import Named, members_of, read_wherever
 from runup.fleet.decide.members import Member
 from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
@@ -84,6 +84,8 @@ def run(connection: Connection, named_members: Named, flags: ServeFlags, access:
 
     Raises CommandError and Terminal for options that cannot be served.
     """
+    if named_members.scheduler:
+        raise CommandError("--engine dask: the console judges on this machine; leave out --engine and --scheduler")
     door = _door(flags, connection)
     rules = run_command.suppressions_in(flags.suppressions)
     loaded_graph = _graph(flags.graph)
@@ -93,9 +95,11 @@ def run(connection: Connection, named_members: Named, flags: ServeFlags, access:
     with ExitStack() as ending:
         members, kept = ending.enter_context(_members(named_members, connection, flags))
         judging = _judging(connection, flags, access, kept=kept)
+        status = partial(work.status_of, connection=connection)
+        # A dump in a store is fetched for each of them.
         works: dict[str, Callable[[Member], object]] = {
-            JUDGE: judging,
-            STATUS: partial(work.status_of, connection=connection),
+            JUDGE: partial(read_wherever, work=judging, lost=work.not_judged),
+            STATUS: partial(read_wherever, work=status, lost=work.not_read),
         }
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.

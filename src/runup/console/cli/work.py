@@ -50,6 +50,16 @@ def judge(member: Member, *, connection: Connection, wanted: evaluate.RequestedU
         return Judgement(failure(problem))
 
 
+def not_judged(_member: Member, why: str) -> Judgement:
+    """Returns the judgement of a cluster whose dump could not be fetched."""
+    return Judgement(failure(why))
+
+
+def not_read(_member: Member, why: str) -> str:
+    """Returns the status of a cluster whose dump could not be fetched: the reason."""
+    return why
+
+
 def _of_dump(member: Member, wanted: evaluate.RequestedUpdate) -> Judgement:
     one = evaluate.of_dump(Path(member.dump), wanted, SystemClock().now())
     found = run_command.findings_of(one)

@@ -147,7 +147,7 @@ def read_all(
     for part, size in _dumps_and_live(members, named):
         if not part:
             continue
-        reading = partial(_read_wherever, work=work, lost=lost)
+        reading = partial(read_wherever, work=work, lost=lost)
         pool = _pool(reading, min(size, len(part)), named, dumps=bool(part[0].dump))
         for index, answer in pool.run(part):
             member = part[index]
@@ -164,7 +164,7 @@ def read_all(
     return [results[member.name] for member in members]
 
 
-def _read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable[[Member, str], R]) -> R:
+def read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable[[Member, str], R]) -> R:
     """Returns the result of a member; a dump in a store is on this machine meanwhile."""
     if not is_address(member.dump):
         return work(member)
