@@ -159,6 +159,7 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--inventory", f"/nowhere/{EVIL}"),
         ("--contexts", "all", "--version", EVIL),
     ),
+    "upgrade forecast": ((), ("-o", "json"), ("--between", EVIL), ("--timezone", EVIL), ("--dump", f"/nowhere/{EVIL}")),
     "serve": (
         ("--contexts", EVIL),
         ("--dumps", f"/nowhere/{EVIL}"),

@@ -59,7 +59,7 @@ def test_what_earlier_updates_took(history: tuple[UpdateHistory, ...], took: tup
     assert forecasts.earlier_updates(history) == took
 
 
-def back(name: str, minutes: int | None, status: str = "True") -> Node:
+def back(name: str, minutes: float | None, status: str = "True") -> Node:
     """A node that became ready so long after the update began; None if nothing tells."""
     when = None if minutes is None else (BEGAN + timedelta(minutes=minutes)).isoformat()
     condition: dict[str, Any] = {"type": "Ready", "status": status, "lastTransitionTime": when}
@@ -78,6 +78,8 @@ ROLLED: dict[str, tuple[tuple[Node, ...], int, int | None]] = {
     "one that was restarted days later": ((back("a", 70), back("b", 80), back("c", 4000)), 1, None),
     "all at once": ((back("a", 70), back("b", 80)), 2, None),
     "one node": ((back("a", 70),), 1, None),
+    "within seconds, as after an API server that did not answer": ((back("a", 70), back("b", 70.1)), 1, None),
+    "two at a time, and a third one right after": ((back("a", 70), back("b", 71), back("c", 71.5)), 2, 3),
     "at one moment, as after a restart of everything": ((back("a", 70), back("b", 70)), 1, None),
 }
 
@@ -165,6 +167,36 @@ def test_a_paused_pool_is_not_in_it() -> None:
     assert "pool worker is paused: it stays as it is" in found.unknown
 
 
+TWO_UPDATES = (entry("4.15.1", 74), entry("4.15.0", 61), INSTALLED)
+OPEN_ENDS = {
+    "nodes of no pool, as with a hosted control plane": (
+        cluster(node("a"), node("b"), pools=()),
+        "no pool has a, b: nothing tells how they are updated",
+    ),
+    "one node that no pool selects": (
+        cluster(node("m"), back("a", 100), node("x"), pools=(Pool("master", ("m",)), Pool("worker", ("a",)))),
+        "no pool has x: nothing tells how they are updated",
+    ),
+    "a dump without pools": (
+        cluster(pools=(), missing={"MachineConfigPool": "the dump holds none"}),
+        "not all is known of its drains, see below",
+    ),
+    "a control plane that is paused": (
+        cluster(node("m"), pools=(Pool("master", ("m",), paused=True),)),
+        "pool master is paused: the update does not end before it is resumed",
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "why"), OPEN_ENDS.values(), ids=list(OPEN_ENDS))
+def test_what_leaves_the_end_open_whatever_earlier_updates_took(state: DrainedCluster, why: str) -> None:
+    """It is never said to fit."""
+    forecast = of(state, *TWO_UPDATES, guessed=False)
+    assert why in forecast.parts[0].sources
+    assert forecast.total.high_s is None
+    assert fit(forecast.total, next_window(time(22), time(6), UTC, NOW), guessed=False).verdict == CANNOT_TELL
+
+
 def test_kubernetes_alone_goes_group_by_group() -> None:
     """All that there is are its nodes."""
     pools = (Pool("control-plane", ("m",)), Pool("workers", ("a", "b"), after=("control-plane",)))
@@ -237,6 +269,32 @@ def test_the_next_window(opens: time, closes: time, zone: str, now: datetime, op
         pytest.skip("needs tzdata")
     assert window[0].isoformat() == opening
     assert fit(Range(0, 1), window, guessed=False).length_s == hours * HOUR
+
+
+IN_THE_NIGHT_OF_ANOTHER_CLOCK = {
+    # In Berlin 02:00 became 03:00 on 2026-03-29, and 03:00 became 02:00 on 2026-10-25.
+    "opens at a time that is not": (time(2, 30), time(3, 15), 28, 3, "2026-03-30T02:30:00+02:00", 45),
+    "has no length then": (time(2), time(3), 28, 3, "2026-03-30T02:00:00+02:00", 60),
+    "closes at a time that is not": (time(22), time(2, 30), 28, 3, "2026-03-28T22:00:00+01:00", 210),
+    "opens at a time that is twice": (time(2, 30), time(3), 24, 10, "2026-10-25T02:30:00+01:00", 30),
+}
+
+
+@pytest.mark.parametrize(
+    ("opens", "closes", "day", "month", "opening", "minutes"),
+    IN_THE_NIGHT_OF_ANOTHER_CLOCK.values(),
+    ids=list(IN_THE_NIGHT_OF_ANOTHER_CLOCK),
+)
+def test_a_window_amid_the_change_of_clocks(
+    opens: time, closes: time, day: int, month: int, opening: str, minutes: int
+) -> None:
+    """As short as its times may mean: nothing fits by an hour that may not be there."""
+    try:
+        window = next_window(opens, closes, ZoneInfo(BERLIN), datetime(2026, month, day, 12, tzinfo=UTC))
+    except ZoneInfoNotFoundError:
+        pytest.skip("needs tzdata")
+    assert window[0].isoformat() == opening
+    assert fit(Range(0, 1), window, guessed=False).length_s == minutes * MINUTE
 
 
 @pytest.mark.parametrize(

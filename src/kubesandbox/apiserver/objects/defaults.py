@@ -165,6 +165,56 @@ def _keep_allocated_fields(new: JSON, old: JSON) -> None:
             after[key] = before[key]
 
 
+def _changed_service(new: JSON, old: JSON) -> None:
+    _keep_allocated_fields(new, old)
+    _drop_fields_of_former_type(new, old)
+
+
+def _drop_fields_of_former_type(new: JSON, old: JSON) -> None:
+    """Drops the fields that only the former type has, where the update leaves them as they were.
+
+    The service strategy's dropTypeDependentFields. So a load balancer becomes a ClusterIP by its `type` alone.
+    """
+    before, after = old.get("spec") or {}, new["spec"]
+    for key, is_needed in _OF_SERVICE_TYPES:
+        if is_needed(before) and not is_needed(after) and after.get(key) == before.get(key):
+            after.pop(key, None)
+    if _has_node_ports(before) and not _has_node_ports(after):
+        former = [port.get("nodePort") for port in before.get("ports") or ()]
+        if former == [port.get("nodePort") for port in after.get("ports") or ()]:
+            after["ports"] = [{k: v for k, v in port.items() if k != "nodePort"} for port in after.get("ports") or ()]
+
+
+def _has_cluster_ip(spec: JSON) -> bool:
+    return spec.get("type") != "ExternalName"
+
+
+def _is_load_balancer(spec: JSON) -> bool:
+    return spec.get("type") == "LoadBalancer"
+
+
+def _has_node_ports(spec: JSON) -> bool:
+    if _is_load_balancer(spec):
+        return spec.get("allocateLoadBalancerNodePorts") is not False
+    return spec.get("type") == "NodePort"
+
+
+def _has_external_policy(spec: JSON) -> bool:
+    return spec.get("type") in ("LoadBalancer", "NodePort") or bool(_has_cluster_ip(spec) and spec.get("externalIPs"))
+
+
+_OF_SERVICE_TYPES: tuple[tuple[str, Callable[[JSON], bool]], ...] = (
+    ("clusterIP", _has_cluster_ip),
+    ("clusterIPs", _has_cluster_ip),
+    ("ipFamilies", _has_cluster_ip),
+    ("ipFamilyPolicy", _has_cluster_ip),
+    ("internalTrafficPolicy", _has_cluster_ip),
+    ("externalTrafficPolicy", _has_external_policy),
+    ("allocateLoadBalancerNodePorts", _is_load_balancer),
+    ("loadBalancerClass", _is_load_balancer),
+)
+
+
 _NEW: dict[str, Callable[[JSON, datetime], None]] = {
     "namespaces": _default_namespace,
     "pods": _default_pod,
@@ -176,5 +226,5 @@ _NEW: dict[str, Callable[[JSON, datetime], None]] = {
 _CHANGED: dict[str, Callable[[JSON, JSON], None]] = {
     "daemonsets.apps": _daemon_set,
     "pods": _changed_pod,
-    "services": _keep_allocated_fields,
+    "services": _changed_service,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING
 
 from kubekit.api.conditions import find
@@ -26,10 +26,14 @@ MASTER = "master"
 _MAX_UPDATES = 5
 # One update tells little of the next: up to twice as long is reckoned with.
 _OF_ONE = 2
+# No node is drained, restarted and Ready in less: more nodes than go at once came back from something else, such as an
+# API server that did not answer.
+_LEAST_NODE = timedelta(minutes=1)
 # A pool whose nodes came back over a longer time was restarted by something else than the update, too.
 _ONE_ROLL_OUT_S = 2 * 24 * 3600
 GUESSED_NODE_S = (5 * 60, 20 * 60)
 """The time of a node from drained to ready where nothing tells: a virtual machine, and a machine with slow firmware."""
+_NOT_ALL_IS_KNOWN = "not all is known of its drains, see below"
 FITS, DOES_NOT_FIT, CANNOT_TELL = "fits", "does not fit", "cannot tell"
 
 
@@ -73,7 +77,11 @@ class Fit:
     @property
     def length_s(self) -> int:
         """Returns how long the window is; on a day on which clocks change it is another length."""
-        return int((self.closes.astimezone(UTC) - self.opens.astimezone(UTC)).total_seconds())
+        return _length_s(self.opens, self.closes)
+
+
+def _length_s(opens: datetime, closes: datetime) -> int:
+    return int((closes.astimezone(UTC) - opens.astimezone(UTC)).total_seconds())
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +134,10 @@ def last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[Updat
     at_once = max(pool.at_once, 1)
     if len(back) <= at_once or (max(back) - update.started_time).total_seconds() > _ONE_ROLL_OUT_S:
         return None
-    span = int((max(back) - min(back)).total_seconds())
-    return RollOut(update.version, len(back), at_once, span) if span > 0 else None
+    back.sort()
+    if any(later - earlier < _LEAST_NODE for earlier, later in zip(back, back[at_once:], strict=False)):
+        return None
+    return RollOut(update.version, len(back), at_once, int((back[-1] - back[0]).total_seconds()))
 
 
 def range_of(samples: Sequence[int]) -> Range:
@@ -162,8 +172,24 @@ def forecast(
     unknown = (*paused, *(why_no_history,) * bool(why_no_history), *slow.unknown)
     if history is None:
         return _of_pools_in_turn(tuple(parts.values()), quick, slow, unknown)
-    control_plane = _control_plane(history, parts.pop(MASTER, None))
+    outside = _nodes_in_no_pool(pools, by_name)
+    why_open = [outside] if outside else []
+    if any(pool.name == MASTER and pool.paused for pool in pools):
+        # The machine-config operator does not report the new version before (its syncRequiredMachineConfigPools).
+        why_open.append("pool master is paused: the update does not end before it is resumed")
+    if slow.unknown:
+        why_open.append(_NOT_ALL_IS_KNOWN)
+    control_plane = _control_plane(history, parts.pop(MASTER, None), why_open)
     return _of_control_plane_and_pools(control_plane, tuple(parts.values()), unknown)
+
+
+def _nodes_in_no_pool(pools: Sequence[Pool], nodes: Mapping[str, Node]) -> str:
+    """Returns what is not known of nodes that no pool updates, "" if each is in one."""
+    outside = sorted(nodes.keys() - {name for pool in pools for name in pool.nodes})
+    if not outside:
+        return ""
+    named = ", ".join(outside[:3]) + (f" and {len(outside) - 3} more" if len(outside) > 3 else "")
+    return f"no pool has {named}: nothing tells how they are updated"
 
 
 def _of_pools_in_turn(
@@ -190,19 +216,21 @@ def _of_control_plane_and_pools(control_plane: Part, pools: tuple[Part, ...], un
     return Forecast(Range(max(lows), high), parts, unknown, any(part.guessed for part in parts))
 
 
-def _control_plane(history: Sequence[UpdateHistory], master: Part | None) -> Part:
-    """Returns the control plane's part: what earlier updates took, its nodes included."""
+def _control_plane(history: Sequence[UpdateHistory], master: Part | None, why_open: Sequence[str]) -> Part:
+    """Returns the control plane's part: what earlier updates took, its nodes included.
+
+    `why_open` are reasons why nobody knows how long it takes at most, whatever earlier updates took.
+    """
     earlier = earlier_updates(history)
-    blocked = master is not None and master.range.high_s is None
     if not earlier:
         low = master.range.low_s if master is not None else 0
         sources = ("no earlier update is in the history of ClusterVersion", *(master.sources if master else ()))
         return Part(CONTROL_PLANE, Range(low, None), sources)
     took = range_of([seconds for _, seconds in earlier])
     sources = (_sentence_of_updates(earlier),)
-    if blocked and master is not None:
-        return Part(CONTROL_PLANE, Range(took.low_s, None), (*sources, *master.sources[1:]))
-    return Part(CONTROL_PLANE, took, sources)
+    of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
+    blocks = tuple(dict.fromkeys((*of_master, *why_open)))
+    return Part(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (*sources, *blocks))
 
 
 def _sentence_of_updates(earlier: Sequence[tuple[str, int]]) -> str:
@@ -264,26 +292,35 @@ def _why_without_end(pool: PoolTimeline, result: DrainResult) -> tuple[str, ...]
         for blocked in node.blocked
         if blocked.to_s is None
     ]
-    not_all = ["not all is known of its drains, see below"] if result.unknown else []
+    not_all = [_NOT_ALL_IS_KNOWN] if result.unknown else []
     return (*((pool.held,) if pool.held else ()), *stuck[:3], *not_all)
 
 
 def next_window(opens: time, closes: time, zone: tzinfo, now: datetime) -> tuple[datetime, datetime]:
-    """Returns when the window opens next, not before `now`, and closes; it may go past midnight."""
+    """Returns when the window opens next, not before `now`, and closes; it may go past midnight.
+
+    In a night in which clocks change it is as short as its times may mean; one that has no length then is left out.
+    """
     day = now.astimezone(zone).date()
-    # Today's may be over, and the clock's change may skip the hour of tomorrow's.
     for number in range(3):
-        opening = datetime.combine(day + timedelta(days=number), opens, zone)
-        closing = datetime.combine(opening.date() + timedelta(days=closes <= opens), closes, zone)
-        if opening.astimezone(UTC) >= now.astimezone(UTC):
+        opening_day = day + timedelta(days=number)
+        opening = _moment(opening_day, opens, zone, later=True)
+        closing = _moment(opening_day + timedelta(days=closes <= opens), closes, zone, later=False)
+        if now.astimezone(UTC) <= opening.astimezone(UTC) < closing.astimezone(UTC):
             return opening, closing
-    raise AssertionError("a window opens each day")
+    raise AssertionError("a window opens on each day but the one on which clocks change")
+
+
+def _moment(day: date, at: time, zone: tzinfo, *, later: bool) -> datetime:
+    """Returns when clocks show `at`; where they show it twice or never, the later or the earlier moment (PEP 495)."""
+    both = [datetime.combine(day, at.replace(fold=fold), zone) for fold in (0, 1)]
+    return (max if later else min)(both, key=lambda moment: moment.astimezone(UTC))
 
 
 def fit(time_s: Range, window: tuple[datetime, datetime], *, guessed: bool) -> Fit:
     """Returns whether what takes `time_s` fits into the window."""
     opens, closes = window
-    length_s = int((closes.astimezone(UTC) - opens.astimezone(UTC)).total_seconds())
+    length_s = _length_s(opens, closes)
     if time_s.low_s > length_s:
         return Fit(opens, closes, DOES_NOT_FIT, "the shortest time that is reckoned with is longer")
     if time_s.high_s is None:

@@ -19,7 +19,7 @@ from runup.release.cli.shared import OUTPUT, access, registry_options, run_guard
 @click.command(cls=Command)
 @click.argument("image")
 @click.option("--to", "target", default="", metavar="DIR", help="A folder that is made; it must not hold anything.")
-@click.option("--file", "wanted", default="", metavar="PATH", help="Print this one file instead.")
+@click.option("--file", "file_path", default="", metavar="PATH", help="Print this one file instead.")
 @registry_options
 def extract(image: str, target: str, file_path: str, **registry: Any) -> int:
     """The files of a release, as they are in its image: manifests, metadata, checks.
