@@ -159,7 +159,7 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--inventory", f"/nowhere/{EVIL}"),
         ("--contexts", "all", "--version", EVIL),
     ),
-    "upgrade forecast": ((), ("-o", "json"), ("--between", EVIL), ("--timezone", EVIL), ("--dump", f"/nowhere/{EVIL}")),
+    "upgrade forecast": ((), ("--between", EVIL), ("--timezone", EVIL), ("--dump", f"/nowhere/{EVIL}")),
     "serve": (
         ("--contexts", EVIL),
         ("--dumps", f"/nowhere/{EVIL}"),

@@ -26,17 +26,18 @@ def contents(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
     return data
 
 
-def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Writes the file, so that whoever reads it finds what it was or all of `text`, also where the disk is full.
+def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Writes the file, so that whoever reads it finds what it was or all of `content`, also where the disk is full.
 
     What is no regular file (a pipe, `/dev/stdout`), or is in a folder that takes no new file, is written as it is.
     Raises OSError that names the file.
     """
     real = os.path.realpath(path)
+    data = content if isinstance(content, bytes) else content.encode()
     try:
-        if not _write_beside(real, text):
-            with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
-                file.write(text)
+        if not _write_beside(real, data):
+            with open(path, "wb") as file:  # noqa: PTH123
+                file.write(data)
     except OSError as error:
         raise OSError(error.errno, error.strerror, os.fspath(path)) from error
 
@@ -64,7 +65,7 @@ def write_new(path: str | os.PathLike[str], text: str) -> None:
             os.unlink(scratch)  # noqa: PTH108
 
 
-def _write_beside(path: str, text: str) -> bool:
+def _write_beside(path: str, data: bytes) -> bool:
     """Writes a new file and gives it the name `path`; returns False where that is not possible."""
     import tempfile  # not needed to read
 
@@ -78,8 +79,8 @@ def _write_beside(path: str, text: str) -> bool:
     except PermissionError:
         return False
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
         # mkstemp lets only its owner read.
         os.chmod(scratch, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))  # noqa: PTH101
         os.replace(scratch, path)  # noqa: PTH105

@@ -67,6 +67,50 @@ def test_any_address_of_fsspec_is_a_fleet_as_its_folder_is(run: Run, dumps: Path
     assert list(scratch.iterdir()) == []
 
 
+def test_results_name_the_address_and_not_where_the_dump_lay(run: Run, dumps: Path, tmp_path: Path) -> None:
+    """Two runs say the same: a code host would take another folder for another finding."""
+    pytest.importorskip("fsspec")
+    (dumps / "void").mkdir()
+    (dumps / "void" / "version.json").write_text("{}")
+    told = []
+    for number in range(2):
+        file = tmp_path / f"{number}.sarif"
+        run("fleet", "preflight", "--dumps", f"file://{dumps}", "-o", f"sarif={file}", "-o", "json")
+        told.append(file.read_text())
+        assert "runup-dump-" not in told[-1]
+        assert f"file://{dumps}/orchard/" in told[-1]
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("words", [("preflight",), ("status",)], ids=" ".join)
+def test_a_password_in_an_address_is_not_taken(run: Run, words: tuple[str, ...]) -> None:
+    """Nor said: the address would be printed, and kept with the reports."""
+    ran = run("fleet", *words, "--dumps", "ftp://joe:hunter2@dumps.example/all")
+    assert (ran.code, ran.out, "hunter2" in ran.err) == (1, "", False)
+    assert ran.err.startswith("error: --dumps: an address with a password would be printed and kept; leave it out, ")
+
+
+DASK = ("--engine", "dask", "--scheduler", "tcp://127.0.0.1:9")
+FOR_OTHERS = {
+    "an archive that is unpacked here": (
+        ("preflight", "--dumps", "{dumps}/meadow.tar.gz", *DASK),
+        "what is unpacked here is not on their machines",
+    ),
+    "copies": (
+        ("rehearse", "--dumps", "{dumps}", "--release-dir", "{dumps}", *DASK),
+        "--engine dask: copies of clusters are made on this machine; leave it out",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), FOR_OTHERS.values(), ids=list(FOR_OTHERS))
+def test_what_other_machines_do_not_have(run: Run, dumps: Path, words: tuple[str, ...], said: str) -> None:
+    """It is refused before they are asked."""
+    ran = run("fleet", *(word.format(dumps=dumps) for word in words))
+    assert (ran.code, ran.out) in ((1, ""), (2, ""))
+    assert said in ran.err
+
+
 def test_an_inventory_names_one(run: Run, dumps: Path, tmp_path: Path) -> None:
     """Its address is none relative to the file."""
     pytest.importorskip("fsspec")

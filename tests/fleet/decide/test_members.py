@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.lang import yaml as kyaml
 from runup.fleet.decide.inventory_file import members_in
-from runup.fleet.decide.members import BadFleet, Member, fleet_of, selected
+from runup.fleet.decide.members import BadFleet, Member, fleet_of, refuse_password, selected
 
 HARBOUR = Member("harbour", context="harbour", labels={"env": "production", "zone": "a"})
 ISLAND = Member("island", dump="dumps/island.tar.gz", labels={"env": "test"})
@@ -43,6 +43,15 @@ def test_a_fleet_that_nobody_could_read(members: list[Member], said: str) -> Non
     with pytest.raises(BadFleet) as caught:
         fleet_of(members)
     assert caught.value.message == said
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["s3://bucket/a:b@c", "abfs://container@account/dumps", "ftp://host:21/dumps", "dumps/a:b@c", "/x://y"],
+)
+def test_addresses_without_a_password(address: str) -> None:
+    """A port, a container and what a file is called are none."""
+    refuse_password(address, "--dumps")
 
 
 def test_clusters_that_cannot_be_read_are_not_one_place() -> None:
@@ -108,6 +117,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "two places": (
         {"clusters": [{"name": "a", "dump": "d", "context": "c"}]},
         "f.yaml: clusters[0]: dump and context both say where a is read",
+    ),
+    "a password": (
+        {"clusters": [{"name": "a", "dump": "ftp://u:p@dumps.example/x"}]},
+        "f.yaml: clusters[0]: dump: an address with a password would be printed and kept; leave it out, fsspec reads it "
+        "from its configuration (~/.config/fsspec) or the environment",
     ),
     "a field that there is not": (
         {"clusters": [{"name": "a", "ctx": "a"}]},

@@ -15,6 +15,7 @@ from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.clock import SystemClock
+from runup.preflight.cli import run_command
 from runup.preflight.control import kept_reports, report_store
 from runup.preflight.control.config_map_store import ConfigMapStore
 from runup.preflight.control.kept_reports import HistorySink
@@ -72,6 +73,21 @@ def test_the_oldest_reports_go_and_that_is_said(cluster: Server) -> None:
     assert other.clusters() == ("a", "b")
     assert len(other.reports_of("a")) == MAX_REPORTS - 2
     assert other.notes() == (f"{limits} are not there any more, the newest of 2026-11-23 13:00Z",)
+
+
+def test_a_report_without_room_costs_the_others_nothing(cluster: Server) -> None:
+    """It is named with its cluster; those behind it are kept."""
+    full = packed_reports.empty_config_map("default", "kept")
+    value = packed_reports.codec.to_dict(packed_reports.pack(b'{"cluster": "a"}'))
+    keys = [packed_reports.free_key("a", NOON + number * HOUR, NOON, ()) for number in range(MAX_REPORTS)]
+    full["binaryData"] = dict.fromkeys(keys, value)
+    cluster.client.send(calls.create(CONFIG_MAP, full))
+    later = NOON + 1000 * HOUR
+    moments = {"before": later, "old": NOON - HOUR, "after": later + HOUR}
+    results = [(name, replace(REPORT, observed_time=moment), "", "") for name, moment in moments.items()]
+    (problem,) = run_command.stored(store(cluster), results, later)
+    assert problem.startswith("--store configmap:default/kept: old: the report takes 1 KiB packed, and newer ones fill")
+    assert store(cluster).clusters() == ("a", "after", "before")
 
 
 def test_a_report_that_was_damaged_is_named(cluster: Server) -> None:

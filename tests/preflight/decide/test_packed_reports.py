@@ -72,7 +72,9 @@ def test_what_went_is_noted() -> None:
 )
 def test_a_report_without_room(before: ConfigMap, new: int, size: int) -> None:
     """It is refused: what is newer does not go for it, and it is not dropped in silence."""
-    with pytest.raises(ValueError, match=r"the report takes .* KiB packed, and newer ones fill the 900 KiB"):
+    with pytest.raises(
+        ValueError, match=r"the report takes .* KiB packed, and newer ones fill the 200 reports and 900 KiB"
+    ):
         packed.with_report(before, key(new), b"y" * size)
 
 

@@ -21,7 +21,7 @@ from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
 from runup.fleet.control import cluster_sources, remote_dumps
 from runup.fleet.control.workers import Lost, Pool, Retried
-from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, selected
+from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, selected
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -69,9 +69,13 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
             for folder in named.kubeconfigs:
                 _append_to(cluster_sources.of_kubeconfigs(Path(folder)), found, notes)
             for path in named.dumps:
+                refuse_password(path, "--dumps")
                 if is_address(path):
                     _append_to(_remote_members(path, named), found, notes)
                     continue
+                if named.scheduler and Path(path).is_file():
+                    way_out = "unpack it where the workers of the scheduler read it"
+                    raise BadFleet(f"--dumps {path}: what is unpacked here is not on their machines; {way_out}")
                 _append_to(unpacked.enter_context(cluster_sources.of_dumps(Path(path))), found, notes)
             for file in named.inventories:
                 found += cluster_sources.of_inventory(Path(file))
@@ -170,7 +174,7 @@ def read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable
         return work(member)
     try:
         with remote_dumps.fetched(member.dump) as path:
-            return work(msgspec.structs.replace(member, dump=str(path)))
+            return work(msgspec.structs.replace(member, dump=str(path), address=member.dump))
     except remote_dumps.CannotFetch as error:
         return lost(member, str(error))
 
@@ -192,10 +196,17 @@ def _dumps_and_live(members: Sequence[Member], named: Named) -> tuple[tuple[list
     """
     parallel = named.parallel
     readable = [member for member in members if not member.problem]
-    dumps = [member for member in readable if member.dump]
+    dumps = [_as_workers_find_it(member, named) for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
     parts = (dumps, parallel or _processor_count()), (live, parallel or _LIVE_AT_ONCE)
     return parts[::-1] if named.scheduler else parts
+
+
+def _as_workers_find_it(member: Member, named: Named) -> Member:
+    """Returns the member with a whole path for the workers of a scheduler, whose working directory is another one."""
+    if not named.scheduler or is_address(member.dump):
+        return member
+    return msgspec.structs.replace(member, dump=os.path.abspath(member.dump))  # noqa: PTH100 -- links stay as typed
 
 
 def _processor_count() -> int:

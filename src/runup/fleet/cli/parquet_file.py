@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import tempfile
+import io
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from kubekit.lang.files import write_whole
 from runup.cli.errors import CommandError
 from runup.preflight.cli.outputs import STDOUT, Target
 from runup.preflight.cli.render.cluster_result import ClusterResult
@@ -80,12 +79,6 @@ def _write(path: Path, lines: list[dict[str, Any]]) -> None:
             "objects": arrow.int64(),
         }
     )
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            parquet.write_table(arrow.Table.from_pylist(lines, schema=schema), stream)
-        Path(scratch).chmod(0o644)
-        Path(scratch).replace(path)
-    finally:
-        with suppress(OSError):
-            Path(scratch).unlink()
+    stream = io.BytesIO()
+    parquet.write_table(arrow.Table.from_pylist(lines, schema=schema), stream)
+    write_whole(path, stream.getvalue())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -115,7 +116,7 @@ def judge(
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.dump:
-            one = evaluate.of_dump(Path(member.dump), wanted, now)
+            one = _as_named(member, evaluate.of_dump(Path(member.dump), wanted, now))
         else:
             one = evaluate.of_cluster(connection_to(member, connection).config(), wanted)
         found = run_command.findings_of(one)
@@ -124,16 +125,26 @@ def judge(
         problem = problem_of(error)
         if problem is None:
             raise
-        return lost(member, problem)
+        return lost(member, member.as_named(problem))
     cluster_id = one.cluster.spec.cluster_id if one.cluster is not None else ""
     return Judged(found, one.report, one.problem, one.notes, one.lacking, one.collect, places, cluster_id)
 
 
+def _as_named(member: Member, one: evaluate.EvaluatedCluster) -> evaluate.EvaluatedCluster:
+    """Returns the result with the place that was typed, where the dump was fetched only to be read."""
+    notes = tuple(member.as_named(note) for note in one.notes)
+    return replace(one, problem=member.as_named(one.problem), notes=notes, collect=member.as_named(one.collect))
+
+
 def _dump_locations(member: Member, found: Findings) -> Mapping[str, tuple[str, int]]:
-    from runup.preflight.cli.dump_places import places
+    from runup.preflight.cli.dump_places import places, uri_of
 
     resources = [item for risk in found.risks for item in risk.resources]
-    return {text: (place.uri, place.line) for text, place in places(Path(member.dump), resources).items()}
+    here, named = uri_of(Path(member.dump)), member.address or uri_of(Path(member.dump))
+    return {
+        text: (place.uri.replace(here, named, 1), place.line)
+        for text, place in places(Path(member.dump), resources).items()
+    }
 
 
 def lost(member: Member, why: str) -> Judged:

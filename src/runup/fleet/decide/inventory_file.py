@@ -18,7 +18,7 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from runup.fleet.decide.members import BadFleet, Member, is_address
+from runup.fleet.decide.members import BadFleet, Member, is_address, refuse_password
 
 _FIELDS = ("name", "context", "kubeconfig", "dump", "labels")
 
@@ -43,6 +43,7 @@ def _parse_member(entry: Any, file: str, where: str) -> Member:
         raise BadFleet(f"{where}: dump and {'context' if context else 'kubeconfig'} both say where {name} is read")
     if not (dump or context or kubeconfig):
         raise BadFleet(f"{where}: where {name} is read is missing; give context, kubeconfig or dump")
+    refuse_password(dump, f"{where}: dump")
     return Member(
         name,
         dump if is_address(dump) else _relative_to_file(dump, file),

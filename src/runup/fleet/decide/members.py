@@ -13,7 +13,8 @@ from kubekit.error_types import Terminal
 class Member(msgspec.Struct, frozen=True):
     """A cluster of the fleet: a `dump` to read, else a `context` of a `kubeconfig` (empty: the usual one).
 
-    `problem` says why the cluster cannot be read; it is then named in every result, and Unknown.
+    `problem` says why the cluster cannot be read; it is then named in every result, and Unknown. `address` is where a
+    dump came from that is on this machine only while it is read.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Member(msgspec.Struct, frozen=True):
     context: str = ""
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     problem: str = ""
+    address: str = ""
 
     @property
     def place(self) -> str:
@@ -30,6 +32,10 @@ class Member(msgspec.Struct, frozen=True):
             return f"dump {self.dump}"
         parts = (f"context {self.context}" if self.context else "", self.kubeconfig and f"kubeconfig {self.kubeconfig}")
         return " of ".join(part for part in parts if part) or "the current context"
+
+    def as_named(self, text: str) -> str:
+        """Returns the text about the dump with the place that was named, instead of where it lies for the moment."""
+        return text.replace(self.dump, self.address) if self.address else text
 
 
 class BadFleet(Terminal):
@@ -90,6 +96,14 @@ def _fits_term(labels: Mapping[str, str], term: str) -> bool:
         key, _, value = term.partition("=")
         return labels.get(key.strip()) == value.strip("= ")
     return term[1:].strip() not in labels if term.startswith("!") else term in labels
+
+
+def refuse_password(address: str, where: str) -> None:
+    """Raises BadFleet for an address with a password: it is printed, kept with reports and sent to other machines."""
+    credentials, at, _ = address.partition("://")[2].partition("/")[0].rpartition("@")
+    if at and ":" in credentials:
+        way_out = "fsspec reads it from its configuration (~/.config/fsspec) or the environment"
+        raise BadFleet(f"{where}: an address with a password would be printed and kept; leave it out, {way_out}")
 
 
 def is_address(text: str) -> bool:

@@ -26,7 +26,7 @@ def places(dump: Path, wanted_resources: Collection[ReportedResource]) -> dict[s
     names = {item.name.encode() for item in (*wanted_resources, _CLUSTER)}
     with archive.open_dump(dump) as folder:
         if folder != dump:
-            return {"": Place(_uri(dump))}
+            return {"": Place(uri_of(dump))}
         places_by_text = _places(find(folder), keys, names)
     cluster_place = places_by_text.get(_CLUSTER.text)
     return {**places_by_text, "": cluster_place} if cluster_place else places_by_text
@@ -48,7 +48,7 @@ def _places(layout: Layout, keys: dict[tuple[str, str, str, str], str], names: C
             if text := keys.get(identity(obj)):
                 name = identity(obj)[3]
                 line = _line(data.decode(errors="replace"), name) if len(contents) > 1 else 1
-                places_by_text[text] = Place(_uri(file), line)
+                places_by_text[text] = Place(uri_of(file), line)
     return places_by_text
 
 
@@ -58,7 +58,7 @@ def _line(text: str, name: str) -> int:
     return next((number for number, line in enumerate(text.splitlines(), 1) if name_pattern.search(line)), 1)
 
 
-def _uri(file: Path) -> str:
+def uri_of(file: Path) -> str:
     """Returns the path relative to the working directory as a URI, or an absolute URI if it is elsewhere."""
     whole = file.resolve()
     try:

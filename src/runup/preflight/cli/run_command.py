@@ -190,15 +190,21 @@ def _name_of(connection: Connection) -> str:
 
 
 def stored(store: Store, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> list[str]:
-    """Keeps the report of each cluster: (name, report, typed target, why there is none). Returns what went wrong."""
+    """Keeps the report of each cluster: (name, report, typed target, why there is none). Returns what went wrong.
+
+    A report that has no room costs the others nothing; a store that cannot be written is tried once.
+    """
     from runup.preflight.control import report_store
 
-    try:
-        for name, report, target, problem in results:
+    problems = []
+    for name, report, target, problem in results:
+        try:
             store.keep(_as_utf8(name), report or report_store.failed(target, _as_utf8(problem), now), now)
-    except Terminal as error:
-        return [error.message]
-    return []
+        except Terminal as error:
+            problems.append(error.message)
+            if error.reason != report_store.NO_ROOM:
+                break
+    return problems
 
 
 def _as_utf8(text: str) -> str:

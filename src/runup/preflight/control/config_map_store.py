@@ -22,7 +22,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from runup.preflight.control.report_store import Kept, is_same, printed, report_of
+from runup.preflight.control.report_store import NO_ROOM, Kept, is_same, printed, report_of
 from runup.preflight.decide import packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER
 from runup.preflight.decide.packed_reports import Entry
@@ -93,7 +93,7 @@ class ConfigMapStore:
             try:
                 patch, dropped = packed_reports.with_report(kept, key, packed)
             except ValueError as error:
-                raise self._bad(error) from error
+                raise Terminal(f"--store {self.name}: {cluster}: {error}", reason=NO_ROOM) from error
             try:
                 self._patch(client, patch)
             except Conflict:

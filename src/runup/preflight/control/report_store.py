@@ -33,6 +33,8 @@ _SUFFIX = ".json"
 # File systems allow 255 bytes; the rest of a longer name is its hash.
 _LONGEST = 200
 _PARTS = 4
+NO_ROOM = "NoRoom"
+"""The reason of a Terminal that refuses one report, of a store that takes others."""
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -129,7 +129,8 @@ def with_report(kept: ConfigMap, key: str, packed: bytes) -> tuple[JSON, tuple[E
     dropped = _without_room(known, values, MAX_BYTES - others)
     if any(entry.key == key for entry in dropped):
         size = f"{-(-len(packed) // 1024)} KiB"
-        raise ValueError(f"the report takes {size} packed, and newer ones fill the {MAX_BYTES // 1024} KiB there are")
+        limits = f"{MAX_REPORTS} reports and {MAX_BYTES // 1024} KiB"
+        raise ValueError(f"the report takes {size} packed, and newer ones fill the {limits} that there are")
     patch: JSON = {"binaryData": {key: codec.to_dict(packed), **{entry.key: None for entry in dropped}}}
     metadata: JSON = {"resourceVersion": kept.metadata.resource_version}
     if dropped:

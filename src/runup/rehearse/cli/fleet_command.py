@@ -117,6 +117,8 @@ def rehearse(
         baseline=baseline,
     )
     named = named_by(members)
+    if named.scheduler:
+        raise click.UsageError("--engine dask: copies of clusters are made on this machine; leave it out", ctx)
 
     def run() -> int:
         with (
