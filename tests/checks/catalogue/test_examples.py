@@ -48,6 +48,7 @@ OF_PODS = 'apiGroups: [""], apiVersions: [v1], resources: [pods]'
 OF_FLOW_SCHEMAS = (
     "  - {operations: ['*'], apiGroups: [flowcontrol.apiserver.k8s.io], apiVersions: [v1], resources: [flowschemas]}\n"
 )
+OF_CREATES, OF_DELETES = (OF_FLOW_SCHEMAS.replace("'*'", operation) for operation in ("CREATE", "DELETE"))
 ONE_MORE = 'metadata: {name: worker-2, labels: {node-role.kubernetes.io/worker: ""}}\n---\napiVersion: v1\nkind: Node\n'
 CHOSEN = (
     "\napiVersion: operator.openshift.io/v1\nkind: Network\nmetadata: {name: cluster}\nspec: {defaultNetwork: "
@@ -399,6 +400,23 @@ ROWS = (
         "WebhookRemovedVersion",
         (("  rules:\n", f"  rules:\n{OF_FLOW_SCHEMAS.replace('flowschemas', 'prioritylevelconfigurations')}"),),
         ("WebhookRemovedVersion",),
+    ),
+    Row(
+        "old webhook: another rule of it was dead before",
+        "WebhookRemovedVersion",
+        (("  rules:\n", f"  rules:\n{OF_FLOW_SCHEMAS.replace('[v1]', '[v1beta1]')}"),),
+        ("WebhookRemovedVersion",),
+    ),
+    Row(
+        "old webhook: another rule of it is about another operation",
+        "WebhookRemovedVersion",
+        (("  rules:\n", f"  rules:\n{OF_DELETES}"),),
+        ("WebhookRemovedVersion",),
+    ),
+    Row(
+        "old webhook: other rules of it name the same operations between them",
+        "WebhookRemovedVersion",
+        (("[CREATE]", "[CREATE, DELETE]"), ("  rules:\n", f"  rules:\n{OF_CREATES}{OF_DELETES}")),
     ),
     Row(
         "old webhook: of a match policy that knows only what is served",

@@ -17,10 +17,10 @@ served any more is equivalent to none), and the deprecation guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kubekit.api.extension_v1 import RuleWithOperations, Webhook
-from runup.checks.catalogue.apis.shared.webhooks import READS, last_served_before, webhooks
+from runup.checks.catalogue.apis.shared.webhooks import READS, in_force, last_served_before, webhooks
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor
@@ -60,9 +60,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         return
     for configuration, webhook in suspect:
-        dead = [rule for rule in webhook.rules if _matches_nothing_served(rule, source, target)]
-        live = [rule for rule in webhook.rules if rule not in dead]
-        if dead := [rule for rule in dead if not _is_covered(rule, live)]:
+        live = in_force(webhook, target).rules
+        dead = [
+            rule
+            for rule in webhook.rules
+            if _matches_nothing_served(rule, source, target) and not _is_covered(rule, live)
+        ]
+        if dead:
             versions = sorted(
                 {f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions}
             )
@@ -81,12 +85,21 @@ def _matches_nothing_served(rule: RuleWithOperations, source: int, target: int) 
     return last is not None and source < last <= target
 
 
-def _is_covered(rule: RuleWithOperations, others: list[RuleWithOperations]) -> bool:
-    """Returns whether other rules of the webhook name the same resources in a version that stays."""
+def _is_covered(rule: RuleWithOperations, others: Sequence[RuleWithOperations]) -> bool:
+    """Returns whether other rules of the webhook name the same operations on the same resources.
+
+    They are rules with a version that stays.
+    """
     return all(
-        any({group, "*"} & {*other.api_groups} and {resource, "*"} & {*other.resources} for other in others)
+        any(
+            {group, "*"} & {*other.api_groups}
+            and {resource, "*"} & {*other.resources}
+            and {operation, "*"} & {*other.operations}
+            for other in others
+        )
         for group in rule.api_groups
         for resource in rule.resources
+        for operation in rule.operations
     )
 
 
