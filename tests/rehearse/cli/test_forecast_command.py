@@ -94,6 +94,22 @@ def test_the_history_of_a_dump(run: Run, tmp_path: Path) -> None:
     assert said["parts"][0]["sources"][0].startswith("1 earlier update took 61 (5.0.1) minutes")
 
 
+def test_a_cluster_version_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
+    """A forecast says so once: its history is not known. A drain needs nothing of it, and says nothing."""
+    version = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterVersion",
+        "metadata": {"name": "version"},
+        "status": {"history": "none"},
+    }
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}}
+    (tmp_path / "all.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [version, node]}))
+    forecast, drain = (run(*words, "--dump", tmp_path) for words in (("upgrade", "forecast"), ("rehearse", "drain")))
+    assert forecast.out.count("ClusterVersion: it cannot be read") == 1
+    assert "Not known:" in drain.out
+    assert "ClusterVersion" not in drain.out
+
+
 FORECAST = Forecast(
     Range(3660, 6840),
     (

@@ -48,7 +48,6 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from runup.cli.render.text import err, machine, out
     from runup.rehearse.cli.drain_command import read_source
     from runup.rehearse.cli.render.forecast_text import forecast_data, forecast_text
-    from runup.rehearse.control.drain_source import VERSION
     from runup.rehearse.decide import update_forecast
     from runup.rehearse.decide.drain_inputs import drained_cluster
     from runup.rehearse.decide.drains.drained_cluster import DrainSettings
@@ -62,8 +61,7 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
         raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
     settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
     now = source.now or SystemClock().now()
-    why = source.missing.get(VERSION, "")
-    version = source.cluster_version
+    version, why = source.cluster_version, source.why_no_version
     found = update_forecast.forecast(
         (version.status.history if version is not None else ()) if source.openshift else None,
         cluster.pools,

@@ -27,7 +27,8 @@ VERSION = "ClusterVersion"
 class DrainSource:
     """Objects by kind, and why kinds are missing; `now` is the dump's time, None for a cluster.
 
-    `cluster_version` is None where there is none, or it cannot be read, which `missing` says.
+    `cluster_version` is None where there is none, or it cannot be read: then `why_no_version` says why. A drain needs
+    nothing of it, so it is not among what is missing.
     """
 
     objects: dict[str, list[Any]] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class DrainSource:
     now: datetime | None = None
     notes: tuple[str, ...] = ()
     cluster_version: ClusterVersion | None = None
+    why_no_version: str = ""
 
 
 def of_cluster(client: SyncClient) -> DrainSource:
@@ -49,7 +51,7 @@ def of_cluster(client: SyncClient) -> DrainSource:
     except (ApiError, codec.DecodeError) as error:
         # Whoever may not read it is told the kinds of both.
         source.openshift = True
-        source.missing[VERSION] = str(error)
+        source.why_no_version = str(error)
     for kind in KINDS:
         name = kind.resource.kind
         if name == OPENSHIFT and not source.openshift:
@@ -89,7 +91,7 @@ def _set_cluster_version(source: DrainSource, obj: Mapping[str, Any]) -> None:
     try:
         source.cluster_version = codec.convert(ClusterVersion, obj)
     except codec.DecodeError as error:
-        source.missing[VERSION] = f"it cannot be read: {error}"
+        source.why_no_version = f"it cannot be read: {error}"
 
 
 def _add_object(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:
