@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from kubekit.lang.version import parse
+from kubekit.lang.version import same_minor
+from runup.checks.decide.kubernetes_path import version_of
 from runup.checks.decide.model import Applies, Finding
 from runup.checks.decide.wording import count, names
 from runup.preflight.decide.report import ReportedResource
+from runup.rehearse.decide.finding_texts import namespaced_name, risk_name, shortened
 from runup.rehearse.decide.rehearsal_outcome import ObjectChange, RealServerOutcome, WriteRefused
 from runup.release.decide.manifest import Identity
 
@@ -35,16 +37,8 @@ def findings(server: RealServerOutcome) -> Iterator[Finding]:
 
 
 def _version_findings(server: RealServerOutcome) -> Iterator[Finding]:
-    of_server, wanted = parse(server.version), parse(_with_patch(server.wanted))
-    if (
-        of_server is not None
-        and wanted is not None
-        and (of_server.major, of_server.minor)
-        == (
-            wanted.major,
-            wanted.minor,
-        )
-    ):
+    of_server, wanted = version_of(server.version), version_of(server.wanted)
+    if of_server is not None and wanted is not None and same_minor(of_server, wanted):
         return
     target = f"the target's Kubernetes is {server.wanted}" if server.wanted else "the target's Kubernetes is not known"
     yield Finding(
@@ -53,10 +47,6 @@ def _version_findings(server: RealServerOutcome) -> Iterator[Finding]:
         Applies.UNKNOWN,
         remediation="Name the programs of the target's minor version by --server-binaries.",
     )
-
-
-def _with_patch(version: str) -> str:
-    return version if version.count(".") > 1 else f"{version}.0"
 
 
 def _kind_of_refusal(refused: WriteRefused) -> str:
@@ -72,10 +62,10 @@ def _kind_name(identity: Identity) -> str:
 
 
 def _refused_finding(kind: str, some: Sequence[WriteRefused], version: str) -> Finding:
-    told = "; ".join(f"{_place(each.identity)}: {_shortened(each.message)}" for each in some[:_NAMED])
+    told = "; ".join(f"{namespaced_name(each.identity)}: {shortened(each.message, _LONGEST)}" for each in some[:_NAMED])
     more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
     return Finding(
-        f"RehearsalStoredRefused-{kind}",
+        risk_name("RehearsalStoredRefused", kind),
         f"{count(len(some), 'object')} of {kind} are stored, but would be refused on the next write by the API server "
         f"of Kubernetes {version}: {told}{more}.",
         resources=_resources(each.identity for each in some),
@@ -86,9 +76,9 @@ def _refused_finding(kind: str, some: Sequence[WriteRefused], version: str) -> F
 def _read_finding(kind: str, some: Sequence[ObjectChange], version: str) -> Finding:
     paths = tuple(dict.fromkeys(field.path for each in some for field in each.fields))
     return Finding(
-        f"RehearsalReadsOtherwise-{kind}",
+        risk_name("RehearsalReadsOtherwise", kind),
         f"{count(len(some), 'object')} of {kind} read otherwise from Kubernetes {version}, in {names(paths, _NAMED)}: "
-        f"{names([_place(each.identity) for each in some], _NAMED)}.",
+        f"{names([namespaced_name(each.identity) for each in some], _NAMED)}.",
         severity="info",
         resources=_resources(each.identity for each in some),
         remediation="Look whether anything compares these fields: operators, GitOps.",
@@ -97,12 +87,3 @@ def _read_finding(kind: str, some: Sequence[ObjectChange], version: str) -> Find
 
 def _resources(identities: Iterator[Identity]) -> tuple[ReportedResource, ...]:
     return tuple(ReportedResource(each.group, each.kind, each.namespace, each.name) for each in identities)
-
-
-def _place(identity: Identity) -> str:
-    return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
-
-
-def _shortened(text: str) -> str:
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4].rpartition(' ')[0]} ..."

@@ -16,6 +16,7 @@ from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
 from runup.preflight.decide.report import CheckResult, Report, ReportedResource, Severity
 from runup.rehearse.decide import real_server_findings
+from runup.rehearse.decide.finding_texts import namespaced_name, risk_name, shortened
 from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     DefinitionOutcome,
@@ -130,18 +131,6 @@ def _reported_resources(identities: Iterable[Identity]) -> tuple[ReportedResourc
     return tuple(map(_reported_resource, dict.fromkeys(identities)))
 
 
-def _risk_name(name: str, *parts: str) -> str:
-    """Returns the name of a finding about one thing: what a risk's name may not hold becomes a dash."""
-    words = (part for part in parts if part)
-    tail = "-".join("".join(char if char.isalnum() or char in ".-" else "-" for char in word) for word in words)
-    return f"{name}-{tail}"[:250] if tail else name
-
-
-def _shortened(text: str) -> str:
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4].rpartition(' ')[0]} ..."
-
-
 # -- what could not be known -------------------------------------------------------------------------------------------
 
 
@@ -149,7 +138,7 @@ def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for each in rehearsal.unknown:
         number = f" ({count(each.count, 'object')} of the release)" if each.count else ""
         yield Finding(
-            _risk_name("RehearsalIncomplete", each.kind),
+            risk_name("RehearsalIncomplete", each.kind),
             f"The copy does not have all {each.kind}{number}: {each.why}.",
             Applies.UNKNOWN,
             remediation="Rehearse on the cluster itself, or on a dump that has them: runup dump collect.",
@@ -157,7 +146,7 @@ def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
         )
     for each in rehearsal.not_evaluated:
         yield Finding(
-            _risk_name("RehearsalPolicyNotEvaluated", each.kind.replace(" ", "-")),
+            risk_name("RehearsalPolicyNotEvaluated", each.kind.replace(" ", "-")),
             f"What {each.kind} would refuse or change of the release's writes is not known: {each.why}.",
             Applies.UNKNOWN,
             remediation="Look whether it matches objects of the platform.",
@@ -181,9 +170,9 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for wait in rehearsal.waits:
         behind = f"{count(wait.behind, 'object')} of the release come after it" if wait.behind else "it is the last"
         yield Finding(
-            _risk_name("RehearsalWaits", wait.identity.kind, wait.identity.name),
+            risk_name("RehearsalWaits", wait.identity.kind, wait.identity.name),
             f"The update waits at {wait.identity} ({wait.index} of {rehearsal.tasks}): "
-            f"{_shortened(wait.message)}; {behind}.",
+            f"{shortened(wait.message, _LONGEST)}; {behind}.",
             severity="critical",
             resources=(_reported_resource(wait.identity),),
             remediation="See why its operator would not come to the target's version.",
@@ -192,7 +181,7 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
         grave = [field for field in change.fields if field.weight in _GRAVE]
         if grave:
             yield Finding(
-                _risk_name(
+                risk_name(
                     "RehearsalSelectorChanges", change.identity.kind, change.identity.namespace, change.identity.name
                 ),
                 f"The release changes {names([each.path for each in grave], _NAMED)} of {change.identity}.",
@@ -207,8 +196,8 @@ def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
     behind = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
     if refusal.kind is RefusalKind.NOT_KNOWN:
         return Finding(
-            _risk_name("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
-            f"Whether {place} can be applied is not known: {_shortened(refusal.message)}.",
+            risk_name("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
+            f"Whether {place} can be applied is not known: {shortened(refusal.message, _LONGEST)}.",
             Applies.UNKNOWN,
             resources=(_reported_resource(refusal.identity),),
             remediation="A copy has no API servers beside its own and calls no webhooks; look at these by hand.",
@@ -217,8 +206,9 @@ def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
     of = refusal.by or refusal.identity.name
     parts = (of,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, of)
     return Finding(
-        _risk_name(_NAME_OF_REFUSAL[refusal.kind], *parts),
-        f"Applying {place} is refused by {who}: {_shortened(refusal.message)}.{behind if refusal.behind else ''}",
+        risk_name(_NAME_OF_REFUSAL[refusal.kind], *parts),
+        f"Applying {place} is refused by {who}: {shortened(refusal.message, _LONGEST)}."
+        f"{behind if refusal.behind else ''}",
         severity="critical",
         resources=(_reported_resource(refusal.identity),),
         remediation=_REMEDIES[refusal.kind],
@@ -249,8 +239,9 @@ def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Fin
         shown = "; ".join(map(value_change, lost[:_NAMED]))
         more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         yield Finding(
-            _risk_name("RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name),
-            f"The release overwrites what {names(managers)} set in {change.identity}: {_shortened(shown)}{more}.",
+            risk_name("RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name),
+            f"The release overwrites what {names(managers)} set in {change.identity}: "
+            f"{shortened(shown, _LONGEST)}{more}.",
             resources=(_reported_resource(change.identity),),
             remediation="Note these values before the update; where the release must not decide them, see whether its "
             "operator has a setting for it.",
@@ -294,7 +285,7 @@ def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     for why, identities in sorted(with_them.items()):
         shown = names([str(each) for each in identities], _NAMED)
         yield Finding(
-            _risk_name("RehearsalVanishes", why.partition(" goes")[0].rpartition(" ")[2]),
+            risk_name("RehearsalVanishes", why.partition(" goes")[0].rpartition(" ")[2]),
             f"{count(len(identities), 'object')} of the cluster vanish, since {why}: {shown}.",
             # What an owner made goes with it as it should; others' objects in a namespace or of a kind do not.
             severity="info" if why.startswith("its owner ") else "critical",
@@ -323,7 +314,7 @@ def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
         if change.lost:
             severity: Severity = "warning" if change.subjects else "info"
             yield Finding(
-                _risk_name("RehearsalRightsNarrow", *parts),
+                risk_name("RehearsalRightsNarrow", *parts),
                 f"{change.identity}{who}, loses {count(len(change.lost), 'right')}: {names(change.lost, _NAMED)}.",
                 severity=severity,
                 resources=resources,
@@ -331,7 +322,7 @@ def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
             )
         if change.gained:
             yield Finding(
-                _risk_name("RehearsalRightsWiden", *parts),
+                risk_name("RehearsalRightsWiden", *parts),
                 f"{change.identity}{who}, gains {count(len(change.gained), 'right')}: {names(change.gained, _NAMED)}.",
                 severity="info",
                 resources=resources,
@@ -350,7 +341,7 @@ def _stored_object_findings(definitions: Iterable[DefinitionOutcome]) -> Iterato
 def _definition_findings(one: DefinitionOutcome) -> Iterator[Finding]:
     if refused := [each for each in one.objects if each.refused]:
         yield Finding(
-            _risk_name("RehearsalObjectRefused", one.name),
+            risk_name("RehearsalObjectRefused", one.name),
             f"{_share_of(refused, one)} would be refused at the next write under the target's definition {one.name}: "
             f"{_objects_with_texts(refused, lambda each: each.refused)}.",
             resources=_reported_resources(each.identity for each in refused),
@@ -358,7 +349,7 @@ def _definition_findings(one: DefinitionOutcome) -> Iterator[Finding]:
         )
     if pruned := [each for each in one.objects if each.pruned]:
         yield Finding(
-            _risk_name("RehearsalFieldsPruned", one.name),
+            risk_name("RehearsalFieldsPruned", one.name),
             f"{_share_of(pruned, one)} would silently lose fields under the target's definition {one.name}: "
             f"{_objects_with_texts(pruned, lambda each: each.pruned)}.",
             resources=_reported_resources(each.identity for each in pruned),
@@ -366,7 +357,7 @@ def _definition_findings(one: DefinitionOutcome) -> Iterator[Finding]:
         )
     if tolerated := [each for each in one.objects if each.tolerated]:
         yield Finding(
-            _risk_name("RehearsalObjectTolerated", one.name),
+            risk_name("RehearsalObjectTolerated", one.name),
             f"{_share_of(tolerated, one)} would not be valid under the target's definition {one.name}, which updates "
             f"that leave these fields alone pass, and restores from a backup do not: "
             f"{_objects_with_texts(tolerated, lambda each: each.tolerated)}.",
@@ -376,7 +367,7 @@ def _definition_findings(one: DefinitionOutcome) -> Iterator[Finding]:
         )
     if unknown := [each for each in one.objects if each.unknown]:
         yield Finding(
-            _risk_name("RehearsalObjectUnknown", one.name),
+            risk_name("RehearsalObjectUnknown", one.name),
             f"What becomes of {_share_of(unknown, one)} under the target's definition {one.name} is not known: "
             f"{unknown[0].unknown}.",
             Applies.UNKNOWN,
@@ -386,7 +377,7 @@ def _definition_findings(one: DefinitionOutcome) -> Iterator[Finding]:
     if one.gone and one.writers:
         managers = sorted({manager for manager, _ in one.writers})
         yield Finding(
-            _risk_name("RehearsalVersionUnserved", one.name),
+            risk_name("RehearsalVersionUnserved", one.name),
             f"The target's definition {one.name} no longer serves {names(one.gone)}, in which {names(managers)} wrote "
             f"{_share_of(list(dict.fromkeys(identity for _, identity in one.writers)), one)}.",
             resources=_reported_resources(identity for _, identity in one.writers),
@@ -399,13 +390,9 @@ def _share_of(objects: Sequence[object], one: DefinitionOutcome) -> str:
 
 
 def _objects_with_texts(objects: Sequence[StoredObject], texts_of: Callable[[StoredObject], tuple[str, ...]]) -> str:
-    told = [f"{_namespaced_name(each.identity)}: {', '.join(texts_of(each)[:_NAMED])}" for each in objects[:_NAMED]]
+    told = [f"{namespaced_name(each.identity)}: {', '.join(texts_of(each)[:_NAMED])}" for each in objects[:_NAMED]]
     more = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
-    return f"{_shortened('; '.join(told))}{more}"
-
-
-def _namespaced_name(identity: Identity) -> str:
-    return f"{identity.namespace}/{identity.name}" if identity.namespace else identity.name
+    return f"{shortened('; '.join(told), _LONGEST)}{more}"
 
 
 # -- webhooks, and versions of Kubernetes ------------------------------------------------------------------------------
@@ -416,7 +403,7 @@ def _webhook_finding(webhook: Webhook) -> Finding:
     ignores = "its failure is ignored" if webhook.ignores else "its failure refuses the write"
     shown = names([str(each) for each in webhook.writes], _NAMED)
     return Finding(
-        _risk_name("RehearsalWebhook", webhook.configuration, webhook.name),
+        risk_name("RehearsalWebhook", webhook.configuration, webhook.name),
         f"Webhook {webhook.name} of {webhook.kind} {webhook.configuration} is asked about "
         f"{count(len(webhook.writes), 'write')} of the release{condition}: {shown}; it cannot be called from a copy, "
         f"and what it would say or change is not known ({ignores}).",
@@ -434,10 +421,10 @@ def _unserved_version_finding(one: Unserved) -> Finding:
     version = f"{one.group}/{one.version}" if one.group else one.version
     who = f", written by {names(one.writers)}" if one.writers else ""
     return Finding(
-        _risk_name("RehearsalNotServed", one.kind, version),
+        risk_name("RehearsalNotServed", one.kind, version),
         f"Kubernetes 1.{one.minor} no longer serves {one.kind} in {version}: "
         f"{count(len(one.objects), 'object')} of the cluster{who}: "
-        f"{names([_namespaced_name(each) for each in one.objects], _NAMED)}.",
+        f"{names([namespaced_name(each) for each in one.objects], _NAMED)}.",
         severity="warning",
         resources=_reported_resources(one.objects),
         remediation="Write them in a version that the target serves, and apply them once before the update.",
