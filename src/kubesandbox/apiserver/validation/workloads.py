@@ -218,9 +218,12 @@ def _field_beyond_range(fields: list[str]) -> str:
     """Returns why a plain number of a schedule is beyond its field's range, in the words of robfig/cron, or ""."""
     for text, (least, most) in zip(fields, _SCHEDULE_RANGES, strict=False):
         for part in text.split(","):
-            if part.isdigit() and int(part) < least:
+            # Of other scripts' digits and of thousands of them int makes an error, not a number.
+            if not (part.isascii() and part.isdigit() and len(part) < 10):
+                continue
+            if int(part) < least:
                 return f"beginning of range ({int(part)}) below minimum ({least}): {part}"
-            if part.isdigit() and int(part) > most:
+            if int(part) > most:
                 return f"end of range ({int(part)}) above maximum ({most}): {part}"
     return ""
 

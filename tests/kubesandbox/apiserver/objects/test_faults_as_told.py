@@ -233,3 +233,31 @@ def test_the_faults_of_an_update(kind: str, made: str) -> None:
     assert change(obj, made)
     served = Kind(group, version, kind, f"{kind.lower()}s", namespaced=namespaced)
     assert list(map(str, object_faults(served, obj, old))) == UPDATES[kind, made]
+
+
+@pytest.mark.parametrize("minute", ["\u00b2", "\u0663", "9" * 5000], ids=["superscript", "Arabic", "5,000 digits"])
+def test_schedules_with_what_is_no_number(minute: str) -> None:
+    """Neither digits that are no number nor thousands of them end the server; what else is wrong is told."""
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "a", "namespace": "b", "uid": "1"},
+        "spec": {
+            "schedule": f"{minute} 25 * * *",
+            "concurrencyPolicy": "Allow",
+            "jobTemplate": {
+                "spec": {
+                    "template": {
+                        "spec": {
+                            "restartPolicy": "Never",
+                            "containers": [{"name": "a", "image": "q/r", "imagePullPolicy": "Always"}],
+                        }
+                    }
+                }
+            },
+        },
+    }
+    served = Kind("batch", "v1", "CronJob", "cronjobs")
+    (fault,) = map(str, object_faults(served, cron_job, copy.deepcopy(cron_job)))
+    assert fault.startswith("spec.schedule: Invalid value: ")
+    assert fault.endswith(": end of range (25) above maximum (23): 25")
