@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -42,6 +43,15 @@ def port_number(value: Any, path: str) -> Faults:
     """Yields a fault unless the value is a port from 1 to 65535."""
     if not isinstance(value, int) or not 1 <= value <= 65535:
         yield FieldError(Fault.INVALID, path, value, "must be between 1 and 65535, inclusive")
+
+
+def is_address(text: str) -> bool:
+    """Returns whether the text is an IPv4 or IPv6 address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def port_name(name: str) -> list[str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
 from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain
-from kubesandbox.apiserver.validation.common import Faults, changed_paths, port_name, port_number
+from kubesandbox.apiserver.validation.common import Faults, changed_paths, is_address, port_name, port_number
 
 JSON = dict[str, Any]
 
@@ -37,7 +36,7 @@ def ingress_faults(obj: JSON, _old: JSON | None) -> Faults:
 
 def _rule_faults(rule: JSON, path: str) -> Faults:
     if host := rule.get("host"):
-        if _is_address(host):
+        if is_address(host):
             yield FieldError(Fault.INVALID, f"{path}.host", host, "must be a DNS name, not an IP address")
         else:
             yield from _host_faults(host, f"{path}.host")
@@ -104,14 +103,6 @@ def _service_faults(service: JSON, path: str) -> Faults:
         yield from port_number(port["number"], f"{path}.service.port.number")
     else:
         yield FieldError(Fault.REQUIRED, path, detail="port name or number is required")
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def ingress_class(obj: JSON, old: JSON | None) -> Faults:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
 from kubesandbox.apiserver.schema.name_rules import dns1123_label
-from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, port_name, port_number
+from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, is_address, port_name, port_number
 
 JSON = dict[str, Any]
 
@@ -36,19 +35,11 @@ def service_faults(obj: JSON, old: JSON | None) -> Faults:
     yield from _traffic_faults(spec, kind)
     former = (old or {}).get("spec") or {}
     address = spec.get("clusterIP")
-    if address and address != "None" and not _is_address(address):
+    if address and address != "None" and not is_address(address):
         yield FieldError(Fault.INVALID, "spec.clusterIPs[0]", address, _ADDRESS_RULE)
     elif former.get("clusterIP") and kind == former.get("type") and spec.get("clusterIP") != former["clusterIP"]:
         value = spec.get("clusterIPs") or [spec.get("clusterIP")]
         yield FieldError(Fault.INVALID, "spec.clusterIPs[0]", value, "may not change once set")
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _traffic_faults(spec: JSON, kind: str) -> Faults:
@@ -60,7 +51,7 @@ def _traffic_faults(spec: JSON, kind: str) -> Faults:
         why = "this cluster is not configured for dual-stack services"
         yield FieldError(Fault.INVALID, "spec.ipFamilyPolicy", "RequireDualStack", why)
     for index, address in enumerate(spec.get("externalIPs") or ()):
-        if not _is_address(address):
+        if not is_address(address):
             yield FieldError(Fault.INVALID, f"spec.externalIPs[{index}]", address, _ADDRESS_RULE)
     policy = spec.get("externalTrafficPolicy")
     outside = kind in ("LoadBalancer", "NodePort") or (kind == "ClusterIP" and spec.get("externalIPs"))
