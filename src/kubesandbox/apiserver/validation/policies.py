@@ -90,7 +90,7 @@ def _block_faults(block: JSON, path: str) -> Faults:
         part = _network(text)
         if part is None:
             yield FieldError(Fault.INVALID, f"{path}.except[{index}]", text, _CIDR_RULE)
-        elif part.version != network.version or part == network or not _is_within(part, network):
+        elif not _is_within(part, network):
             yield FieldError(Fault.INVALID, f"{path}.except[{index}]", text, "must be a strict subset of `cidr`")
 
 

@@ -261,3 +261,28 @@ def test_schedules_with_what_is_no_number(minute: str) -> None:
     (fault,) = map(str, object_faults(served, cron_job, copy.deepcopy(cron_job)))
     assert fault.startswith("spec.schedule: Invalid value: ")
     assert fault.endswith(": end of range (25) above maximum (23): 25")
+
+
+EXCEPTIONS = {
+    "10.1.0.0/16": True,
+    "10.0.0.0/8": False,
+    "10.0.0.0/7": False,
+    "11.0.0.0/16": False,
+    "2001:db8::/64": False,
+    "::a00:0/104": False,
+}
+
+
+@pytest.mark.parametrize(("exception", "within"), EXCEPTIONS.items())
+def test_exceptions_of_a_block(exception: str, *, within: bool) -> None:
+    """They are smaller than the block, and within it (pkg/apis/networking/validation, ValidateIPBlock)."""
+    peer = {"ipBlock": {"cidr": "10.0.0.0/8", "except": [exception]}}
+    policy = {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": "a", "namespace": "b", "uid": "1"},
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [peer]}]},
+    }
+    served = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+    told = f'spec.ingress[0].from[0].ipBlock.except[0]: Invalid value: "{exception}": must be a strict subset of `cidr`'
+    assert list(map(str, object_faults(served, policy, copy.deepcopy(policy)))) == ([] if within else [told])
