@@ -32,7 +32,7 @@ from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.store import Entry, Store, StoreError
 from runup.dump.completeness import CompleteKinds
-from runup.rehearse.control.cluster_copy import copied
+from runup.rehearse.control.cluster_copy import ClusterCopy, copied
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import rehearse
 from runup.rehearse.decide.rehearsal_outcome import Action
@@ -111,6 +111,20 @@ async def test_the_contents_of_secrets_are_not_asked_for(tmp_path: Path) -> None
             (stored,) = [obj for obj in copy.all("", "Secret") if obj["metadata"]["name"] == "key"]
     assert "c2VzYW1l" not in json.dumps(source.objects)
     assert (stored["metadata"]["labels"], stored.get("data")) == ({"app": "shop"}, None)
+
+
+async def test_what_a_copy_has_of_itself(tmp_path: Path) -> None:
+    """Nothing before it is filled; then what its server made at the start, and nothing of the cluster."""
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+            unfilled = ClusterCopy(copy.server, copy.client, tmp_path)
+            (key,) = [
+                entry.key for entry in copy.stored_entries("", "ConfigMap", "configmaps") if entry.name == "values"
+            ]
+    assert unfilled.initial == frozenset()
+    assert ("namespaces", "kube-system") in copy.initial
+    assert key not in {key for _, key in copy.initial}
 
 
 async def test_the_cluster_is_only_read(tmp_path: Path) -> None:

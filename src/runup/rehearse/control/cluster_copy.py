@@ -48,17 +48,13 @@ _GROUPS = ("system:serviceaccounts", "system:authenticated", "system:masters")
 class ClusterCopy:
     """The copy of a cluster, as its API server holds it."""
 
-    def __init__(
-        self, server: ApiServer, client: Client, folder: Path | None = None, *, has_authorizer: bool = False
-    ) -> None:
+    def __init__(self, server: ApiServer, client: Client, folder: Path, *, has_authorizer: bool = False) -> None:
         self.server = server
         self.client = client
-        self.folder = folder or Path()
+        self.folder = folder
         self._has_authorizer = has_authorizer
         # Storage and key of what the server had before anything was copied.
-        self.initial = frozenset(
-            (kind.storage, entry.key) for kind in server.kinds for entry in server.store.items(kind.storage)
-        )
+        self.initial: frozenset[tuple[str, str]] = frozenset()
         self.left_out: list[LeftOut] = []
         # Admission policies that the copy's API server could only get wrong.
         self.not_evaluated: list[LeftOut] = []
@@ -138,6 +134,9 @@ class ClusterCopy:
 
     async def fill(self, source: ClusterSource) -> None:
         """Stores the objects of `source`: definitions first, then what they define."""
+        self.initial = frozenset(
+            (kind.storage, entry.key) for kind in self.server.kinds for entry in self.server.store.items(kind.storage)
+        )
         objects = source.objects
         definitions = self._usable_definitions(unpacked(obj) for obj in objects if identity(obj)[:2] == DEFINITION)
         known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}

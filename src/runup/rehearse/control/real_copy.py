@@ -54,7 +54,7 @@ class RealCopy(ClusterCopy):
     """The copy of a cluster on a real kube-apiserver; `staged` is the sandbox's copy that it was filled from."""
 
     def __init__(self, staged: ClusterCopy, server: RealServer, client: Client, lookups: SyncClient) -> None:
-        super().__init__(staged.server, client)
+        super().__init__(staged.server, client, staged.folder)
         self.left_out, self.not_evaluated = staged.left_out, staged.not_evaluated
         self.damaged, self.invented = staged.damaged, staged.invented
         self._real = server
