@@ -34,7 +34,8 @@ from kubesandbox.apiserver.store import Entry, Store, StoreError
 from runup.dump.completeness import CompleteKinds
 from runup.rehearse.control.cluster_copy import ClusterCopy, copied
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.control.rehearsal import rehearse
+from runup.rehearse.control.real_server import ServerPrograms
+from runup.rehearse.control.rehearsal import kubernetes_version_of, rehearse, rehearse_kubernetes
 from runup.rehearse.decide.rehearsal_outcome import Action
 from runup.release.decide.inclusion import CAPABILITY
 from runup.release.decide.manifest import Identity
@@ -125,6 +126,24 @@ async def test_what_a_copy_has_of_itself(tmp_path: Path) -> None:
     assert unfilled.initial == frozenset()
     assert ("namespaces", "kube-system") in copy.initial
     assert key not in {key for _, key in copy.initial}
+
+
+VERSIONS = {"1.34.2": "1.34.2", "1.34": "1.34.0", "v1.34.2+k3s1": "1.34.2"}
+
+
+@pytest.mark.parametrize(("version", "expected"), VERSIONS.items())
+def test_the_kubernetes_of_a_cluster(version: str, expected: str) -> None:
+    """It is read as dumps write it, which may leave the patch version out."""
+    source = ClusterSource("a dump", [], {}, CompleteKinds(), kubernetes=version)
+    assert str(kubernetes_version_of(source)) == expected
+
+
+async def test_a_cluster_of_no_known_kubernetes() -> None:
+    """That is told before a server is started, or even looked for."""
+    source = ClusterSource("a dump", [], {}, CompleteKinds(), kubernetes="newest")
+    programs = ServerPrograms(Path("/nowhere/kube-apiserver"), Path("/nowhere/etcd"), "1.34.4")
+    with pytest.raises(Terminal, match="the version 'newest' of a dump is not one of Kubernetes"):
+        await rehearse_kubernetes(source, programs, SystemClock(), target="1.35")
 
 
 async def test_the_cluster_is_only_read(tmp_path: Path) -> None:

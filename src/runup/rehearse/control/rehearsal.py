@@ -28,6 +28,7 @@ from runup.applying.decide.progress import State
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.task_graph import graph_of
 from runup.checks.decide.built_in_groups import has_definitions
+from runup.checks.decide.kubernetes_path import version_of
 from runup.dump.documents import identity
 from runup.dump.large_lists import unpacked
 from runup.preflight.control.target_process import Request, filters_of
@@ -202,14 +203,15 @@ async def _try_on_real_server(
 ) -> Rehearsal:
     """Looks at the cluster's own objects on a real server: what it does not serve, reads otherwise, or refuses."""
     deadline = clock.monotonic() + limit_s
+    running, of_server = kubernetes_version_of(source), Version(server.version)
     account = account_of(source)
     async with copied_to_real_server(source, clock, server, account=("default", "default"), scratch=None) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         outcome = await _outcome_of_server(source, copy_, server, target, deadline)
         served = copy_.served_versions()
-    minors = Version(source.kubernetes).minor, Version(server.version).minor
-    gone = served_versions.unserved_by_server(map(unpacked, source.objects), served, *minors)
-    return Rehearsal(account, source.kubernetes, target, unserved=gone, kubernetes=True, server=outcome)
+    objects = map(unpacked, source.objects)
+    gone = served_versions.unserved_by_server(objects, served, running.minor, of_server.minor)
+    return Rehearsal(account, str(running), target, unserved=gone, kubernetes=True, server=outcome)
 
 
 async def _outcome_of_server(
@@ -236,6 +238,15 @@ async def _judged_by_server(copy_: RealCopy, outcome: DefinitionOutcome) -> Defi
         found = await copy_.judged_stored_object(said.get(named), named)
         judged += [found] if found is not None else []
     return replace(outcome, objects=tuple(judged))
+
+
+def kubernetes_version_of(source: ClusterSource) -> Version:
+    """Returns the version of Kubernetes that a cluster runs, with or without a patch version. Raises Terminal."""
+    version = version_of(source.kubernetes)
+    if version is None:
+        text = f"the version {source.kubernetes!r} of {source.name} is not one of Kubernetes such as 1.36"
+        raise Terminal(text, reason="InvalidVersion")
+    return version
 
 
 def cluster_version_of(source: ClusterSource) -> ClusterVersion | None:
