@@ -36,7 +36,7 @@ def test_the_commands_of_the_page(
 
 WRONG = {
     "a window that is none": (["--window", "22-6"], "--window 22-6: give two times of day in UTC, such as 22:00-06:00"),
-    "a window that never opens": (["--window", "6:00-06:00"], "it never opens"),
+    "a window that never opens": (["--window", "6:00-06:00"], "--window 6:00-06:00: it never opens; leave it out for"),
     "minutes that are seconds": (["--drain-minutes", "36000"], "'--drain-minutes': 36000 is not in the range"),
     "no dump": (["--dump", "/nowhere"], "/nowhere"),
 }

@@ -49,7 +49,10 @@ def test_the_page_has_commands() -> None:
 
 WRONG = {
     "a window that is none": (["--between", "22-6"], "--between 22-6: give two times of day, such as 22:00-06:00"),
-    "a window that never opens": (["--between", "6:00-06:00"], "it never opens"),
+    "a window that never opens": (
+        ["--between", "6:00-06:00"],
+        "--between 6:00-06:00: it never opens; leave it out for",
+    ),
     "a zone that is none": (["--timezone", "Berlin"], "--timezone Berlin: this machine does not know it"),
     "a zone that is a path": (["--timezone", "../../etc/passwd"], "this machine does not know it"),
     "minutes that are none": (["--node-minutes", "5,12"], "--node-minutes 5,12: give minutes such as 10"),

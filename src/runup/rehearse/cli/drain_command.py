@@ -17,12 +17,11 @@ if TYPE_CHECKING:
     from runup.cli.connection import Connection
     from runup.rehearse.control.drain_source import DrainSource
     from runup.rehearse.decide.drains.drain_result import DrainResult
-    from runup.rehearse.decide.drains.drained_cluster import Window
 
 CLEAR, FOUND, UNKNOWN = 0, 2, 3
 # A week: whoever gives more has given seconds.
 _MOST_MINUTES = 7 * 24 * 60
-_WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
+_TIMES = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
 
 
 @click.command("drain", cls=Command)
@@ -82,17 +81,17 @@ def drain(
     from runup.cli.render.text import err, machine, out
     from runup.rehearse.cli.render.drain_text import drain_data, drain_text
     from runup.rehearse.decide.drain_inputs import drained_cluster
-    from runup.rehearse.decide.drains.drained_cluster import DrainSettings
+    from runup.rehearse.decide.drains.drained_cluster import DrainSettings, Window
     from runup.rehearse.decide.drains.simulation import simulate
 
-    hours = _parse_window(window)
+    hours = parse_times(window, "--window", "UTC")
     source = read_source(connection_of(ctx), dump)
     settings = DrainSettings(
         forces=source.openshift if force is None else force,
         drain_timeout_s=drain_minutes * 60,
         node_update_s=node_minutes * 60,
         max_unavailable=max_unavailable,
-        window=hours,
+        window=Window(*hours) if hours is not None else None,
         nodes_lost=nodes_fewer,
         uncordons_all=source.openshift,
     )
@@ -112,19 +111,22 @@ def exit_code(result: DrainResult) -> int:
     return UNKNOWN if result.unknown else CLEAR
 
 
-def _parse_window(text: str) -> Window | None:
-    from runup.rehearse.decide.drains.drained_cluster import Window
+def parse_times(text: str, option: str, zone: str = "") -> tuple[time, time] | None:
+    """Returns the two times of day of `HH:MM-HH:MM`, None without any.
 
+    Raises CommandError, which names `option` and, if one is given, the `zone` that they are in.
+    """
     if not text:
         return None
-    match = _WINDOW.fullmatch(text)
+    match = _TIMES.fullmatch(text)
     if match is None:
-        raise CommandError(f"--window {text}: give two times of day in UTC, such as 22:00-06:00")
+        place = f" in {zone}" if zone else ""
+        raise CommandError(f"{option} {text}: give two times of day{place}, such as 22:00-06:00")
     numbers = [int(each) for each in match.groups()]
     opens, closes = time(numbers[0], numbers[1]), time(numbers[2], numbers[3])
     if opens == closes:
-        raise CommandError(f"--window {text}: it never opens; leave it out for any time of day")
-    return Window(opens, closes)
+        raise CommandError(f"{option} {text}: it never opens; leave it out for any time of day")
+    return opens, closes
 
 
 def read_source(connection: Connection, dump: str) -> DrainSource:

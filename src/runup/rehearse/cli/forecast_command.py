@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from datetime import UTC, time, tzinfo
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from runup.rehearse.decide.update_forecast import Fit, Forecast
 
 FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
-_WINDOW = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)-([01]?\d|2[0-3]):([0-5]\d)")
 _MINUTES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 _MOST_MINUTES = 24 * 60
 _AT_ONCE_S = 60
@@ -46,14 +45,14 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from kubekit.kube.clock import SystemClock
     from runup.cli.output import write
     from runup.cli.render.text import err, machine, out
-    from runup.rehearse.cli.drain_command import read_source
+    from runup.rehearse.cli.drain_command import parse_times, read_source
     from runup.rehearse.cli.render.forecast_text import forecast_data, forecast_text
     from runup.rehearse.decide import update_forecast
     from runup.rehearse.decide.drain_inputs import drained_cluster
     from runup.rehearse.decide.drains.drained_cluster import DrainSettings
     from runup.rehearse.decide.drains.simulation import simulate
 
-    hours, place = _parse_window(between), _parse_zone(zone)
+    hours, place = parse_times(between, "--between"), _parse_zone(zone)
     least_s, most_s = _parse_minutes(node_minutes) or update_forecast.GUESSED_NODE_S
     source = read_source(connection_of(ctx), dump)
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
@@ -93,19 +92,6 @@ def exit_code(found: Forecast, fit: Fit | None) -> int:
         return FITS if found.total.high_s is not None else NOT_ALL_KNOWN
     codes = {update_forecast.FITS: FITS, update_forecast.DOES_NOT_FIT: DOES_NOT_FIT}
     return codes.get(fit.verdict, NOT_ALL_KNOWN)
-
-
-def _parse_window(text: str) -> tuple[time, time] | None:
-    if not text:
-        return None
-    match = _WINDOW.fullmatch(text)
-    if match is None:
-        raise CommandError(f"--between {text}: give two times of day, such as 22:00-06:00")
-    numbers = [int(each) for each in match.groups()]
-    opens, closes = time(numbers[0], numbers[1]), time(numbers[2], numbers[3])
-    if opens == closes:
-        raise CommandError(f"--between {text}: it never opens; leave it out for any time of day")
-    return opens, closes
 
 
 def _parse_zone(name: str) -> tzinfo:
