@@ -5,15 +5,26 @@ Runs where Chromium and npm are; the rules of the markup itself are held everywh
 
 from __future__ import annotations
 
+import asyncio
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.browser import browser
 from tests.console import boards
+from tests.console.control.test_web_server import served
+from tests.kubekit.kube.apiscript import scripted_api
+from tests.process.test_readers import Reviews
 
+from kubekit.kube.client import Client
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.config import ClusterConfig
+from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import CSS
 from runup.console.cli.render.script import SCRIPT
+from runup.console.control.judging_process import JudgingProcess
+from runup.console.control.login import Logins
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240), pytest.mark.xdist_group("browser")]
 LINKED = '<link rel="stylesheet" href="/console.css"><script src="/console.js" defer=""></script>'
@@ -134,3 +145,30 @@ def test_an_update_is_renewed(tmp_path: Path) -> None:
         True,
         "This page is not renewed any more: reload it.",
     ]
+
+
+class Typing(ConsolePages):
+    """Pages whose script types a token into the login and sends it: what a person does, within the page's policy."""
+
+    def script(self) -> str:
+        """Returns the script."""
+        return """
+const token = document.getElementById("token");
+if (token && !document.getElementById("problem")) { token.value = "t0k3n"; token.form.requestSubmit(); }
+"""
+
+
+async def test_a_login(tmp_path: Path) -> None:
+    """The form goes through in a browser, with the headers that it sends, and leads to the page that was asked for."""
+    browser.chromium()
+    pages, process = Typing(max_age=timedelta(hours=24)), JudgingProcess({}, parallel=1)
+    try:
+        async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+            reviews = Reviews(api)
+            async with served(process, tmp_path, Logins(client, SystemClock()), pages=pages) as world:
+                asked = f"{world.url}/clusters/apps%2Fisland:6443%2Fadmin"
+                drawn = await asyncio.to_thread(browser.run, "--virtual-time-budget=30000", "--dump-dom", asked)
+    finally:
+        process.close()
+    assert [each.get("token") for each in reviews.asked[:1]] == ["t0k3n"]
+    assert "Nothing is known of this cluster yet" in drawn

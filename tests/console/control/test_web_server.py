@@ -23,6 +23,7 @@ from yarl import URL
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
+from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
 from runup.console.control import web_server
 from runup.console.control.judging_process import JudgingProcess
@@ -72,7 +73,14 @@ class World:
 
 
 @asynccontextmanager
-async def _served(process: JudgingProcess, folder: Path, logins: Logins | None = None) -> AsyncIterator[World]:
+async def served(
+    process: JudgingProcess,
+    folder: Path,
+    logins: Logins | None = None,
+    *,
+    pages: ConsolePages = boards.PAGES,
+) -> AsyncIterator[World]:
+    """Yields a console that is served; its cluster's files are in `folder`."""
     clock = SystemClock()
     reports = Reports(process, lambda: ((), ()), clock, every_s=600)
     board = boards.board()
@@ -81,7 +89,7 @@ async def _served(process: JudgingProcess, folder: Path, logins: Logins | None =
         board, entries={name: replace(entry, member=members[name]) for name, entry in board.entries.items()}
     )
     statuses = Statuses(process, reports.member, clock, every_s=0.05)
-    server = ConsoleServer(reports, statuses, boards.PAGES, clock, HOSTS, logins=logins)
+    server = ConsoleServer(reports, statuses, pages, clock, HOSTS, logins=logins)
     runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     reading = asyncio.create_task(statuses.run())
@@ -103,7 +111,7 @@ def _in(member: Member, folder: Path) -> Member:
 @pytest.fixture
 async def world(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[World]:
     """A console for whoever reaches it."""
-    async with _served(process, tmp_path) as made:
+    async with served(process, tmp_path) as made:
         yield made
 
 
@@ -242,7 +250,7 @@ async def closed(process: JudgingProcess, tmp_path: Path) -> AsyncIterator[tuple
     """A console with a login, and the API server that it asks."""
     async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
         reviews = Reviews(api)
-        async with _served(process, tmp_path, Logins(client, SystemClock())) as world:
+        async with served(process, tmp_path, Logins(client, SystemClock())) as world:
             yield world, reviews
 
 
@@ -312,7 +320,7 @@ async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_p
     """Nobody gets in."""
     async with scripted_api() as api:
         gone = ClusterConfig(api.url)
-    async with Client(gone) as client, _served(process, tmp_path, Logins(client, SystemClock())) as world:
+    async with Client(gone) as client, served(process, tmp_path, Logins(client, SystemClock())) as world:
         status, text, answer = await world.ask("/login", "POST", data={"token": "t"})
     assert (status, "could not be asked who this is" in text) == (503, True)
     assert "Set-Cookie" not in answer.headers

@@ -62,7 +62,14 @@ def test_what_is_answered(
     [
         pytest.param("/clusters/a%2Fb/update", "/clusters/a%2Fb/update", id="a page"),
         pytest.param("/history?cluster=a&by=week", "/history?cluster=a&by=week", id="with what was asked"),
+        pytest.param(
+            "/clusters/apps%2Fapi-a:6443%2Fkube:admin/graph",
+            "/clusters/apps%2Fapi-a:6443%2Fkube:admin/graph",
+            id="a context as OpenShift calls it",
+        ),
+        pytest.param("/clusters/a@b,c;d!e$f'(g)*", "/clusters/a@b,c;d!e$f'(g)*", id="all that needs no escape"),
         pytest.param("//evil.example/", "/", id="another server"),
+        pytest.param("//evil.example:1/@", "/", id="another server with a port"),
         pytest.param("/\\evil.example/", "/", id="another server, as browsers read it"),
         pytest.param("https://evil.example/", "/", id="another server in full"),
         pytest.param("javascript:alert(1)", "/", id="a script"),
@@ -92,6 +99,14 @@ def test_where_a_login_leads(asked: str, shown: str) -> None:
 def test_who_reaches_an_address(host: str, is_local: bool, is_any: bool) -> None:
     """What is not known to be this machine alone is for others too."""
     assert (rules.is_loopback(host), rules.is_any_address(host)) == (is_local, is_any)
+
+
+def test_browsers_tell_where_a_form_comes_from() -> None:
+    """Under no-referrer they send `Origin: null` with every form, which is refused: nobody could log in.
+
+    https://fetch.spec.whatwg.org/#append-a-request-origin-header
+    """
+    assert rules.HEADERS["Referrer-Policy"] == "same-origin"
 
 
 def test_no_script_of_others() -> None:

@@ -16,7 +16,8 @@ LOGIN = "/login"
 # What no login guards: nothing of a cluster is in it.
 PUBLIC = (LOGIN, "/console.css", "/console.js", "/healthz")
 _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
-_PATH = re.compile(r"/[A-Za-z0-9._~%/?=&+-]*")
+# What a path and a query may have unescaped: names of contexts have ":" (RFC 3986, 3.3).
+_PATH = re.compile(r"/[A-Za-z0-9._~%/?=&+:@,;!$'()*-]*")
 # Scripts and styles are the console's own files; a drawing's places are attributes, which cannot run anything.
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -25,7 +26,9 @@ HEADERS: Mapping[str, str] = {
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    # With no-referrer browsers send `Origin: null` with the login's form (https://fetch.spec.whatwg.org/#append-a-request-origin-header),
+    # as they do for a form of another site's sandbox, so the two could not be told apart.
+    "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
