@@ -21,7 +21,7 @@ from tests.process.test_readers import Reviews
 from yarl import URL
 
 from kubekit.kube.client import Client
-from kubekit.kube.clock import SystemClock
+from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
@@ -79,9 +79,10 @@ async def served(
     logins: Logins | None = None,
     *,
     pages: ConsolePages = boards.PAGES,
+    clock: Clock | None = None,
 ) -> AsyncIterator[World]:
     """Yields a console that is served; its cluster's files are in `folder`."""
-    clock = SystemClock()
+    clock = clock or SystemClock()
     reports = Reports(process, lambda: ((), ()), clock, every_s=600)
     board = boards.board()
     members = {name: _in(entry.member, folder) for name, entry in board.entries.items()}
@@ -314,6 +315,51 @@ async def test_logins_that_are_refused(
     code, text, answer = await world.ask("/login", "POST", data=form)
     assert (code, says in text) == (status, True)
     assert "Set-Cookie" not in answer.headers
+
+
+async def _begin_a_login(url: str, ending: AsyncExitStack) -> asyncio.StreamReader:
+    """What answers a login that is begun and never sent whole."""
+    address = URL(url)
+    reader, writer = await asyncio.open_connection(address.host, address.port)
+    ending.callback(writer.close)
+    head = "Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100"
+    writer.write(f"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\n{head}\r\n\r\ntoken=".encode())
+    return reader
+
+
+async def test_logins_that_are_never_sent_whole(process: JudgingProcess, tmp_path: Path) -> None:
+    """Whoever is not logged in can begin many: they stop neither pages nor probes, and end after a while."""
+    clock = ManualClock()
+    async with AsyncExitStack() as ending:
+        api = await ending.enter_async_context(scripted_api())
+        client = await ending.enter_async_context(Client(ClusterConfig(api.url)))
+        Reviews(api)
+        world = await ending.enter_async_context(served(process, tmp_path, Logins(client, clock), clock=clock))
+        _, _, answer = await world.ask("/login", "POST", data={"token": "t"})
+        cookie = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+        begun = [await _begin_a_login(world.url, ending) for _ in range(web_server.MOST_FORMS)]
+        await clock.until_sleeping(web_server.MOST_FORMS)
+        for _ in range(web_server.MOST_REQUESTS - web_server.MOST_FORMS):
+            assert b" 503 " in await (await _begin_a_login(world.url, ending)).readline()
+        assert (await world.ask("/healthz"))[0] == 200
+        assert (await world.ask("/history", headers=cookie))[0] == 200
+        await clock.advance(web_server.FORM_S)
+        for reader in begun:
+            assert b" 408 " in await reader.readline()
+        assert (await world.ask("/login", "POST", data={"token": "t"}))[0] == 303
+
+
+async def test_a_login_where_nobody_has_to_is_not_read(world: World) -> None:
+    """It is refused before it is sent whole."""
+    async with AsyncExitStack() as ending:
+        assert b" 404 " in await (await _begin_a_login(world.url, ending)).readline()
+
+
+async def test_a_busy_console_is_not_ill(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe is answered when nobody else is: a kubelet would end the console."""
+    monkeypatch.setattr(web_server, "MOST_REQUESTS", 0)
+    assert (await world.ask("/"))[0] == 503
+    assert (await world.ask("/healthz"))[0] == 200
 
 
 async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import Protocol
@@ -26,9 +26,12 @@ from runup.console.decide.judgement import Board
 from runup.console.decide.sessions import Session
 from runup.process.metrics_authorization import Refusal
 
-# Streams of events that are open at once, and other requests that are answered at once.
+# Streams of events that are open at once, forms that are being sent, and other requests that are answered at once.
 MOST_STREAMS = 64
+MOST_FORMS = 32
 MOST_REQUESTS = 64
+# Seconds that a browser may take to send a form, which whoever is not logged in can send, too.
+FORM_S = 10.0
 # Pages that are rendered at once: each takes a thread.
 _RENDERED_AT_ONCE = 4
 # Bytes of an answer; and of pages that are kept, since many readers look at one page.
@@ -101,6 +104,7 @@ class ConsoleServer:
         self._logins = logins
         self._key = secrets.token_bytes(32)
         self._streams = 0
+        self._forms = 0
         self._requests = 0
         self._rendering = asyncio.Semaphore(_RENDERED_AT_ONCE)
         self._kept: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
@@ -137,6 +141,9 @@ class ConsoleServer:
             if session is None:
                 return _to_login(request)
             request[_SESSION] = session
+        if request.path == "/healthz":
+            # A console that is busy is not ill: a kubelet would restart it.
+            return await handler(request)
         if self._requests >= MOST_REQUESTS:
             return await self._problem(503, _BUSY)
         self._requests += 1
@@ -283,11 +290,18 @@ class ConsoleServer:
 
     async def _login(self, request: web.Request) -> web.Response:
         """Answers the form of the login: with a cookie and the page that was asked for, or with the form again."""
-        form = await request.post()
-        token, after = form.get("token"), form.get("next")
-        after = request_rules.next_page(after if isinstance(after, str) else "/")
         if self._logins is None:
             raise web.HTTPNotFound
+        if self._forms >= MOST_FORMS:
+            return await self._problem(503, f"{MOST_FORMS} logins are being sent already; {_BUSY}")
+        try:
+            form = await self._form(request)
+        except TimeoutError:
+            late = await self._problem(408, f"the login was not sent within {FORM_S:g} seconds")
+            late.force_close()
+            return late
+        token, after = form.get("token"), form.get("next")
+        after = request_rules.next_page(after if isinstance(after, str) else "/")
         user = await self._logins.user_of(token if isinstance(token, str) else "")
         if isinstance(user, Refusal):
             return _page(self._pages.login(user.message, after).encode(), user.status)
@@ -296,6 +310,17 @@ class ConsoleServer:
         # A login is asked for only where TLS is, so the cookie is for TLS alone.
         response.set_cookie(_COOKIE, cookie, httponly=True, secure=True, samesite="Strict", path="/")
         return response
+
+    async def _form(self, request: web.Request) -> Mapping[str, object]:
+        """Returns the form that a request sends. Raises TimeoutError, and HTTPException for one that is too large."""
+        self._forms += 1
+        # What is still being sent keeps no page from being answered: it has a limit of its own.
+        self._requests -= 1
+        try:
+            return await run_within(self._clock, FORM_S, request.post())
+        finally:
+            self._requests += 1
+            self._forms -= 1
 
     async def _style(self, _request: web.Request) -> web.Response:
         return web.Response(text=self._pages.style(), content_type="text/css")
