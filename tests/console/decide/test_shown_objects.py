@@ -51,6 +51,27 @@ CONTAINERS = [{"name": "c", "env": [{"name": "PASSWORD", "value": TOKEN}, {"name
             id="a password of a MachineConfig",
         ),
         pytest.param(
+            _object("MachineConfig", spec={"config": {"storage": {"luks": [{"keyFile": {"source": TOKEN}}]}}}),
+            id="the key of a disk of a MachineConfig",
+        ),
+        pytest.param(
+            _object("MachineConfig", spec={"config": {"ignition": {"a": [{"httpHeaders": [{"value": TOKEN}]}]}}}),
+            id="a header with which a MachineConfig fetches",
+        ),
+        pytest.param(_object("Route", spec={"tls": {"key": TOKEN, "termination": "edge"}}), id="the key of a Route"),
+        *(
+            pytest.param(
+                _object(kind, spec={"volumes": [{"cloudInitNoCloud": {field: TOKEN}}]}), id=f"{field} of a {kind}"
+            )
+            for kind in ("VirtualMachine", "VirtualMachineInstance")
+            for field in ("userData", "userDataBase64", "networkData", "networkDataBase64")
+        ),
+        pytest.param(_object("Proxy", spec={"httpProxy": f"http://ann:{TOKEN}@proxy:3128"}), id="a proxy's password"),
+        pytest.param(_object("Job", spec={"args": [f"git clone https://{TOKEN}@git/a b"]}), id="a token in a command"),
+        pytest.param(
+            _object("Pod", spec={"a": f"{'b' * 1977} https://u:{TOKEN}@{'c' * 99}"}), id="where a text is cut"
+        ),
+        pytest.param(
             {"apiVersion": "v1", "kind": "Pod", "metadata": {"annotations": {APPLIED: TOKEN}}}, id="what was applied"
         ),
         pytest.param({"kind": "Pod", "metadata": {"managedFields": [{"manager": TOKEN}]}}, id="managed fields"),
@@ -72,6 +93,11 @@ def test_what_is_shown() -> None:
         {"name": "HOST", "valueFrom": {"a": "b"}},
     ]
     assert kyaml.load(yaml_of(_object("ConfigMap", data={"key": TOKEN})))["data"] == {"key": HIDDEN}
+    # Only of a Route is a "key" a secret, and only what stands before the host is.
+    tolerated = {"key": "node.kubernetes.io/not-ready", "url": "https://host/@a"}
+    assert kyaml.load(yaml_of(_object("Pod", spec=tolerated)))["spec"] == tolerated
+    proxied = kyaml.load(yaml_of(_object("Proxy", spec={"httpProxy": "http://a:b@proxy:3128/p"})))
+    assert proxied["spec"]["httpProxy"] == f"http://{HIDDEN}@proxy:3128/p"
 
 
 @pytest.mark.parametrize(

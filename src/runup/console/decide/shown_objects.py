@@ -1,12 +1,14 @@
 """Decides which objects are shown as evidence, and what of them. Pure.
 
 Secrets are never shown. Of other objects the places are hidden in which people keep secrets all the same: values of
-environment variables, of ConfigMaps, and files of MachineConfigs.
+environment variables, of ConfigMaps, files of MachineConfigs, keys of Routes, what virtual machines start with, and
+users with passwords in addresses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kubekit.lang.yaml_dump import dump_document
@@ -25,6 +27,18 @@ _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 # Kinds that are secrets, whole: their names in any group.
 _SECRET_KINDS = frozenset({"secret", "oauthaccesstoken", "oauthauthorizetoken", "useroauthaccesstoken", "sealedsecret"})
 _MAPS_OF_VALUES = frozenset({"data", "binaryData", "stringData"})
+# https://kubevirt.io/user-guide/user_workloads/startup_scripts/
+_CLOUD_INIT = frozenset({"userData", "userDataBase64", "networkData", "networkDataBase64"})
+# Fields by kind, wherever they are in it.
+_HIDDEN_FIELDS: Mapping[str, frozenset[str]] = {
+    # Ignition: https://coreos.github.io/ignition/configuration-v3_4/
+    "MachineConfig": frozenset({"contents", "passwordHash", "sshAuthorizedKeys", "keyFile", "httpHeaders"}),
+    "Route": frozenset({"key"}),
+    "VirtualMachine": _CLOUD_INIT,
+    "VirtualMachineInstance": _CLOUD_INIT,
+}
+# The user and password of an address (RFC 3986, 3.2.1).
+_USER_OF_URL = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def is_secret(item: ReportedResource) -> bool:
@@ -65,9 +79,12 @@ def _without_hidden(value: Any, path: tuple[str, ...], kind: str) -> Any:
         return dict(_shown_fields(value, path, kind))
     if isinstance(value, list | tuple):
         return [_without_hidden(item, path, kind) for item in value]
-    if isinstance(value, str) and len(value) > _MOST_TEXT:
-        return f"{value[:_MOST_TEXT]}... ({len(value)} characters)"
-    return value
+    return _shown_text(value) if isinstance(value, str) else value
+
+
+def _shown_text(text: str) -> str:
+    shown = _USER_OF_URL.sub(f"{HIDDEN}@", text)
+    return shown if len(shown) <= _MOST_TEXT else f"{shown[:_MOST_TEXT]}... ({len(text)} characters)"
 
 
 def _shown_fields(value: JSON, path: tuple[str, ...], kind: str) -> Iterable[tuple[str, Any]]:
@@ -87,7 +104,4 @@ def _is_hidden(key: str, around: JSON, path: tuple[str, ...], kind: str) -> bool
         return True
     if parent == "env" and key == "value" and "name" in around:
         return True
-    # Ignition: https://coreos.github.io/ignition/configuration-v3_4/
-    if kind == "MachineConfig" and key in ("contents", "passwordHash", "sshAuthorizedKeys"):
-        return True
-    return key == "stringData"
+    return key == "stringData" or key in _HIDDEN_FIELDS.get(kind, ())
