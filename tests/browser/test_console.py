@@ -125,7 +125,7 @@ RENEWED = """new Promise(done => {
   live.querySelector("a").focus();
   send("<details><summary>Nodes</summary><a href='#main'>second</a></details><p>two</p>");
   told.push(live.textContent, live.querySelector("details").open, document.activeElement.textContent);
-  told.push(/^Read at [0-9:]{8} UTC; this page renews itself\\.$/.test(state.textContent));
+  told.push(/^Renewed at [0-9:]{8} UTC; this page renews itself\\.$/.test(state.textContent));
   stream.readyState = 2; stream.dispatchEvent(new Event("error"));
   told.push(state.textContent);
   done(told);

@@ -91,6 +91,7 @@ def reading(**changes: Any) -> StatusReading:
 
 
 SEEN = Seen(reading(), count=1)
+UNDATED = replace(reading(), now_ns=0)
 PAGES = ConsolePages(max_age=timedelta(hours=24), loaded_graph=TWO, stored=True)
 
 
@@ -112,6 +113,9 @@ def pages() -> dict[str, str]:
         "an update under way": PAGES.update(whole, "harbour", SEEN, NOW),
         "an update that cannot be read": PAGES.update(whole, "harbour", Seen("no route", count=1), NOW),
         "an update that was not read yet": PAGES.update(whole, "harbour", None, NOW),
+        "an update of a dump": PAGES.update(whole, "lighthouse", SEEN, NOW),
+        "an update of a dump to come": PAGES.update(whole, "lighthouse", None, NOW),
+        "an update without a time": PAGES.update(whole, "lighthouse", replace(SEEN, value=UNDATED), NOW),
         "an update of a kept report": PAGES.update(kept, "harbour", None, NOW),
         "a way": PAGES.graph(whole, "harbour", NOW),
         "a way that is not known": PAGES.graph(whole, "ruin", NOW),

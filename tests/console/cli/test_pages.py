@@ -77,6 +77,13 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a cluster that cannot be judged", "Nothing is known of it.", id="cannot be judged"),
         pytest.param("a cluster that could be judged before", "It does not count any more", id="what was before"),
         pytest.param("an update under way", "Updating to", id="an update"),
+        pytest.param(
+            "an update under way", "As the cluster was at 2026-11-21 07:37 UTC.", id="the moment of an update"
+        ),
+        pytest.param("an update of a dump", "As the cluster was at 2026-11-21 07:37 UTC.", id="the moment of a dump"),
+        pytest.param("an update of a dump", "this page does not change", id="a dump's update"),
+        pytest.param("an update of a dump to come", "Reload this page in a moment", id="a dump's update to come"),
+        pytest.param("an update without a time", "As the cluster was at an unknown time", id="an unknown moment"),
         pytest.param("an update that cannot be read", "no route", id="an update that is not known"),
         pytest.param("an update that was not read yet", "Not read yet", id="an update to come"),
         pytest.param("a way", "2 updates, 1 with known risks", id="a way"),
@@ -126,6 +133,23 @@ def test_nobodys_text_is_markup(name: str) -> None:
     assert not [key for _, attributes in reader.tags for key in attributes if key.startswith("on")]
     assert not [each for _, each in reader.tags if str(each.get("href", "")).lower().startswith("javascript")]
     assert "alert(1)" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "renewed"),
+    [
+        pytest.param("an update under way", True, id="live"),
+        pytest.param("an update that was not read yet", True, id="live, to come"),
+        pytest.param("an update of a dump", False, id="a dump"),
+        pytest.param("an update of a dump to come", False, id="a dump to come"),
+    ],
+)
+def test_what_is_renewed(name: str, renewed: bool) -> None:
+    """A dump's status is not: nothing on its page says so, to people or to the script."""
+    page = read(ALL[name])
+    assert any("data-events" in attributes for _, attributes in page.tags) == renewed
+    assert any(attributes.get("id") == "live-state" for _, attributes in page.tags) == renewed
+    assert ("renews itself" in page.text or "Reload this page for a newer status" in page.text) == renewed
 
 
 def test_every_cluster_can_be_reached() -> None:

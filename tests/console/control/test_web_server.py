@@ -180,11 +180,15 @@ async def test_no_route_changes_anything(process: JudgingProcess) -> None:
     assert {each for each in writing if each[0] not in ("GET", "HEAD")} == {("POST", "/login")}
 
 
-async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[str]:
-    """The data of each event."""
+async def _events(answer: aiohttp.ClientResponse, most: int = 0) -> AsyncIterator[str]:
+    """The data of each event, line by line, of as many events (0: all)."""
+    ended = 0
     async for line in answer.content:
         if line.startswith(b"data: "):
             yield line.decode()
+        ended += line.startswith(b"event: ")
+        if ended and ended == most and line == b"\n":
+            return
 
 
 async def test_an_update_is_renewed(world: World) -> None:
@@ -198,6 +202,17 @@ async def test_an_update_is_renewed(world: World) -> None:
             if len(found) == 3:
                 break
     assert found == sorted(set(found))
+
+
+async def test_an_old_status_is_no_event(process: JudgingProcess, tmp_path: Path) -> None:
+    """What was read before somebody looks again is not sent as if it were of now; the next reading is."""
+    clock = ManualClock()
+    async with served(process, tmp_path, clock=clock) as world:
+        assert "orchard 1" in (await world.ask("/clusters/orchard/update"))[1]
+        await clock.advance(60)
+        async with world.session.get(f"{world.url}/clusters/orchard/update/events") as answer:
+            told = [number[1] async for data in _events(answer, 1) if (number := re.search(r"orchard (\d+)", data))]
+    assert told == ["2"]
 
 
 async def test_nobody_looks(world: World, tmp_path: Path) -> None:

@@ -249,8 +249,10 @@ class ConsoleServer:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await response.prepare(request)
         until_s = self._clock.monotonic() + _STREAM_LASTS_S
-        # A browser that comes again gets the newest, whatever it had: numbers begin anew with the server.
-        count = 0
+        # A browser that comes again gets the newest, whatever it had: numbers begin anew with the server. One that
+        # nobody looked at for a while is not the newest: the next is.
+        newest = self._statuses.newest(name)
+        count = newest.count if newest and not self._statuses.is_fresh(name) else 0
         with self._statuses.looking_at(name), suppress(ConnectionError):
             await response.write(f"retry: {_RETRY_MS}\n\n".encode())
             while self._clock.monotonic() < until_s and self._may_go_on(request) and not self._ending.is_set():

@@ -5,7 +5,7 @@ SCRIPT = """
 (() => {
   const live = document.getElementById("live");
   const state = document.getElementById("live-state");
-  if (!live || !state || !window.EventSource) return;
+  if (!live?.dataset.events || !state || !window.EventSource) return;
   const time = () => new Date().toISOString().slice(11, 19) + " UTC";
   const opened = () => [...live.querySelectorAll("details[open] > summary")].map(each => each.textContent);
   const renew = html => {
@@ -22,7 +22,7 @@ SCRIPT = """
   events.addEventListener("status", event => {
     if (event.data !== last) renew(last = event.data);
     live.dataset.renewed = event.lastEventId;
-    state.textContent = "Read at " + time() + "; this page renews itself.";
+    state.textContent = "Renewed at " + time() + "; this page renews itself.";
   });
   events.addEventListener("error", () => {
     state.textContent = events.readyState === EventSource.CLOSED

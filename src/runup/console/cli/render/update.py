@@ -6,6 +6,7 @@ from datetime import datetime
 
 from kubekit.api import codec
 from runup.cli.render.html.markup import Markup, el, join
+from runup.cli.render.html.parts import minute_text
 from runup.console.cli.render.cluster import where_flags
 from runup.console.cli.render.frame import commands, frame, message, path_of
 from runup.console.decide.judgement import Board
@@ -23,11 +24,7 @@ def page(board: Board, name: str, live: Markup | None, now: datetime) -> str:
     if member.problem:
         body = problem(member.problem)
         return frame("Update", body, now=now, here="update", cluster=name)
-    waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
-    body = join(
-        el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),
-        el("div", live if live is not None else waiting, id="live", data_events=path_of(name, "update/events")),
-    )
+    body = _of_dump(live) if member.dump else _renewed(live, name)
     flags = where_flags(member)
     lines = [
         ("The same in a terminal", f"runup upgrade status{flags}"),
@@ -36,8 +33,22 @@ def page(board: Board, name: str, live: Markup | None, now: datetime) -> str:
     return frame("Update", body, commands(lines), now=now, here="update", cluster=name)
 
 
+def _of_dump(shown: Markup | None) -> Markup:
+    words = "A dump is of one moment: what has changed since is not in it, and this page does not change."
+    waiting = message("Not read yet", "The dump is being read. Reload this page in a moment.")
+    return join(el("p", words, class_="faint"), el("div", shown if shown is not None else waiting))
+
+
+def _renewed(live: Markup | None, name: str) -> Markup:
+    waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
+    return join(
+        el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),
+        el("div", live if live is not None else waiting, id="live", data_events=path_of(name, "update/events")),
+    )
+
+
 def part(reading: StatusReading) -> Markup:
-    """Returns the part that is renewed: doubts about the report, and the report."""
+    """Returns the part that is renewed: of which moment the report is, doubts about it, and the report."""
     try:
         status, unknown = decode(reading.obj)
     except codec.DecodeError as error:
@@ -47,7 +58,10 @@ def part(reading: StatusReading) -> Markup:
         note.strip().removeprefix("warning: ") for note in (*reading.notes, reading.alerts_problem) if note.strip()
     ]
     warned = el("ul", *(el("li", note) for note in notes), class_="refs")
+    # 0: a dump that does not tell its time.
+    when = f"at {minute_text(now)}" if reading.now_ns else "at an unknown time"
     return join(
+        el("p", f"As the cluster was {when}.", class_="faint"),
         el("div", warned, class_="card issue warn") if notes else None,
         page_body(with_unknown(status, unknown, now), now),
     )
