@@ -35,6 +35,7 @@ MEMBERS = (
     Member("ruin", problem="no such file"),
 )
 OLD = replace(samples.CLEAR, observed=NOW - timedelta(days=2))
+TO_COME = Judgement(replace(samples.CLEAR, observed=NOW + timedelta(days=2)))
 
 
 def _judgements() -> dict[str, Judgement]:
@@ -104,6 +105,8 @@ def pages() -> dict[str, str]:
         "a preflight with everything": PAGES.cluster(whole, "harbour", NOW),
         "a preflight of a dump": PAGES.cluster(whole, "lighthouse", NOW),
         "a preflight that is too old": PAGES.cluster(whole, "orchard", NOW),
+        "a preflight to come": PAGES.cluster(board(harbour=TO_COME), "harbour", NOW),
+        "a fleet with a preflight to come": PAGES.fleet(board(orchard=TO_COME), NOW),
         "a kept preflight": PAGES.cluster(kept, "harbour", NOW),
         "a cluster that was not judged yet": PAGES.cluster(whole, "apps/island:6443/admin", NOW),
         "a cluster that cannot be judged": PAGES.cluster(whole, "ruin", NOW),

@@ -37,6 +37,11 @@ def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, **more: o
         pytest.param(samples.CLEAR, timedelta(0), EXIT_CLEAR, id="just judged"),
         pytest.param(samples.CLEAR, DAY, UNKNOWN, id="a day later"),
         pytest.param(replace(samples.CLEAR, observed=None), timedelta(0), UNKNOWN, id="nobody knows when"),
+        pytest.param(
+            replace(samples.CLEAR, observed=NOW + timedelta(minutes=4)), timedelta(0), EXIT_CLEAR, id="clocks differ"
+        ),
+        pytest.param(replace(samples.CLEAR, observed=NOW + timedelta(minutes=6)), timedelta(0), UNKNOWN, id="to come"),
+        pytest.param(replace(samples.CLEAR, observed=NOW + 400 * DAY), timedelta(0), UNKNOWN, id="in another year"),
         pytest.param(replace(samples.CLEAR, of_dump=True), 400 * DAY, EXIT_CLEAR, id="a dump, which is of one moment"),
         pytest.param(samples.FAILED, timedelta(0), COULD_NOT_RUN, id="it could not run"),
         pytest.param(samples.FAILED, DAY, COULD_NOT_RUN, id="it could not run, a day ago"),

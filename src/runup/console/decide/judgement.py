@@ -22,6 +22,8 @@ from runup.preflight.decide.preflight_conditions import FAILED
 # Reports by size, in bytes as they are sent between processes: of one cluster, and of all of them together.
 MAX_OF_ONE = 16 * 1024 * 1024
 MAX_OF_ALL = 512 * 1024 * 1024
+# By how much the clock of a cluster, or of who wrote a report, may be ahead of the console's.
+CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -140,5 +142,10 @@ def findings_on(board: Board, name: str, now: datetime, max_age: timedelta) -> F
 
 
 def is_old(found: Findings, now: datetime, max_age: timedelta) -> bool:
-    """Reports whether the findings are older than `max_age`; of an unknown age counts as old."""
-    return found.observed is None or now - found.observed > max_age
+    """Reports whether the findings are older than `max_age`; of an unknown age, or of a time to come, counts as old."""
+    return found.observed is None or now - found.observed > max_age or is_to_come(found.observed, now)
+
+
+def is_to_come(when: datetime, now: datetime) -> bool:
+    """Reports whether a time is later than clocks may differ: how old something is cannot be told then."""
+    return when - now > CLOCKS_DIFFER

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from runup.cli.render.html.markup import Markup, el, join
 from runup.console.cli.render.frame import commands, frame, how_old, message
-from runup.console.decide.judgement import Board, Entry, Evidence, is_old
+from runup.console.decide.judgement import Board, Entry, Evidence, is_old, is_to_come
 from runup.fleet.decide.members import Member
 from runup.preflight.cli.render.preflight_page import page_body
 from runup.preflight.decide.findings import Findings
@@ -59,6 +59,9 @@ def _age(found: Findings, now: datetime, max_age: timedelta) -> Markup:
     words = f"As the cluster was {how_old(found.observed, now)}."
     if found.of_dump:
         words += " A dump is of one moment: what has changed since is not in it."
+    elif found.observed and is_to_come(found.observed, now):
+        words += " A clock is wrong, so how old that is cannot be told, and it does not count as known."
+        return el("p", words, class_="card issue warn")
     elif is_old(found, now, max_age):
         words += f" That is older than {max_age.total_seconds() / 3600:g} h, so it does not count as known any more."
         return el("p", words, class_="card issue warn")

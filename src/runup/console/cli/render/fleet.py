@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, WARN, badge, grid
 from runup.console.cli.render.frame import cluster_link, commands, frame, how_old
-from runup.console.decide.judgement import Board, Entry
+from runup.console.decide.judgement import Board, Entry, is_to_come
 from runup.fleet.cli.render import fleet_page
 from runup.fleet.decide.matrix import RESULTS, matrix
 from runup.preflight.cli.render.cluster_result import ClusterResult
@@ -53,7 +53,7 @@ def _line(entry: Entry, found: Findings, now: datetime, max_age: timedelta) -> M
     return el(
         "tr",
         el("th", cluster_link(entry.member.name), scope="row"),
-        el("td", _result(entry, found, code)),
+        el("td", _result(entry, found, code, now)),
         el("td", found.source),
         el("td", found.target),
         *(el("td", number) for number in numbers),
@@ -61,11 +61,16 @@ def _line(entry: Entry, found: Findings, now: datetime, max_age: timedelta) -> M
     )
 
 
-def _result(entry: Entry, found: Findings, code: int) -> Markup:
+def _is_to_come(found: Findings, now: datetime) -> bool:
+    return found.observed is not None and is_to_come(found.observed, now)
+
+
+def _result(entry: Entry, found: Findings, code: int, now: datetime) -> Markup:
     if entry.judged is None:
         return badge("not judged yet", BUSY)
     if found.ended:
-        return badge("too old to count", WARN)
+        words = "its time is still to come" if _is_to_come(found, now) else "too old to count"
+        return badge(words, WARN)
     return badge(RESULTS[code], _TONES[code])
 
 
@@ -75,7 +80,9 @@ def _age(entry: Entry, found: Findings, now: datetime, max_age: timedelta) -> st
         return ""
     if found.completed:
         words = how_old(found.observed, now)
-        return f"{words}: older than {max_age.total_seconds() / 3600:g} h" if found.ended else words
+        if not found.ended or _is_to_come(found, now):
+            return words
+        return f"{words}: older than {max_age.total_seconds() / 3600:g} h"
     tried = f"tried {how_old(entry.at, now)}"
     last = entry.last_good
     return f"{tried}; last judged as it was {how_old(last.observed, now)}" if last else tried

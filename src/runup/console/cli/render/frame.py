@@ -10,6 +10,7 @@ from runup import __version__
 from runup.cli.render.html.markup import Child, Markup, el, join, text
 from runup.cli.render.html.parts import age, minute_text
 from runup.cli.render.html.style import STYLE
+from runup.console.decide.judgement import is_to_come
 
 _OWN_STYLE = """
 .skip { position: absolute; left: -9999px; }
@@ -112,6 +113,8 @@ def cluster_link(name: str) -> Markup:
 
 def how_old(when: datetime | None, now: datetime) -> str:
     """Returns how long ago something was, and when."""
+    if when and is_to_come(when, now):
+        return f"at {minute_text(when)}, which is still to come"
     return f"{age(now - when)} ago ({minute_text(when)})" if when else "at an unknown time"
 
 
