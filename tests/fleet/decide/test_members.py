@@ -120,8 +120,8 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "a password": (
         {"clusters": [{"name": "a", "dump": "ftp://u:p@dumps.example/x"}]},
-        "f.yaml: clusters[0]: dump: an address with a password would be printed and kept; leave it out, fsspec reads it "
-        "from its configuration (~/.config/fsspec) or the environment",
+        "f.yaml: clusters[0]: dump: an address with a password would be printed and kept; leave it out, fsspec reads "
+        "it from its configuration (~/.config/fsspec) or the environment",
     ),
     "a field that there is not": (
         {"clusters": [{"name": "a", "ctx": "a"}]},
