@@ -16,7 +16,7 @@ def contesting_writer(kind: Kind, metadata: OwnedMeta, manifest: JSON) -> str:
 
     It is that of the newest write by others if none is known to be such a write, and "" if nobody else wrote.
     """
-    our_entry = next(
+    our_fields = next(
         (
             manager_entry.fields_v1
             for manager_entry in metadata.managed_fields
@@ -27,7 +27,7 @@ def contesting_writer(kind: Kind, metadata: OwnedMeta, manifest: JSON) -> str:
     other_entries = [manager_entry for manager_entry in metadata.managed_fields if is_foreign(manager_entry)]
 
     def order(entry: ManagedFields) -> tuple[bool, str]:
-        remaining_fields = only_others(entry.fields_v1, our_entry)
+        remaining_fields = only_others(entry.fields_v1, our_fields)
         return concerns_rule(kind, remaining_fields) or _is_said(remaining_fields, manifest), entry.time
 
     return max(other_entries, key=order).manager if other_entries else ""

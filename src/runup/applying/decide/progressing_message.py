@@ -39,8 +39,8 @@ def summary_of(problem: Problem) -> str:
         return _FIXED[problem.reason]
     name = problem.names[0] if problem.names else ""
     if problem.reason in _NAMED:
-        state, words = _NAMED[problem.reason]
-        return f"the {state} {name} {words}" if name else f"a {state} {words}"
+        noun, words = _NAMED[problem.reason]
+        return f"the {noun} {name} {words}" if name else f"a {noun} {words}"
     if problem.reason.startswith("UpdatePayload"):
         return "the update could not be applied"
     if not problem.reason:

@@ -65,8 +65,8 @@ def skeleton(name: str, component: str, resource: str, kind: str, target: str, f
 
     `resource` is `plural.version.group`, as kubectl takes it; the core group's has no group.
     """
-    plural, _, group_name = resource.partition(".")
-    version, _, group = group_name.partition(".")
+    plural, _, version_and_group = resource.partition(".")
+    version, _, group = version_and_group.partition(".")
     risk = "".join(word[:1].upper() + word[1:] for word in name.replace(".", "-").split("-"))
     placeholders = {
         "name": name,
@@ -94,8 +94,8 @@ def complete_resource(resource: str, kind: str) -> tuple[str, str]:
         return resource, kind
     if not resource and not kind:
         return "configmaps.v1", "ConfigMap"
-    plural, _, group_name = resource.partition(".")
-    group = group_name.partition(".")[2]
+    plural, _, version_and_group = resource.partition(".")
+    group = version_and_group.partition(".")[2]
     for resource_type in RESOURCES.values():
         if resource_type.kind == kind or (resource_type.plural, resource_type.group) == (plural, group):
             known_resource = f"{resource_type.plural}.{resource_type.version}" + (

@@ -19,7 +19,7 @@ from kubekit.lang.version import Version, VersionError
 from runup.advice.decide import promql
 from runup.advice.decide.promql import NOTHING, Answer, BadAnswer, PrometheusState
 from runup.checks.decide.engine import run_check
-from runup.checks.decide.model import Applies, Check, Context
+from runup.checks.decide.model import Applies, Check, Context, Finding
 from runup.checks.decide.snapshots import snapshot_of
 
 API_VERSION, KIND = "preflight.runup.dev/v1alpha1", "PreflightCheckTest"
@@ -142,12 +142,12 @@ def _answers(check: Check, case: Case) -> PrometheusState:
     return PrometheusState(configured=True, answers={check.query: answer})
 
 
-def _of_findings(case: Case, actual_values: Sequence[Any]) -> str:
+def _of_findings(case: Case, findings: Sequence[Finding]) -> str:
     """Returns how the messages or resources differ from what the case expects, or an empty string if they do not."""
-    messages = " ".join(finding.message for finding in actual_values)
+    messages = " ".join(finding.message for finding in findings)
     if case.message and case.message not in messages:
         return f"expected a message with {case.message!r}, found {messages!r}"
-    names = sorted({item.name for finding in actual_values for item in finding.resources})
+    names = sorted({item.name for finding in findings for item in finding.resources})
     if case.resources is not None and sorted(case.resources) != names:
         expected_text, actual = (", ".join(texts) or "nothing" for texts in (sorted(case.resources), names))
         return f"expected it to be about {expected_text}, found {actual}"

@@ -77,17 +77,17 @@ def update_of_kubernetes(running: str, typed_source: str, typed_target: str) -> 
     return UpdateOfKubernetes(source, target)
 
 
-def _version(text: str, option_name: str, option: str) -> Version:
+def _version(text: str, role: str, option: str) -> Version:
     """Returns `text` as a version of Kubernetes. Raises Terminal, which names `option`, if it is not one."""
     version = version_of(text)
     if version is None:
         raise Terminal(
-            f"the {option_name} version {text!r} is not one of Kubernetes such as 1.36; give it with {option}",
+            f"the {role} version {text!r} is not one of Kubernetes such as 1.36; give it with {option}",
             reason="InvalidVersion",
         )
     if version.major != 1:
         raise Terminal(
-            f"the {option_name} version {text} is not one of Kubernetes: the cluster has no ClusterVersion, so "
+            f"the {role} version {text} is not one of Kubernetes: the cluster has no ClusterVersion, so "
             "it is updated "
             f"from one minor version of Kubernetes to the next; give such a one with {option}, for example 1.36",
             reason="InvalidVersion",

@@ -144,7 +144,7 @@ def _is_going(manifest: Manifest, target: int) -> bool:
 
 
 def _findings_by_type(
-    manifests: Sequence[Manifest], name: str, subject: str, severity: Severity, fix: str
+    manifests: Sequence[Manifest], name: str, outcome: str, severity: Severity, fix: str
 ) -> Iterator[Finding]:
     """Yields one finding for each kind and version."""
     for kind, version, of_type in _by_type(manifests):
@@ -154,7 +154,7 @@ def _findings_by_type(
         yield Finding(
             f"{name}-{kind}",
             f"{count(len(of_type), kind)} in {version} ({places}), removed in {removed}, which "
-            f"{subject.format(them=pronoun)}.",
+            f"{outcome.format(them=pronoun)}.",
             reason=name,
             severity=severity,
             resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),
@@ -169,7 +169,7 @@ def _by_type(manifests: Iterable[Manifest]) -> Iterator[tuple[str, str, list[Man
     return ((kind, version, of_type) for (kind, version), of_type in sorted(by_type.items()))
 
 
-def _of_addons(manifests: Iterable[Manifest], name: str, subject: str) -> Iterator[Finding]:
+def _of_addons(manifests: Iterable[Manifest], name: str, outcome: str) -> Iterator[Finding]:
     """Yields the kinds that an add-on once defined in such a version; which version the cluster has, no text tells."""
     for kind, version, of_type in _by_type(manifest for manifest in manifests if _addon(manifest)):
         removal = _addon(of_type[0])
@@ -179,7 +179,7 @@ def _of_addons(manifests: Iterable[Manifest], name: str, subject: str) -> Iterat
         yield Finding(
             f"{name}-{kind}",
             f"{count(len(of_type), kind)} in {version} ({places}), which {removal.addon} {removal.removed} and later "
-            f"do not serve, so that {subject.format(them=pronoun)}.",
+            f"do not serve, so that {outcome.format(them=pronoun)}.",
             reason=name,
             severity="warning",
             resources=tuple(dict.fromkeys(manifest.reference for manifest in of_type)),

@@ -91,7 +91,7 @@ def _has_definition(snapshot: Snapshot, kind: ParamKind) -> bool:
     group, _, version = kind.api_version.rpartition("/")
     return any(
         (crd.spec.group, crd.spec.names.kind) == (group, kind.kind)
-        and any(served.name == version and served.served for served in crd.spec.versions)
+        and any(version_entry.name == version and version_entry.served for version_entry in crd.spec.versions)
         for crd in snapshot.all(CustomResourceDefinition)
     )
 

@@ -148,7 +148,7 @@ def _judge_kind(
 ) -> Iterator[Finding]:
     """Yields the findings about recent writes of one kind in versions that the target removes."""
     readable = versions[0]
-    removed_fields: list[tuple[Managed, ManagedFieldsEntry]] = []
+    removed_writes: list[tuple[Managed, ManagedFieldsEntry]] = []
     unclear: list[tuple[Managed, ManagedFieldsEntry]] = []
     for obj in listed_any(snapshot, versions):
         for entry in obj.metadata.managed_fields:
@@ -156,14 +156,14 @@ def _judge_kind(
                 continue
             group, _, version = entry.api_version.rpartition("/")
             if (group, version, readable.kind) in removed:
-                removed_fields.append((obj, entry))
+                removed_writes.append((obj, entry))
             # Only alpha and beta versions are ever removed within a major version
             # (https://kubernetes.io/docs/reference/using-api/deprecation-policy/).
             elif beyond and group == readable.group and ("alpha" in version or "beta" in version):
                 unclear.append((obj, entry))
-    if removed_fields:
-        objects = list({named(obj): obj for obj, _ in removed_fields}.values())
-        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in removed_fields})
+    if removed_writes:
+        objects = list({named(obj): obj for obj, _ in removed_writes}.values())
+        who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in removed_writes})
         yield risk(
             f"{NAME}-{readable.kind}",
             f"{count(len(objects), readable.kind)} ({names([named(obj) for obj in objects])}) "

@@ -151,46 +151,40 @@ def _findings_of_reference(snapshot: Snapshot, look: _Look, moving: list[_Moving
 
 
 def _missing_priority_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    references = [(moving_pod, moving_pod[0].spec.template.spec.priority_class_name) for moving_pod in moving]
-    references = [(moving_pod, name) for moving_pod, name in references if name and name not in _SYSTEM_PRIORITIES]
+    references = [(mover, mover[0].spec.template.spec.priority_class_name) for mover in moving]
+    references = [(mover, name) for mover, name in references if name and name not in _SYSTEM_PRIORITIES]
     if references:
         existing_names = {priority_class.metadata.name for priority_class in snapshot.listed(PRIORITIES)}
         yield from _lacking_entries(
-            snapshot, PRIORITIES, [(moving_pod, name) for moving_pod, name in references if name not in existing_names]
+            snapshot, PRIORITIES, [(mover, name) for mover, name in references if name not in existing_names]
         )
 
 
 def _missing_runtime_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    references = [
-        (moving_pod, name) for moving_pod in moving if (name := moving_pod[0].spec.template.spec.runtime_class_name)
-    ]
+    references = [(mover, name) for mover in moving if (name := mover[0].spec.template.spec.runtime_class_name)]
     if references:
         existing_names = {runtime_class.metadata.name for runtime_class in snapshot.listed(RUNTIMES)}
         yield from _lacking_entries(
-            snapshot, RUNTIMES, [(moving_pod, name) for moving_pod, name in references if name not in existing_names]
+            snapshot, RUNTIMES, [(mover, name) for mover, name in references if name not in existing_names]
         )
 
 
 def _missing_service_accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
     # Each namespace has one called default, which its controller makes again.
-    references = [
-        (moving_pod, moving_pod[0].spec.template.spec.service_account_name or "default") for moving_pod in moving
-    ]
-    references = [(moving_pod, name) for moving_pod, name in references if name != "default"]
+    references = [(mover, mover[0].spec.template.spec.service_account_name or "default") for mover in moving]
+    references = [(mover, name) for mover, name in references if name != "default"]
     if references:
         existing_accounts = {
             (account.metadata.namespace, account.metadata.name) for account in snapshot.listed(ACCOUNTS)
         }
         missing_accounts = [
-            (moving_pod, name)
-            for moving_pod, name in references
-            if (moving_pod[0].metadata.namespace, name) not in existing_accounts
+            (mover, name) for mover, name in references if (mover[0].metadata.namespace, name) not in existing_accounts
         ]
         yield from _lacking_entries(snapshot, ACCOUNTS, missing_accounts)
 
 
 def _missing_networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
-    references = [(moving_pod, network) for moving_pod in moving for network in _additional_networks(moving_pod[0])]
+    references = [(mover, network) for mover in moving for network in _additional_networks(mover[0])]
     if references:
         existing_networks = {
             (network.metadata.namespace, network.metadata.name) for network in listed_or_none(snapshot, NETWORKS)
@@ -198,7 +192,7 @@ def _missing_networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_La
         yield from _lacking_entries(
             snapshot,
             NETWORKS,
-            [(moving_pod, "/".join(key)) for moving_pod, key in references if key not in existing_networks],
+            [(mover, "/".join(key)) for mover, key in references if key not in existing_networks],
         )
 
 

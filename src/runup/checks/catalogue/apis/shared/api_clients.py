@@ -33,8 +33,8 @@ def removed_in(count: APIRequestCount) -> int | None:
     major, _, minor = count.status.removed_in_release.partition(".")
     if major:
         return int(minor) if major == "1" and minor.isdigit() else None
-    resource, _, group_name = count.metadata.name.partition(".")
-    version, _, group = group_name.partition(".")
+    resource, _, version_and_group = count.metadata.name.partition(".")
+    version, _, group = version_and_group.partition(".")
     return removed_resource(resource, version, group)
 
 
