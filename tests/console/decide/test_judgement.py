@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from tests.preflight.cli.render import samples
 
 from runup.console.decide.judgement import (
+    MAX_OF_ALL,
     MAX_OF_ONE,
     Board,
     Evidence,
@@ -27,8 +28,8 @@ HARBOUR, LIGHTHOUSE = Member("harbour", context="harbour"), Member("lighthouse",
 BOARD = named(Board(), (LIGHTHOUSE, HARBOUR))
 
 
-def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, **more: object) -> Board:
-    return with_judgement(board, "harbour", Judgement(found, **more), size, NOW)  # type: ignore[arg-type]
+def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, most: int = MAX_OF_ALL) -> Board:
+    return with_judgement(board, "harbour", Judgement(found), size, NOW, most=most)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +67,25 @@ def test_a_failure_after_a_result() -> None:
     assert entry.last_good == samples.CLEAR
     assert findings_on(board, "harbour", NOW, DAY).failed is not None
     assert _judged(samples.FOUND, board=board).entries["harbour"].last_good is None
+
+
+@pytest.mark.parametrize(
+    ("size", "is_good_kept", "is_other_judged"),
+    [
+        pytest.param(400, True, True, id="room for all"),
+        pytest.param(600, True, False, id="what was found before takes the room of another cluster"),
+        pytest.param(995, False, True, id="the failure takes the room of what was found before"),
+    ],
+)
+def test_what_was_found_before_takes_room(size: int, is_good_kept: bool, is_other_judged: bool) -> None:
+    """It counts for as long as it is kept, so clusters that all fail never hold more than there may be."""
+    board = _judged(failure("no route"), size=10, most=1000, board=_judged(samples.CLEAR, size=size, most=1000))
+    assert (board.entries["harbour"].last_good is not None) == is_good_kept
+    board = with_judgement(board, "lighthouse", Judgement(samples.CLEAR), 500, NOW, most=1000)
+    assert board.entries["lighthouse"].judged.found.completed == is_other_judged  # type: ignore[union-attr]
+    assert board.size == 10 + size * is_good_kept + 500 * is_other_judged
+    again = _judged(failure("again"), size=10, most=1000, board=board)
+    assert again.size == board.size
 
 
 EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)

@@ -58,7 +58,7 @@ class Judgement(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True):
     """A cluster on the board: the newest judgement, when it was made, and the last one with a result before it.
 
-    `size` is what both take, in bytes. A cluster that was not judged yet has no `judged`.
+    `size` and `good_size` are what the two take, in bytes. A cluster that was not judged yet has no `judged`.
     """
 
     member: Member
@@ -66,6 +66,7 @@ class Entry(msgspec.Struct, frozen=True):
     at: datetime | None = None
     last_good: Findings | None = None
     size: int = 0
+    good_size: int = 0
 
 
 class Board(msgspec.Struct, frozen=True):
@@ -79,7 +80,7 @@ class Board(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """The bytes that all judgements take."""
-        return sum(entry.size for entry in self.entries.values())
+        return sum(entry.size + entry.good_size for entry in self.entries.values())
 
 
 def failure(why: str) -> Findings:
@@ -101,19 +102,28 @@ def with_judgement(
     """Returns the board with a new judgement of a cluster; `size` is what it takes.
 
     A judgement for which there is no room is replaced by the reason: an absent result is never a good one. A cluster
-    that is no longer named stays away.
+    that is no longer named stays away. What was found before a failure is kept only where there is room for it, too.
     """
     before = board.entries.get(name)
     if before is None:
         return board
-    others = board.size - before.size
+    others = board.size - before.size - before.good_size
     if size > MAX_OF_ONE or others + size > most:
         judged, size = replace(judged, evidence=(), steps=judged.steps[-1:]), _size_without_evidence(judged, size)
     if size > MAX_OF_ONE or others + size > most:
         judged, size = Judgement(failure(_no_room(size, most))), 0
-    good = before.judged.found if before.judged and before.judged.found.completed else before.last_good
-    entry = replace(before, judged=judged, at=now, last_good=None if judged.found.completed else good, size=size)
+    good, good_size = _last_good(before)
+    if judged.found.completed or others + size + good_size > most:
+        good, good_size = None, 0
+    entry = Entry(before.member, judged, now, good, size, good_size)
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
+
+
+def _last_good(entry: Entry) -> tuple[Findings | None, int]:
+    """Returns the last findings of a preflight that was completed, and what they take at most."""
+    if entry.judged and entry.judged.found.completed:
+        return entry.judged.found, _size_without_evidence(entry.judged, entry.size)
+    return entry.last_good, entry.good_size
 
 
 def _size_without_evidence(judged: Judgement, size: int) -> int:
