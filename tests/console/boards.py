@@ -15,7 +15,7 @@ from kubekit.api import codec
 from kubekit.lang.gotext import nanoseconds
 from runup.console.cli.pages import ConsolePages
 from runup.console.control.statuses import Seen
-from runup.console.decide.judgement import Board, Evidence, Judgement, Offered, failure, named, with_judgement
+from runup.console.decide.judgement import Board, Evidence, Judgement, Offered, failure, named, unknown, with_judgement
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import Change, Step
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading
@@ -75,6 +75,7 @@ def hostile() -> tuple[Board, str]:
         Offered(f"5.0.0{EVIL}", EVIL),
         (Evidence(EVIL, (EVIL,), EVIL), Evidence(EVIL, (EVIL,), why=EVIL)),
         (Step(name, NOW, EVIL, True, 1, 1, False, (Change(EVIL, (EVIL,), whole=True),), ()),),
+        (EVIL,),
     )
     made = named(Board(), (Member(name, context=EVIL, kubeconfig=EVIL), Member("other", problem=EVIL)), (EVIL,))
     made = with_judgement(made, name, judged, 100, NOW)
@@ -91,6 +92,11 @@ def reading(**changes: Any) -> StatusReading:
     return StatusReading(status, nanoseconds(STATUS_NOW - EPOCH), **changes)
 
 
+MANY = Judgement(
+    samples.CLEAR,
+    steps=tuple(Step("harbour", NOW - timedelta(days=day), "5.2.0", completed=True) for day in range(201)),
+    history_notes=("left out: 1.json",),
+)
 SEEN = Seen(reading(), count=1)
 UNDATED = replace(reading(), now_ns=0)
 PAGES = ConsolePages(max_age=timedelta(hours=24), loaded_graph=TWO, stored=True)
@@ -125,6 +131,14 @@ def pages() -> dict[str, str]:
         "a history": PAGES.history(whole, "", NOW, weeks=False),
         "a history by week": PAGES.history(whole, "", NOW, weeks=True),
         "a history of a cluster": PAGES.history(whole, "harbour", NOW, weeks=False),
+        "a history of nothing yet": PAGES.history(named(Board(), MEMBERS), "", NOW, weeks=False),
+        "a history of a cluster of nothing yet": PAGES.history(named(Board(), MEMBERS), "harbour", NOW, weeks=False),
+        "a history of an empty store": PAGES.history(whole, "orchard", NOW, weeks=False),
+        "a history that is lost": PAGES.history(
+            board(harbour=unknown("no route"), ruin=unknown("no route")), "", NOW, weeks=False
+        ),
+        "a history of many reports": PAGES.history(board(harbour=MANY), "harbour", NOW, weeks=False),
+        "a history of many days": PAGES.history(board(harbour=MANY), "", NOW, weeks=False),
         "no history": ConsolePages(max_age=timedelta(hours=24)).history(whole, "", NOW, weeks=False),
         "a login": PAGES.login("", "/"),
         "a login that was refused": PAGES.login("the API server does not know this token", "/history"),

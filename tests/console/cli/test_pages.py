@@ -97,6 +97,18 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a history by week", "2026-11-16", id="a week, by its Monday"),
         pytest.param("a history of a cluster", "NodeCordoned (Node worker-7)", id="an object that came"),
         pytest.param("a history of a cluster", "could not be judged", id="a report that failed"),
+        pytest.param("a history", "not read yet: 1 of 5 clusters", id="what the history lacks"),
+        pytest.param("a history of nothing yet", "No report is known.", id="no report is known"),
+        pytest.param(
+            "a history of nothing yet", "not read yet: 5 of 5 clusters; reload this page", id="nothing was read"
+        ),
+        pytest.param("a history of a cluster of nothing yet", "not read yet; reload this page", id="it was not read"),
+        pytest.param("a history of an empty store", "The store has no report of this cluster yet.", id="no report"),
+        pytest.param("a history that is lost", "No report is known.", id="none could be read"),
+        pytest.param("a history that is lost", "2 clusters: no route", id="why none could be read"),
+        pytest.param("a history of many reports", "harbour: left out: 1.json", id="a report that is left out"),
+        pytest.param("a history of many reports", "the newest 200 of 201 reports", id="reports that are cut"),
+        pytest.param("a history of many days", "the newest 200 of 201 days", id="days that are cut"),
         pytest.param("no history", "runup serve --store reports", id="how to have a history"),
         pytest.param("a login that was refused", "does not know this token", id="why a login was refused"),
     ],

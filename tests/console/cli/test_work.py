@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.cli.commands import Server
+from tests.preflight.control.test_report_store import NOON, REPORT
 
 from kubekit.lang import yaml as kyaml
 from runup.cli.connection import Connection
 from runup.console.cli import work
 from runup.fleet.decide.members import Member
 from runup.preflight.cli.evaluate import RequestedUpdate
+from runup.preflight.control import report_store
 from runup.preflight.control.release import TargetRelease
 from runup.updatestatus.cli.status_reading import StatusReading
 
@@ -40,6 +44,44 @@ def test_a_cluster_that_cannot_be_read(member: Member) -> None:
     assert judged.found.failed is not None
     assert "/nowhere" in judged.found.failed.message
     assert isinstance(work.status_of(member, connection=Connection()), str)
+
+
+LATER = replace(REPORT, observed_time=NOON + timedelta(days=1), risks=())
+GONE = Member("a", dump="/nowhere")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> list[Path]:
+    """Two reports of cluster a, the oldest first."""
+    return [report_store.keep(tmp_path, "a", report, NOON + timedelta(days=2)) for report in (REPORT, LATER)]
+
+
+@pytest.mark.parametrize("member", [Member("a"), GONE], ids=["kept reports alone", "beside a dump"])
+def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path: Path) -> None:
+    """The others are told, and that it is left out."""
+    kept[1].write_text("{")
+    if member is GONE:
+        judged = work.judge_with_history(member, connection=Connection(), wanted=ANY, store=str(tmp_path), days=0)
+    else:
+        judged = work.judge_kept(member, store=str(tmp_path), days=0)
+    assert judged.found.failed is not None
+    assert [step.observed for step in judged.steps] == [NOON]
+    assert [kept[1].name in note for note in judged.history_notes] == [True]
+
+
+def test_a_store_that_cannot_be_read() -> None:
+    """It is not the same as one without reports."""
+    judged = work.judge_with_history(GONE, connection=Connection(), wanted=ANY, store="sqlite:/nowhere", days=0)
+    assert judged.steps == ()
+    assert ["/nowhere: there is no such file" in note for note in judged.history_notes] == [True]
+
+
+def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its oldest reports are not told, and that is said."""
+    monkeypatch.setattr(work, "_MOST_STEPS", len(kept) - 1)
+    judged = work.judge_kept(Member("a"), store=str(tmp_path), days=0)
+    assert [step.observed for step in judged.steps] == [NOON + timedelta(days=1)]
+    assert judged.history_notes == ("the newest 1 of 2 reports are told",)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from runup.console.decide.judgement import (
     with_judgement,
 )
 from runup.fleet.decide.members import Member
+from runup.fleet.decide.trend import Step
 from runup.preflight.decide.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings
 
 NOW = samples.WHEN + timedelta(hours=1)
@@ -88,6 +89,7 @@ def test_what_was_found_before_takes_room(size: int, is_good_kept: bool, is_othe
     assert again.size == board.size
 
 
+STEPS = tuple(Step("harbour", NOW - number * DAY, "5.2.0", completed=True) for number in (2, 1))
 EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
 
 
@@ -102,11 +104,13 @@ EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
 )
 def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], completed: bool) -> None:
     """First the objects go; without room for the report the cluster could not be judged, and it is said why."""
-    judged = Judgement(samples.CLEAR, evidence=EVIDENCE)
+    judged = Judgement(samples.CLEAR, evidence=EVIDENCE, steps=STEPS)
     entry = with_judgement(BOARD, "harbour", judged, size, NOW, most=most).entries["harbour"]
     assert entry.judged is not None
     assert entry.judged.evidence == evidence
     assert entry.judged.found.completed == completed
+    lost = (judged.steps, entry.judged.steps, entry.judged.history_notes)
+    assert lost[0] == lost[1] or lost[2]
     assert completed or "keeps" in entry.judged.found.failed.message  # type: ignore[union-attr]
 
 

@@ -66,9 +66,10 @@ class ConsolePages:
 
     def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
         """Returns the page of what came and went, of one cluster if it is named."""
-        entries = [board.entries[name]] if name else board.entries.values()
-        steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
-        return history.page(steps, name, now, weeks=weeks, stored=self._stored, notes=board.notes)
+        if not self._stored:
+            return history.no_store(now, board.notes)
+        entries = [board.entries[name]] if name else list(board.entries.values())
+        return history.page(entries, name, now, weeks=weeks, notes=board.notes)
 
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""

@@ -16,11 +16,11 @@ import msgspec
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import ClusterVersion
-from runup.console.decide.judgement import Evidence, Judgement, Offered, failure
+from runup.console.decide.judgement import Evidence, Judgement, Offered, failure, unknown
 from runup.console.decide.shown_objects import evidence_of, is_secret, wanted_objects
 from runup.fleet.cli.fleet_members import connection_to, problem_of
 from runup.fleet.decide.members import Member
-from runup.fleet.decide.trend import Step, steps
+from runup.fleet.decide.trend import steps
 from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
 from runup.preflight.decide.findings import Findings
@@ -52,7 +52,7 @@ def judge(member: Member, *, connection: Connection, wanted: evaluate.RequestedU
 
 def not_judged(_member: Member, why: str) -> Judgement:
     """Returns the judgement of a cluster whose dump could not be fetched."""
-    return Judgement(failure(why))
+    return unknown(why)
 
 
 def not_read(_member: Member, why: str) -> str:
@@ -148,7 +148,8 @@ def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
     reports: list[tuple[str, Any, Report]] = []
     newest: Findings | None = None
     try:
-        kept = stores.opened(store).reports_of(member.name)
+        place = stores.opened(store)
+        kept = place.reports_of(member.name)
         for each in kept:
             if since is not None and each.observed < since and each is not kept[-1]:
                 continue
@@ -163,14 +164,13 @@ def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
             newest = run_command.findings_of(evaluate.EvaluatedCluster(member.name, report))
             newest = msgspec.structs.replace(newest, observed=newest.observed or each.observed)
     except Terminal as error:
-        return Judgement(failure(error.message))
-    told = steps(reports)[-_MOST_STEPS:]
-    return Judgement(newest or failure("the store has no report of it"), tuple(notes), steps=told)
-
-
-def history_of(member: Member, *, store: str, days: int) -> tuple[Step, ...]:
-    """Returns what came and went in the kept reports of a cluster that is judged live or from a dump."""
-    return judge_kept(member, store=store, days=days).steps
+        return unknown(error.message)
+    told = steps(reports)
+    lost = [*notes, *place.notes()]
+    if len(told) > _MOST_STEPS:
+        lost.append(f"the newest {_MOST_STEPS} of {len(told)} reports are told")
+    found = newest or failure("the store has no report of it")
+    return Judgement(found, tuple(notes), steps=told[-_MOST_STEPS:], history_notes=tuple(lost))
 
 
 def judge_with_history(
@@ -178,7 +178,8 @@ def judge_with_history(
 ) -> Judgement:
     """Returns the preflight of a cluster, with what came and went in its kept reports."""
     judged = judge(member, connection=connection, wanted=wanted)
-    return msgspec.structs.replace(judged, steps=history_of(member, store=store, days=days))
+    kept = judge_kept(member, store=store, days=days)
+    return msgspec.structs.replace(judged, steps=kept.steps, history_notes=kept.history_notes)
 
 
 def status_of(member: Member, *, connection: Connection) -> StatusReading | str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock
 from runup.console.control.judging_process import JudgingProcess, Result
-from runup.console.decide.judgement import Board, Judgement, failure, named, with_judgement
+from runup.console.decide.judgement import Board, Judgement, named, unknown, with_judgement
 from runup.fleet.decide.members import Member
 
 Members = Callable[[], tuple[Sequence[Member], Sequence[str]]]
@@ -64,5 +64,5 @@ class Reports:
         return not member.dump or self.board.entries[member.name].judged is None
 
     def _add(self, result: Result) -> None:
-        judged = result.value if isinstance(result.value, Judgement) else Judgement(failure(result.why))
+        judged = result.value if isinstance(result.value, Judgement) else unknown(result.why)
         self.board = with_judgement(self.board, result.name, judged, result.size, self._clock.now())

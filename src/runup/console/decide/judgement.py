@@ -45,7 +45,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What came of judging one cluster. `steps` are of its kept reports, if the console reads a store."""
+    """What came of judging one cluster.
+
+    `steps` are of its kept reports, if the console reads a store; `history_notes` say which of them are not there.
+    """
 
     found: Findings
     notes: tuple[str, ...] = ()
@@ -53,6 +56,7 @@ class Judgement(msgspec.Struct, frozen=True):
     offered: Offered | None = None
     evidence: tuple[Evidence, ...] = ()
     steps: tuple[Step, ...] = ()
+    history_notes: tuple[str, ...] = ()
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -89,6 +93,11 @@ def failure(why: str) -> Findings:
     return Findings(source="", target="", conditions=(condition,))
 
 
+def unknown(why: str) -> Judgement:
+    """Returns the judgement of a cluster of which neither the newest report nor those before it are known."""
+    return Judgement(failure(why), history_notes=(why,))
+
+
 def named(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
     """Returns the board with exactly these clusters; what is known of them stays."""
     ordered = sorted(members, key=lambda member: member.name)
@@ -109,14 +118,23 @@ def with_judgement(
         return board
     others = board.size - before.size - before.good_size
     if size > MAX_OF_ONE or others + size > most:
-        judged, size = replace(judged, evidence=(), steps=judged.steps[-1:]), _size_without_evidence(judged, size)
+        judged, size = _reduced(judged), _size_without_evidence(judged, size)
     if size > MAX_OF_ONE or others + size > most:
-        judged, size = Judgement(failure(_no_room(size, most))), 0
+        judged, size = unknown(_no_room(size, most)), 0
     good, good_size = _last_good(before)
     if judged.found.completed or others + size + good_size > most:
         good, good_size = None, 0
     entry = Entry(before.member, judged, now, good, size, good_size)
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
+
+
+def _reduced(judged: Judgement) -> Judgement:
+    """Returns the judgement without what it can do without, and says so."""
+    notes = judged.notes + (("there is no room for the objects that the risks name",) if judged.evidence else ())
+    history_notes = judged.history_notes
+    if len(judged.steps) > 1:
+        history_notes += (f"there is no room for {len(judged.steps)} reports: only the newest is told",)
+    return replace(judged, notes=notes, evidence=(), steps=judged.steps[-1:], history_notes=history_notes)
 
 
 def _last_good(entry: Entry) -> tuple[Findings | None, int]:

@@ -8,29 +8,53 @@ from datetime import datetime
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import WARN, badge, grid, minute_text
 from runup.console.cli.render.frame import frame, message, path_of
+from runup.console.decide.judgement import Entry
 from runup.fleet.decide.trend import Change, Step, days
 
-# As many objects as are named of a risk, and reports and days that are shown, the newest.
+# As many objects as are named of a risk; reports and days that are shown, the newest; and notes about reports.
 _OBJECTS = 3
 _LINES = 200
+_NOTES = 20
 
 
-def page(steps: Sequence[Step], cluster: str, now: datetime, *, weeks: bool, stored: bool, notes: Sequence[str]) -> str:
-    """Returns the page; `stored` says whether the console was given a store at all."""
-    if not stored:
-        words = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
-        body = join(
-            message("No history", words),
-            el("pre", el("code", "runup fleet preflight --contexts all --store reports")),
-            el("pre", el("code", "runup serve --store reports")),
-        )
-        return frame("History", body, now=now, here="history", notes=notes)
+def no_store(now: datetime, notes: Sequence[str]) -> str:
+    """Returns the page of a console that was given no store."""
+    words = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
+    body = join(
+        message("No history", words),
+        el("pre", el("code", "runup fleet preflight --contexts all --store reports")),
+        el("pre", el("code", "runup serve --store reports")),
+    )
+    return frame("History", body, now=now, here="history", notes=notes)
+
+
+def page(entries: Sequence[Entry], cluster: str, now: datetime, *, weeks: bool, notes: Sequence[str]) -> str:
+    """Returns the page of these clusters; `cluster` is the one that was asked for, if one was."""
+    steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
     ordered = sorted(steps, key=lambda step: (step.observed, step.cluster))
+    missing = _missing(entries)
     if not ordered:
-        body = message("No history", "The store has no report yet.")
+        whose = "of this cluster yet" if cluster else "yet"
+        body = message("No history", "No report is known." if missing else f"The store has no report {whose}.")
     else:
         body = _of_cluster(ordered, cluster) if cluster else _of_fleet(ordered, weeks=weeks)
-    return frame("History", body, now=now, here="history", notes=notes)
+    return frame("History", body, now=now, here="history", notes=(*notes, *missing))
+
+
+def _missing(entries: Sequence[Entry]) -> list[str]:
+    """Returns what of the history is not known, and why: then what is shown is not all that there is."""
+    waiting = sum(entry.judged is None for entry in entries)
+    whose_notes: dict[str, list[str]] = {}
+    for entry in entries:
+        for note in entry.judged.history_notes if entry.judged else ():
+            whose_notes.setdefault(note, []).append(entry.member.name)
+    told = [
+        f"{names[0] if len(names) == 1 else f'{len(names)} clusters'}: {note}" for note, names in whose_notes.items()
+    ]
+    more = [f"and {len(told) - _NOTES} more of this kind"] if len(told) > _NOTES else []
+    whose = f": {waiting} of {len(entries)} clusters" if len(entries) > 1 else ""
+    begun = [f"not read yet{whose}; reload this page"] if waiting else []
+    return [*begun, *told[:_NOTES], *more]
 
 
 def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
@@ -49,7 +73,12 @@ def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
         for day in reversed(days(steps, weeks=weeks))
     ]
     heads = (word, "Clusters", "Not judged", "Apply", "Unknown", "New", "Gone")
-    table = grid("What the newest reports of each day come to, the newest first", heads, lines[:_LINES])
+    span = "week" if weeks else "day"
+    table = grid(
+        f"What the newest reports of each {span} come to, the newest first{_cut(lines, f'{span}s')}",
+        heads,
+        lines[:_LINES],
+    )
     other = el("a", "By day", href="/history") if weeks else el("a", "By week", href="/history?by=week")
     names = sorted({step.cluster for step in steps})
     clusters = (el("li", el("a", name, href=_href(name))) for name in names)
@@ -58,6 +87,11 @@ def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
         el("section", el("h2", "All clusters"), el("div", table, class_="card long")),
         el("section", el("h2", f"One cluster ({len(names)})"), el("nav", el("ul", *clusters), aria_label="Clusters")),
     )
+
+
+def _cut(lines: Sequence[Markup], what: str) -> str:
+    """Returns what a table says of lines that it does not have."""
+    return f": the newest {_LINES} of {len(lines)} {what}" if len(lines) > _LINES else ""
 
 
 def _href(cluster: str) -> str:
@@ -82,7 +116,10 @@ def _of_cluster(steps: Sequence[Step], cluster: str) -> Markup:
         for step in reversed(steps)
     ]
     heads = ("As the cluster was", "Target", "Apply", "Unknown", "New", "Gone")
-    table = grid("Every report of this cluster, the newest first", heads, lines[:_LINES])
+    cut = _cut(lines, "reports")
+    table = grid(
+        f"{'Reports' if cut else 'Every report'} of this cluster, the newest first{cut}", heads, lines[:_LINES]
+    )
     links = el("p", el("a", "Its preflight", href=path_of(cluster)), " ", el("a", "All clusters", href="/history"))
     return join(
         el("section", el("h1", f"What came and went: {cluster}"), links, class_="card"),
