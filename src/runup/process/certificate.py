@@ -24,14 +24,23 @@ log = structlog.get_logger("serving")
 class ServingCertificate:
     """A TLS `context` for serving; it loads the certificate as soon as there is one, and each later one."""
 
-    def __init__(self, cert_file: str, key_file: str, clock: Clock, *, serves: str = "metrics and health") -> None:
-        """`serves` is what the log names while there is no certificate."""
+    def __init__(
+        self,
+        cert_file: str,
+        key_file: str,
+        clock: Clock,
+        *,
+        serves: str = "metrics and health",
+        flags: tuple[str, str] = ("--serving-cert-file", "--serving-key-file"),
+    ) -> None:
+        """`serves` is what the log names while there is no certificate, `flags` what errors name."""
         self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self._cert_file = cert_file
         # One file may hold both.
         self._key_file = key_file or cert_file
         self._clock = clock
         self._serves = serves
+        self._flags = flags
         self._seen: tuple[FileVersion | None, FileVersion | None] = (None, None)
 
     def start(self) -> None:
@@ -71,7 +80,8 @@ class ServingCertificate:
         return ""
 
     def _flags_text(self) -> str:
-        return f"--serving-cert-file {self._cert_file}, --serving-key-file {self._key_file}"
+        cert_flag, key_flag = self._flags
+        return f"{cert_flag} {self._cert_file}, {key_flag} {self._key_file}"
 
     def _stamps(self) -> tuple[FileVersion | None, FileVersion | None]:
         return _file_version(self._cert_file), _file_version(self._key_file)

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 from tests.cli.commands import Run
@@ -120,20 +121,35 @@ def _children_of(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_with_a_certificate_and_a_login(folder: Path) -> None:
-    """Nothing is shown without a token, also on this machine where a proxy is stated."""
+    """Nothing is shown without a token, also on this machine where a proxy is stated; renewed certificates are served."""
+    trusted = _issue(folder)
+    # Nobody logs in here: it is enough that there is a cluster that could be asked.
+    (folder / "kubeconfig").write_text(KUBECONFIG)
+    door = ("--tls-cert", "tls.crt", "--tls-key", "tls.key", "--behind-proxy", "--host", "console.example")
+    with serving("serve", *DUMPS, "--kubeconfig", "kubeconfig", *door) as (url, _):
+        assert url.startswith("https://")
+        assert "Bearer token of the cluster" in got(url, trusted)
+        assert "Bearer token of the cluster" in got(f"{url}clusters/harbour", trusted)
+        renewed = _issue(folder)
+        eventually(lambda: _is_trusted(url, renewed), "the renewed certificate is served")
+
+
+def _issue(folder: Path) -> ssl.SSLContext:
+    """Writes a certificate by a new authority, and returns what trusts it alone."""
     now = SystemClock().now()
     authority = new_ca(now)
     issued = issue_server(authority, now)
     (folder / "tls.crt").write_bytes(issued.cert)
     (folder / "tls.key").write_bytes(issued.key)
-    # Nobody logs in here: it is enough that there is a cluster that could be asked.
-    (folder / "kubeconfig").write_text(KUBECONFIG)
-    door = ("--tls-cert", "tls.crt", "--tls-key", "tls.key", "--behind-proxy", "--host", "console.example")
-    trusted = ssl.create_default_context(cadata=authority.cert.decode())
-    with serving("serve", *DUMPS, "--kubeconfig", "kubeconfig", *door) as (url, _):
-        assert url.startswith("https://")
-        assert "Bearer token of the cluster" in got(url, trusted)
-        assert "Bearer token of the cluster" in got(f"{url}clusters/harbour", trusted)
+    return ssl.create_default_context(cadata=authority.cert.decode())
+
+
+def _is_trusted(url: str, context: ssl.SSLContext) -> bool:
+    try:
+        return bool(got(url, context))
+    except URLError as error:
+        assert isinstance(error.reason, ssl.SSLError)
+        return False
 
 
 @pytest.mark.parametrize(
@@ -152,7 +168,15 @@ def test_with_a_certificate_and_a_login(folder: Path) -> None:
         pytest.param((*DUMPS, "--behind-proxy"), "give it with --host NAME", id="a proxy on this machine"),
         pytest.param((*DUMPS, "--tls-cert", "a"), "are a pair; give both", id="half a pair"),
         pytest.param(
-            (*DUMPS, "--tls-cert", "a", "--tls-key", "b"), "--tls-cert a, --tls-key b: cannot be used", id="no file"
+            (*DUMPS, "--tls-cert", "a", "--tls-key", "b"),
+            "--tls-cert a, --tls-key b: they cannot be used: there is no a",
+            id="no file",
+        ),
+        pytest.param((*DUMPS, "--tls-cert", "examples/fleet.yaml", "--tls-key", "b"), "there is no b", id="no key"),
+        pytest.param(
+            (*DUMPS, "--tls-cert", "examples/fleet.yaml", "--tls-key", "examples/fleet.yaml"),
+            "--tls-cert examples/fleet.yaml, --tls-key examples/fleet.yaml: they cannot be used",
+            id="no certificate",
         ),
         pytest.param(
             (*DUMPS, "--listen", "0.0.0.0:0", "--behind-proxy", "--host", "h"), "kubeconfig", id="no cluster to ask"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import ssl
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -34,6 +34,7 @@ from runup.fleet.cli.fleet_members import Named, members_of, read_wherever
 from runup.fleet.decide.members import Member
 from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
+from runup.process.certificate import ServingCertificate
 from runup.process.endpoint import host_and_port
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class _Door:
     host: str
     port: int
     hosts: frozenset[str]
-    context: ssl.SSLContext | None = None
+    certificate: ServingCertificate | None = None
     cluster: ClusterConfig | None = None
 
 
@@ -116,10 +117,10 @@ def _door(flags: ServeFlags, connection: Connection) -> _Door:
     hosts = request_rules.hosts_of(host, flags.hosts)
     if bool(flags.tls_cert) != bool(flags.tls_key):
         raise CommandError("--tls-cert and --tls-key are a pair; give both")
-    context = _tls(flags) if flags.tls_cert else None
+    certificate = _certificate(flags) if flags.tls_cert else None
     if request_rules.is_loopback(host) and not flags.behind_proxy:
-        return _Door(host, port, hosts, context)
-    if context is None and not flags.behind_proxy:
+        return _Door(host, port, hosts, certificate)
+    if certificate is None and not flags.behind_proxy:
         raise CommandError(
             f"--listen {flags.listen}: others reach this address, so tokens are asked for, never in the clear: give "
             "--tls-cert and --tls-key, or --behind-proxy if a proxy before it ends TLS; or listen on 127.0.0.1"
@@ -128,18 +129,23 @@ def _door(flags: ServeFlags, connection: Connection) -> _Door:
         raise CommandError(
             f"--listen {flags.listen}: by which name browsers ask is not known; give it with --host NAME"
         )
-    return _Door(host, port, hosts, context, connection.config())
+    return _Door(host, port, hosts, certificate, connection.config())
 
 
-def _tls(flags: ServeFlags) -> ssl.SSLContext:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+def _certificate(flags: ServeFlags) -> ServingCertificate:
+    """Returns the certificate, which is loaded. Raises CommandError if it cannot be: nobody writes it later here."""
+    certificate = ServingCertificate(
+        flags.tls_cert, flags.tls_key, SystemClock(), serves="pages", flags=("--tls-cert", "--tls-key")
+    )
+    for file in (flags.tls_cert, flags.tls_key):
+        if not Path(file).exists():
+            typed = f"--tls-cert {flags.tls_cert}, --tls-key {flags.tls_key}"
+            raise CommandError(f"{typed}: they cannot be used: there is no {file}")
     try:
-        context.load_cert_chain(flags.tls_cert, flags.tls_key, password=lambda: "")
-    except (OSError, ssl.SSLError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise CommandError(f"--tls-cert {flags.tls_cert}, --tls-key {flags.tls_key}: cannot be used: {why}") from error
-    return context
+        certificate.start()
+    except Terminal as error:
+        raise CommandError(error.message) from error
+    return certificate
 
 
 def _graph(source: str) -> Graph | None:
@@ -213,7 +219,10 @@ async def _serve(
         await runner.setup()
         try:
             await _listen(runner, door, flags)
-            return await _until_done(stopped, asyncio.create_task(reports.run()), asyncio.create_task(statuses.run()))
+            loops = [reports.run(), statuses.run()]
+            if door.certificate is not None:
+                loops.append(door.certificate.follow())
+            return await _until_done(stopped, *map(asyncio.create_task, loops))
         finally:
             await runner.cleanup()
 
@@ -250,13 +259,14 @@ def _on_signals() -> asyncio.Future[int]:
 
 async def _listen(runner: web.AppRunner, door: _Door, flags: ServeFlags) -> None:
     """Listens, and prints the address that it got."""
+    context = door.certificate.context if door.certificate else None
     try:
-        await web.TCPSite(runner, door.host, door.port, ssl_context=door.context).start()
+        await web.TCPSite(runner, door.host, door.port, ssl_context=context).start()
     except OSError as error:
         raise CommandError(f"--listen {flags.listen}: {error.strerror or error}") from error
     shown = f"[{door.host}]" if ":" in door.host else door.host
     port = runner.addresses[0][1]
-    sys.stdout.write(f"serving at {'https' if door.context else 'http'}://{shown}:{port}/ (Ctrl-C ends it)\n")
+    sys.stdout.write(f"serving at {'https' if context else 'http'}://{shown}:{port}/ (Ctrl-C ends it)\n")
     sys.stdout.flush()
 
 
