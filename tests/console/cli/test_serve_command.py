@@ -121,7 +121,7 @@ def _children_of(pid: int) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_with_a_certificate_and_a_login(folder: Path) -> None:
-    """Nothing is shown without a token, also on this machine where a proxy is stated; renewed certificates are served."""
+    """Nothing is shown without a token, also on this machine behind a proxy; renewed certificates are served."""
     trusted = _issue(folder)
     # Nobody logs in here: it is enough that there is a cluster that could be asked.
     (folder / "kubeconfig").write_text(KUBECONFIG)
