@@ -133,7 +133,9 @@ def pages() -> dict[str, str]:
         "a history of a cluster": PAGES.history(whole, "harbour", NOW, weeks=False),
         "a history of nothing yet": PAGES.history(named(Board(), MEMBERS), "", NOW, weeks=False),
         "a history of a cluster of nothing yet": PAGES.history(named(Board(), MEMBERS), "harbour", NOW, weeks=False),
-        "a history of an empty store": PAGES.history(whole, "orchard", NOW, weeks=False),
+        "a history of no cluster yet": PAGES.history(Board(), "", NOW, weeks=False),
+        "a fleet of no cluster yet": PAGES.fleet(Board(), NOW),
+        "a history of an empty store": PAGES.history(replace(whole, notes=()), "orchard", NOW, weeks=False),
         "a history that is lost": PAGES.history(
             board(harbour=unknown("no route"), ruin=unknown("no route")), "", NOW, weeks=False
         ),

@@ -98,6 +98,13 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a history of a cluster", "NodeCordoned (Node worker-7)", id="an object that came"),
         pytest.param("a history of a cluster", "could not be judged", id="a report that failed"),
         pytest.param("a history", "not read yet: 1 of 5 clusters", id="what the history lacks"),
+        pytest.param(
+            "a fleet of no cluster yet", "Not judged yet: the clusters are still being listed", id="no cluster"
+        ),
+        pytest.param("a history of no cluster yet", "No report is known.", id="no report is known of no cluster"),
+        pytest.param(
+            "a history of no cluster yet", "the clusters are still being listed", id="no cluster in the history"
+        ),
         pytest.param("a history of nothing yet", "No report is known.", id="no report is known"),
         pytest.param(
             "a history of nothing yet", "not read yet: 5 of 5 clusters; reload this page", id="nothing was read"

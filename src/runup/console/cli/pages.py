@@ -69,7 +69,8 @@ class ConsolePages:
         if not self._stored:
             return history.no_store(now, board.notes)
         entries = [board.entries[name]] if name else list(board.entries.values())
-        return history.page(entries, name, now, weeks=weeks, notes=board.notes)
+        listing = () if board.version else ("the clusters are still being listed; reload this page",)
+        return history.page(entries, name, now, weeks=weeks, notes=(*board.notes, *listing))
 
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""

@@ -34,6 +34,10 @@ def page(
 
 
 def _progress(board: Board) -> Markup | None:
+    if not board.version:
+        return el(
+            "p", "Not judged yet: the clusters are still being listed; reload this page.", class_="card issue warn"
+        )
     waiting = sum(entry.judged is None for entry in board.entries.values())
     if not waiting:
         return None

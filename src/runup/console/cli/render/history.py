@@ -35,7 +35,7 @@ def page(entries: Sequence[Entry], cluster: str, now: datetime, *, weeks: bool, 
     missing = _missing(entries)
     if not ordered:
         whose = "of this cluster yet" if cluster else "yet"
-        body = message("No history", "No report is known." if missing else f"The store has no report {whose}.")
+        body = message("No history", "No report is known." if missing or notes else f"The store has no report {whose}.")
     else:
         body = _of_cluster(ordered, cluster) if cluster else _of_fleet(ordered, weeks=weeks)
     return frame("History", body, now=now, here="history", notes=(*notes, *missing))
