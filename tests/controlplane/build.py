@@ -26,6 +26,8 @@ HERE = Path(__file__).parent
 PROGRAMS = ("kube-apiserver", "etcd")
 KUBERNETES = "RUNUP_KUBERNETES"
 PINNED = "go"
+# Of the other versions, the newest one (`newest.mod`).
+NEWEST = "newest"
 _PROGRAM_SOURCES = ("kube-apiserver/main.go", "etcd/main.go")
 
 
