@@ -299,7 +299,7 @@ def test_a_live_cluster_is_asked_as_the_command_was_told() -> None:
 )
 def test_why_a_cluster_could_not_be_read(error: Exception, says: str | None) -> None:
     """In the words of a command about it alone; a bug is not passed off as its trouble."""
-    assert fleet_members.problem_of(error) == says
+    assert fleet_members.problem_of(Member("a"), error) == says
 
 
 def test_a_note_is_told_once() -> None:

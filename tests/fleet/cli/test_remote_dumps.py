@@ -82,6 +82,17 @@ def test_results_name_the_address_and_not_where_the_dump_lay(run: Run, dumps: Pa
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("command", ["preflight", "status", "recommend"])
+def test_a_dump_that_cannot_be_read_is_named_by_its_address(run: Run, dumps: Path, command: str) -> None:
+    """The folder in which it was is gone when somebody reads that."""
+    pytest.importorskip("fsspec")
+    (dumps / "void").mkdir()
+    (dumps / "void" / "version.json").write_text("{}")
+    ran = run("fleet", command, "--dumps", f"file://{dumps}", "-o", "json")
+    assert f"file://{dumps}/void" in ran.out
+    assert "runup-dump-" not in ran.out + ran.err
+
+
 @pytest.mark.parametrize("words", [("preflight",), ("status",)], ids=" ".join)
 def test_a_password_in_an_address_is_not_taken(run: Run, words: tuple[str, ...]) -> None:
     """Nor said: the address would be printed, and kept with the reports."""

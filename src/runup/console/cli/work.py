@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.console.decide.judgement import Evidence, Judgement, Offered, failure, unknown
 from runup.console.decide.shown_objects import evidence_of, is_secret, wanted_objects
 from runup.fleet.cli.fleet_members import connection_to, problem_of
+from runup.fleet.cli.preflight_command import evaluate_dump
 from runup.fleet.decide.members import Member
 from runup.fleet.decide.trend import steps
 from runup.preflight.cli import evaluate, run_command
@@ -44,7 +46,7 @@ def judge(member: Member, *, connection: Connection, wanted: evaluate.RequestedU
             return _of_dump(member, wanted)
         return _of_cluster(member, connection, wanted)
     except Exception as error:
-        problem = problem_of(error)
+        problem = problem_of(member, error)
         if problem is None:
             raise
         return Judgement(failure(problem))
@@ -61,7 +63,7 @@ def not_read(_member: Member, why: str) -> str:
 
 
 def _of_dump(member: Member, wanted: evaluate.RequestedUpdate) -> Judgement:
-    one = evaluate.of_dump(Path(member.dump), wanted, SystemClock().now())
+    one = evaluate_dump(member, wanted, SystemClock().now())
     found = run_command.findings_of(one)
     items = wanted_objects(found) if found.completed else ()
     return _judgement(one, found, _evidence_in_dump(Path(member.dump), items, found))
@@ -134,11 +136,17 @@ def _live_evidence(client: SyncClient, item: ReportedResource, found: Findings) 
 
 def _resource_of(item: ReportedResource) -> Resource | None:
     """Returns the resource of a kind that some check reads, None for another."""
+    return _resources().get((item.group, item.kind))
+
+
+@cache
+def _resources() -> dict[tuple[str, str], Resource]:
     from runup.api.kinds import resources_by_type
     from runup.checks.catalogue import CHECKS
 
     known = [*resources_by_type().values(), *(read for check in CHECKS for read in check.reads)]
-    return next((each for each in known if (each.group, each.kind) == (item.group, item.kind)), None)
+    # Of several of one kind the first counts.
+    return {(resource.group, resource.kind): resource for resource in reversed(known)}
 
 
 def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
@@ -187,7 +195,7 @@ def status_of(member: Member, *, connection: Connection) -> StatusReading | str:
     try:
         return msgspec.structs.replace(_read_status(member, connection), read=None)
     except Exception as error:
-        problem = problem_of(error)
+        problem = problem_of(member, error)
         if problem is None:
             raise
         return problem

@@ -22,11 +22,9 @@ from typing import Any
 import msgspec
 
 from kubekit.error_types import Terminal
-from runup.fleet.control.workers import Lost, Pool, Retried
+from runup.fleet.control.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.decide.members import Member
 
-# A live cluster waits for its answers most of the time; as many at once as `runup fleet` has.
-_LIVE_AT_ONCE = 8
 _END_S = 5.0
 
 
@@ -177,14 +175,7 @@ def _dumps_and_live(members: Sequence[Member], parallel: int) -> tuple[tuple[lis
     """Returns dumps and kept reports, which cost processor time, and live clusters, which cost waiting."""
     local = [member for member in members if member.dump or not (member.context or member.kubeconfig)]
     live = [member for member in members if member not in local]
-    return (local, parallel or _processors()), (live, parallel or _LIVE_AT_ONCE)
-
-
-def _processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
+    return (local, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
 
 
 def _do_part(

@@ -20,7 +20,7 @@ from runup.cli.errors import CommandError, describe
 from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
 from runup.fleet.control import cluster_sources, remote_dumps
-from runup.fleet.control.workers import Lost, Pool, Retried
+from runup.fleet.control.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, selected
 
 if TYPE_CHECKING:
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from runup.fleet.control.dask_engine import DaskPool
 
 R = TypeVar("R")
-
-# A live cluster waits for its answers most of the time; more at once would not be faster on a laptop.
-_LIVE_AT_ONCE = 8
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -128,8 +125,13 @@ def connection_to(member: Member, of: Connection) -> Connection:
     return to
 
 
-def problem_of(error: Exception) -> str | None:
+def problem_of(member: Member, error: Exception) -> str | None:
     """Returns why a cluster could not be read, in the words of a command about it alone; None for a bug of ours."""
+    text = _text_of(error)
+    return text and member.as_named(text)
+
+
+def _text_of(error: Exception) -> str | None:
     from kubekit.error_types import RunupError
     from kubekit.oci.registry_errors import OciError
 
@@ -194,11 +196,11 @@ def _dumps_and_live(members: Sequence[Member], named: Named) -> tuple[tuple[list
 
     Dumps that others read come last: their client has threads, beside which no process is forked.
     """
-    parallel = named.parallel
     readable = [member for member in members if not member.problem]
     dumps = [_as_workers_find_it(member, named) for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
-    parts = (dumps, parallel or _processor_count()), (live, parallel or _LIVE_AT_ONCE)
+    parallel = named.parallel
+    parts = (dumps, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
     return parts[::-1] if named.scheduler else parts
 
 
@@ -207,13 +209,6 @@ def _as_workers_find_it(member: Member, named: Named) -> Member:
     if not named.scheduler or is_address(member.dump):
         return member
     return msgspec.structs.replace(member, dump=os.path.abspath(member.dump))  # noqa: PTH100 -- links stay as typed
-
-
-def _processor_count() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 class _Progress:

@@ -17,16 +17,14 @@ from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out, timestamp
 from runup.fleet.cli.fleet_members import warnings
 from runup.fleet.cli.render import fleet_text
-from runup.fleet.decide.trend import Change, Day, Step, days, steps
+from runup.fleet.cli.render.history_text import came_text, names_with_counts, went_text
+from runup.fleet.decide.trend import Day, Step, days, steps
 from runup.preflight.control import stores
 from runup.preflight.control.stores import Store
 from runup.preflight.decide.report import Report
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
-
-# As many objects as are named of a risk.
-_OBJECTS = 3
 
 
 def run(
@@ -83,17 +81,13 @@ def day_lines(found: Sequence[Day], screen: Screen = PIPE, *, weeks: bool = Fals
             (
                 f"{day.day:%Y-%m-%d}",
                 *map(str, (day.clusters, day.failed, day.applies, day.unknown)),
-                _names_with_counts(day.new),
-                _names_with_counts(day.gone),
+                names_with_counts(day.new),
+                names_with_counts(day.gone),
             )
         )
         for day in found
     ]
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
-
-
-def _names_with_counts(pairs: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(name if number == 1 else f"{name} ({number} clusters)" for name, number in pairs)
 
 
 def report_lines(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
@@ -105,32 +99,13 @@ def report_lines(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn
                 timestamp(step.observed),
                 step.target,
                 *((str(step.applies), str(step.unknown)) if step.completed else ("", "")),
-                "could not be judged"
-                if not step.completed
-                else "first report"
-                if step.first
-                else _changed(step.came, "now also"),
-                _changed(step.went, "no longer"),
+                one_line(came_text(step)),
+                one_line(went_text(step)),
             )
         )
         for step in found
     ]
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
-
-
-def _changed(changes: Sequence[Change], word: str) -> str:
-    """Returns which risks came or went, and which objects they were about."""
-    return "; ".join(
-        f"{change.risk}{f' ({_some(change.objects)})' if change.objects else ''}"
-        if change.whole
-        else f"{change.risk}: {word} {_some(change.objects)}"
-        for change in changes
-    )
-
-
-def _some(objects: Sequence[str]) -> str:
-    more = len(objects) - _OBJECTS
-    return ", ".join(map(one_line, objects[:_OBJECTS])) + (f" and {more} more" if more > 0 else "")
 
 
 def reports_as_data(found: Sequence[Step]) -> list[dict[str, Any]]:

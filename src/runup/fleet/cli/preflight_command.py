@@ -116,22 +116,26 @@ def judge(
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.dump:
-            one = _as_named(member, evaluate.of_dump(Path(member.dump), wanted, now))
+            one = evaluate_dump(member, wanted, now)
         else:
             one = evaluate.of_cluster(connection_to(member, connection).config(), wanted)
         found = run_command.findings_of(one)
         places = _dump_locations(member, found) if with_places and member.dump and found.completed else {}
     except Exception as error:
-        problem = problem_of(error)
+        problem = problem_of(member, error)
         if problem is None:
             raise
-        return lost(member, member.as_named(problem))
+        return lost(member, problem)
     cluster_id = one.cluster.spec.cluster_id if one.cluster is not None else ""
     return Judged(found, one.report, one.problem, one.notes, one.lacking, one.collect, places, cluster_id)
 
 
-def _as_named(member: Member, one: evaluate.EvaluatedCluster) -> evaluate.EvaluatedCluster:
-    """Returns the result with the place that was typed, where the dump was fetched only to be read."""
+def evaluate_dump(member: Member, wanted: evaluate.RequestedUpdate, now: datetime) -> evaluate.EvaluatedCluster:
+    """Returns the result for a dump; its texts name the place that was typed, where it was fetched to be read.
+
+    Raises as reading the dump does.
+    """
+    one = evaluate.of_dump(Path(member.dump), wanted, now)
     notes = tuple(member.as_named(note) for note in one.notes)
     return replace(one, problem=member.as_named(one.problem), notes=notes, collect=member.as_named(one.collect))
 
@@ -140,11 +144,10 @@ def _dump_locations(member: Member, found: Findings) -> Mapping[str, tuple[str, 
     from runup.preflight.cli.dump_places import places, uri_of
 
     resources = [item for risk in found.risks for item in risk.resources]
-    here, named = uri_of(Path(member.dump)), member.address or uri_of(Path(member.dump))
-    return {
-        text: (place.uri.replace(here, named, 1), place.line)
-        for text, place in places(Path(member.dump), resources).items()
-    }
+    found_places = places(Path(member.dump), resources).items()
+    here = uri_of(Path(member.dump))
+    named = member.address or here
+    return {text: (place.uri.replace(here, named, 1), place.line) for text, place in found_places}
 
 
 def lost(member: Member, why: str) -> Judged:

@@ -73,7 +73,7 @@ def advice_of(member: Member, *, connection: Connection, asked: RecommendFlags, 
         advice = recommend_text.advise(read, found.checks, found.problem, asked)
         more = additions_to_oc.of(found.cluster, found.config_maps, asked.version, found.now)
     except Exception as error:
-        problem = problem_of(error)
+        problem = problem_of(member, error)
         if problem is None:
             raise
         return AdviceRow(member.name, problem=problem)

@@ -67,7 +67,7 @@ def status_of(member: Member, *, connection: Connection, whole: bool) -> StatusR
             reading.obj, worker_pools_before_master=reading.worker_pools_before_master
         )
     except Exception as error:
-        problem = problem_of(error)
+        problem = problem_of(member, error)
         if problem is None:
             raise
         return StatusRow(member.name, problem=problem)

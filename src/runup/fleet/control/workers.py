@@ -38,10 +38,27 @@ R = TypeVar("R")
 # A worker that has grown by more than this, in MiB, ends after its item. With two workers, and what both share, a fleet
 # of usual dumps stays below 1 GiB.
 _LARGE_MIB = 320
+# A live cluster waits for its answers most of the time; more at once would not be faster on a laptop.
+_LIVE_AT_ONCE = 8
 # How often an item is tried in all, if its worker is killed or runs out of memory.
 _MAX_TRIES = 2
 # Seconds to wait for a worker to exit: before it is killed, if it is ending by itself, and after it was killed.
 _EXIT_TIMEOUT_S = 5.0
+
+
+def workers_for(parallel: int, *, live: bool) -> int:
+    """Returns how many clusters are read at once: `parallel`, or where it is 0 as many as their kind allows.
+
+    Dumps cost processor time, live clusters waiting.
+    """
+    if parallel:
+        return parallel
+    if live:
+        return _LIVE_AT_ONCE
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
 
 
 class Lost(msgspec.Struct, frozen=True):

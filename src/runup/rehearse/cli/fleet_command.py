@@ -170,7 +170,7 @@ def _judge(member: Member, *, connection: Connection, wanted: Wanted, now: datet
     try:
         return asyncio.run(_judged(member, connection, wanted, now, max_objects))
     except Exception as error:
-        problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(error)
+        problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:
             raise
         return lost(member, problem)

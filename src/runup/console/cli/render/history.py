@@ -9,10 +9,10 @@ from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import WARN, badge, grid, minute_text
 from runup.console.cli.render.frame import frame, message, path_of
 from runup.console.decide.judgement import Entry
-from runup.fleet.decide.trend import Change, Step, days
+from runup.fleet.cli.render.history_text import came_text, names_with_counts, went_text
+from runup.fleet.decide.trend import Step, days
 
-# As many objects as are named of a risk; reports and days that are shown, the newest; and notes about reports.
-_OBJECTS = 3
+# Reports and days that are shown, the newest; and notes about reports.
 _LINES = 200
 _NOTES = 20
 
@@ -67,8 +67,8 @@ def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
             el("td", badge(f"{day.failed} not judged", WARN) if day.failed else "0"),
             el("td", str(day.applies)),
             el("td", str(day.unknown)),
-            el("td", _counted(day.new), class_="wide"),
-            el("td", _counted(day.gone), class_="wide"),
+            el("td", names_with_counts(day.new), class_="wide"),
+            el("td", names_with_counts(day.gone), class_="wide"),
         )
         for day in reversed(days(steps, weeks=weeks))
     ]
@@ -99,10 +99,6 @@ def _href(cluster: str) -> str:
     return f"/history?cluster={quoted}"
 
 
-def _counted(pairs: Sequence[tuple[str, int]]) -> str:
-    return ", ".join(name if number == 1 else f"{name} ({number} clusters)" for name, number in pairs)
-
-
 def _of_cluster(steps: Sequence[Step], cluster: str) -> Markup:
     lines = [
         el(
@@ -110,8 +106,8 @@ def _of_cluster(steps: Sequence[Step], cluster: str) -> Markup:
             el("th", minute_text(step.observed), scope="row"),
             el("td", step.target),
             *(el("td", str(number) if step.completed else "") for number in (step.applies, step.unknown)),
-            el("td", _came(step), class_="wide"),
-            el("td", _changed(step.went, "no longer"), class_="wide"),
+            el("td", came_text(step), class_="wide"),
+            el("td", went_text(step), class_="wide"),
         )
         for step in reversed(steps)
     ]
@@ -125,24 +121,3 @@ def _of_cluster(steps: Sequence[Step], cluster: str) -> Markup:
         el("section", el("h1", f"What came and went: {cluster}"), links, class_="card"),
         el("section", el("h2", f"Reports ({len(lines)})"), el("div", table, class_="card long")),
     )
-
-
-def _came(step: Step) -> str:
-    if not step.completed:
-        return "could not be judged"
-    return "first report" if step.first else _changed(step.came, "now also")
-
-
-def _changed(changes: Sequence[Change], word: str) -> str:
-    """Returns which risks came or went, and which objects they were about."""
-    return "; ".join(
-        f"{change.risk}{f' ({_some(change.objects)})' if change.objects else ''}"
-        if change.whole
-        else f"{change.risk}: {word} {_some(change.objects)}"
-        for change in changes
-    )
-
-
-def _some(objects: Sequence[str]) -> str:
-    more = len(objects) - _OBJECTS
-    return ", ".join(objects[:_OBJECTS]) + (f" and {more} more" if more > 0 else "")
