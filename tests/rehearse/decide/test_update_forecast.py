@@ -144,6 +144,13 @@ def test_a_cluster_that_was_never_updated() -> None:
     assert found.total == Range(5 * MINUTE, None)
 
 
+def test_a_cluster_that_was_never_updated_tells_of_its_nodes_in_no_pool() -> None:
+    """They leave its end open as they do after an update, and it is said."""
+    found = of(cluster(node("a"), pools=()), INSTALLED)
+    assert found.parts[0].range.high_s is None
+    assert "no pool has a: nothing tells how they are updated" in found.parts[0].sources
+
+
 def test_a_pod_that_cannot_be_evicted() -> None:
     """Nobody knows when somebody deletes it, whatever earlier updates took."""
     state = two_pools(

@@ -224,8 +224,9 @@ def _control_plane(history: Sequence[UpdateHistory], master: Part | None, why_op
     earlier = earlier_updates(history)
     if not earlier:
         low = master.range.low_s if master is not None else 0
-        sources = ("no earlier update is in the history of ClusterVersion", *(master.sources if master else ()))
-        return Part(CONTROL_PLANE, Range(low, None), sources)
+        none = "no earlier update is in the history of ClusterVersion"
+        of_nodes = master.sources if master is not None else ()
+        return Part(CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((none, *of_nodes, *why_open))))
     took = range_of([seconds for _, seconds in earlier])
     sources = (_sentence_of_updates(earlier),)
     of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
