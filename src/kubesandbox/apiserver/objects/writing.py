@@ -7,7 +7,6 @@ a kind are in its `Kind` row, in `Admission`, in `strategies` and in its schema.
 
 from __future__ import annotations
 
-import copy
 import secrets
 import uuid
 from collections.abc import Awaitable, Callable
@@ -19,6 +18,7 @@ from kubesandbox.apiserver import status_errors
 from kubesandbox.apiserver.http.messages import Request, Response, User
 from kubesandbox.apiserver.http.query_parameters import WriteOptions, write_options
 from kubesandbox.apiserver.http.routing import Target
+from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import carry_over, encoder_of, is_same_state, key_of, meta, stamp_new
 from kubesandbox.apiserver.objects import restoring, strategies
 from kubesandbox.apiserver.objects.builtin_admission import Admission
@@ -184,7 +184,7 @@ class Writing:
             return self._reading.answer(request, kind, entry, 201)
         expected_revision = parse_revision(meta(body).get("resourceVersion"))
         entry = await self.change(
-            kind, target, lambda _: copy.deepcopy(body), options, expected_revision=expected_revision, putting=True
+            kind, target, lambda _: copy_json(body), options, expected_revision=expected_revision, putting=True
         )
         return self._reading.answer(request, kind, entry)
 
@@ -213,7 +213,7 @@ class Writing:
         for attempt in range(RETRIES):
             entry = await self._read_entry(kind, target)
             old = from_stored(kind, entry.load())
-            new = compute(copy.deepcopy(old))
+            new = compute(copy_json(old))
             if putting:
                 _check_put_uid(kind, entry, old, new)
             _check_revision(kind, target.name, entry, new, expected_revision)

@@ -7,11 +7,11 @@ structured-merge-diff's merge/update.go.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import Any
 
+from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import meta, rfc3339
 from kubesandbox.apiserver.patch import managed
 from kubesandbox.apiserver.patch.field_sets import (
@@ -53,7 +53,7 @@ def apply_patch(
     `default` fills in what the server adds: an apply that changes nothing keeps its time.
     """
     root = typed_root(tree)
-    config = copy.deepcopy(config)
+    config = copy_json(config)
     for name in ("managedFields", "resourceVersion", "uid"):
         meta(config).pop(name, None)
     managers = managed.read_managers(live)
@@ -62,7 +62,7 @@ def apply_patch(
     me = _applying_manager(managers, manager, kind, subresource)
     before = managers.pop(me, None)
     applied_fields = managed.ownable_paths(kind, field_set(root, config), subresource)
-    new: JSON = copy.deepcopy(merge_config(root, live or {}, config))
+    new: JSON = copy_json(merge_config(root, live or {}, config))
     if before is not None:
         new = _prune_abandoned(root, new, before.paths, applied_fields, managers)
     changes = compare_objects(root, live or {}, new)
@@ -95,7 +95,7 @@ def _time_of_apply(
     """Returns the time of the applier's managedFields entry: the old one if the apply changes nothing."""
     # An apply without changes must not be a write, so it keeps its time.
     if before is not None and before.paths == applied_fields and live is not None:
-        applied = {key: value for key, value in default(copy.deepcopy(new)).items() if key != "metadata"}
+        applied = {key: value for key, value in default(copy_json(new)).items() if key != "metadata"}
         current = {key: value for key, value in live.items() if key != "metadata"}
         if applied == current and _without_managed_fields(new) == _without_managed_fields(live):
             return before.time

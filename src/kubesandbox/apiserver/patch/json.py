@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import jsonpatch
 
+from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema.validate import type_name
 from kubesandbox.apiserver.status_errors import ApiError, bad_request
 
@@ -26,7 +26,7 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
     if len(operations) > MAX_OPERATIONS:
         message = f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}"
         raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
-    result = copy.deepcopy(obj)
+    result = copy_json(obj)
     for operation in operations:
         result = _apply_one(result, operation)
     return result

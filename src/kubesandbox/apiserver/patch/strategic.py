@@ -6,9 +6,9 @@ and strategies come from the schema (`x-kubernetes-patch-merge-key`, `x-kubernet
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
+from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.patch.field_sets import child_node, typed_root
 from kubesandbox.apiserver.patch.typed_config import go_plain
 from kubesandbox.apiserver.schema import Structural
@@ -26,7 +26,7 @@ def strategic_merge(tree: Structural | None, obj: JSON, patch: Any) -> Any:
     """Returns `obj` with `patch` merged into it, neither changed. Raises ApiError for an invalid patch."""
     if not isinstance(patch, dict):
         raise bad_request("cannot unmarshal array into Go value of type map[string]interface {}")
-    return _merge_map(typed_root(tree), copy.deepcopy(obj), patch)
+    return _merge_map(typed_root(tree), copy_json(obj), patch)
 
 
 def _merge_map(node: Structural | None, original: JSON, patch: JSON) -> JSON:

@@ -7,9 +7,9 @@ dropped where the schema preserves it.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
+from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema.structural import Structural
 
 # Every resource has these at its root, an embedded resource too, whether or not its schema mentions them.
@@ -75,7 +75,7 @@ def fill_defaults(node: Structural, value: Any) -> Any:
 
 def _default_for_null(node: Structural, value: Any) -> Any:
     """Returns the default for a null list item or map value that is not nullable, else the value."""
-    return copy.deepcopy(node.default) if value is None and node.has_default and not node.nullable else value
+    return copy_json(node.default) if value is None and node.has_default and not node.nullable else value
 
 
 def _default_object(node: Structural, value: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _default_object(node: Structural, value: dict[str, Any]) -> dict[str, Any]:
     for name, child in node.properties.items():
         absent = name not in result or (result[name] is None and not child.nullable)
         if child.has_default and absent:
-            result[name] = copy.deepcopy(child.default)
+            result[name] = copy_json(child.default)
     for name, member in result.items():
         field_node = node.field(name)
         if field_node is not None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
+from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
 from kubesandbox.apiserver.schema.name_rules import dns1123_label, dns1123_subdomain
 from kubesandbox.apiserver.validation.common import Faults
@@ -57,7 +57,7 @@ def _token_faults(spec: JSON) -> Faults:
 
 def _immutable_part(spec: JSON) -> JSON:
     """Returns a pod's spec without the fields that an update may change."""
-    immutable = copy.deepcopy(spec)
+    immutable: JSON = copy_json(spec)
     # A binding sets the pod's node by an update, which is validated here as well.
     for name in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "nodeName"):
         immutable.pop(name, None)
