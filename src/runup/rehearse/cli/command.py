@@ -121,7 +121,7 @@ def rehearse(
         return 0
     from runup.rehearse.cli import rehearsal_command as runs
 
-    targets = [name for name, given in (("--to-image", to_image), ("--release-dir", release_dir)) if given]
+    targets = [name for name, value in (("--to-image", to_image), ("--release-dir", release_dir)) if value]
     if len(targets) > 1:
         raise click.UsageError("--to-image and --release-dir both name the release; give one of them", ctx)
     if to_kubernetes and (to or targets or declared):

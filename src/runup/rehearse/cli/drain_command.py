@@ -120,9 +120,9 @@ def parse_times(text: str, option: str, zone: str = "") -> tuple[time, time] | N
         return None
     match = _TIMES.fullmatch(text)
     if match is None:
-        place = f" in {zone}" if zone else ""
-        raise CommandError(f"{option} {text}: give two times of day{place}, such as 22:00-06:00")
-    numbers = [int(each) for each in match.groups()]
+        in_zone = f" in {zone}" if zone else ""
+        raise CommandError(f"{option} {text}: give two times of day{in_zone}, such as 22:00-06:00")
+    numbers = [int(digits) for digits in match.groups()]
     opens, closes = time(numbers[0], numbers[1]), time(numbers[2], numbers[3])
     if opens == closes:
         raise CommandError(f"{option} {text}: it never opens; leave it out for any time of day")

@@ -116,8 +116,8 @@ def rehearse(
         verbose=verbose,
         baseline=baseline,
     )
-    named = named_by(members)
-    if named.scheduler:
+    named_members = named_by(members)
+    if named_members.scheduler:
         raise click.UsageError("--engine dask: copies of clusters are made on this machine; leave it out", ctx)
 
     def run() -> int:
@@ -125,10 +125,10 @@ def rehearse(
             exits_by_sigterm(),
             tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as scratch,
         ):
-            limits = Limits(declared, max_objects, named.timeout_s / 2, Path(scratch))
+            limits = Limits(declared, max_objects, named_members.timeout_s / 2, Path(scratch))
             return preflight_command.run(
                 connection_of(ctx),
-                named,
+                named_members,
                 flags,
                 lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
                 partial(_rehearsals, limits=limits),
@@ -157,18 +157,18 @@ def _rehearsals(
     from runup.rehearse.cli import releases
 
     stuck = releases.stuck(limits.declared)
-    wanted = releases.wanted(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
-    wanted = replace(wanted, scratch=limits.scratch)
-    return partial(_judge, connection=connection, wanted=wanted, now=now, max_objects=limits.max_objects)
+    release = releases.wanted(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
+    release = replace(release, scratch=limits.scratch)
+    return partial(_judge, connection=connection, release=release, now=now, max_objects=limits.max_objects)
 
 
-def _judge(member: Member, *, connection: Connection, wanted: Wanted, now: datetime, max_objects: int) -> Judged:
+def _judge(member: Member, *, connection: Connection, release: Wanted, now: datetime, max_objects: int) -> Judged:
     """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
     from runup.fleet.cli.fleet_members import problem_of
     from runup.fleet.cli.preflight_command import lost
 
     try:
-        return asyncio.run(_judged(member, connection, wanted, now, max_objects))
+        return asyncio.run(_judged(member, connection, release, now, max_objects))
     except Exception as error:
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:
@@ -176,7 +176,7 @@ def _judge(member: Member, *, connection: Connection, wanted: Wanted, now: datet
         return lost(member, problem)
 
 
-async def _judged(member: Member, connection: Connection, wanted: Wanted, now: datetime, max_objects: int) -> Judged:
+async def _judged(member: Member, connection: Connection, release: Wanted, now: datetime, max_objects: int) -> Judged:
     from kubekit.kube.clock import SystemClock
     from runup import __version__
     from runup.fleet.cli.preflight_command import Judged
@@ -189,10 +189,12 @@ async def _judged(member: Member, connection: Connection, wanted: Wanted, now: d
 
     source = await _source(member, connection, max_objects)
     version = releases.version_of(source)
-    rehearsed = await rehearsed_on(source, wanted, SystemClock())
+    rehearsed = await rehearsed_on(source, release, SystemClock())
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
-    found = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
-    return Judged(not_on_the_cluster(found), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id)
+    findings = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
+    return Judged(
+        not_on_the_cluster(findings), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id
+    )
 
 
 async def _source(member: Member, connection: Connection, max_objects: int) -> ClusterSource:

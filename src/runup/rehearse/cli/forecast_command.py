@@ -52,7 +52,7 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     from runup.rehearse.decide.drains.drained_cluster import DrainSettings
     from runup.rehearse.decide.drains.simulation import simulate
 
-    hours, place = parse_times(between, "--between"), _parse_zone(zone)
+    hours, timezone = parse_times(between, "--between"), _parse_zone(zone)
     least_s, most_s = _parse_minutes(node_minutes) or update_forecast.GUESSED_NODE_S
     source = read_source(connection_of(ctx), dump)
     cluster = drained_cluster(source.objects, source.missing, openshift=source.openshift)
@@ -60,8 +60,8 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
         raise CommandError(f"there are no nodes to drain: {source.missing.get('Node', 'the cluster has none')}")
     settings = DrainSettings(forces=source.openshift, uncordons_all=source.openshift)
     now = source.now or SystemClock().now()
-    version, why = source.cluster_version, source.why_no_version
-    found = update_forecast.forecast(
+    version, no_version_reason = source.cluster_version, source.why_no_version
+    result = update_forecast.forecast(
         (version.status.history if version is not None else ()) if source.openshift else None,
         cluster.pools,
         cluster.nodes,
@@ -69,27 +69,29 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
         simulate(cluster, replace(settings, node_update_s=least_s, drain_timeout_s=_AT_ONCE_S), now),
         simulate(cluster, replace(settings, node_update_s=most_s), now),
         guessed=not node_minutes,
-        why_no_history=f"what earlier updates took: ClusterVersion: {why}" if why else "",
+        why_no_history=f"what earlier updates took: ClusterVersion: {no_version_reason}" if no_version_reason else "",
     )
     fit = alone = None
     if hours is not None:
-        window = update_forecast.next_window(*hours, place, SystemClock().now())
-        fit = update_forecast.fit(found.total, window, guessed=found.guessed)
+        window = update_forecast.next_window(*hours, timezone, SystemClock().now())
+        fit = update_forecast.fit(result.total, window, guessed=result.guessed)
         if source.openshift:
-            part = found.parts[0]
-            alone = update_forecast.fit(part.range, window, guessed=part.guessed)
-    code = exit_code(found, fit)
-    text = machine(forecast_data(found, fit, alone, code), output) if output else forecast_text(found, fit, zone, alone)
+            control_plane = result.parts[0]
+            alone = update_forecast.fit(control_plane.range, window, guessed=control_plane.guessed)
+    code = exit_code(result, fit)
+    text = (
+        machine(forecast_data(result, fit, alone, code), output) if output else forecast_text(result, fit, zone, alone)
+    )
     write([*(err(f"warning: {note}\n") for note in source.notes), out(text)])
     return code
 
 
-def exit_code(found: Forecast, fit: Fit | None) -> int:
+def exit_code(result: Forecast, fit: Fit | None) -> int:
     """Returns the exit code that a forecast ends the command with."""
     from runup.rehearse.decide import update_forecast
 
     if fit is None:
-        return FITS if found.total.high_s is not None else NOT_ALL_KNOWN
+        return FITS if result.total.high_s is not None else NOT_ALL_KNOWN
     codes = {update_forecast.FITS: FITS, update_forecast.DOES_NOT_FIT: DOES_NOT_FIT}
     return codes.get(fit.verdict, NOT_ALL_KNOWN)
 
@@ -111,7 +113,7 @@ def _parse_minutes(text: str) -> tuple[int, int] | None:
     if not text:
         return None
     match = _MINUTES.fullmatch(text)
-    least, most = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-    if not 0 < least <= most <= _MOST_MINUTES:
+    fewest, most = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if not 0 < fewest <= most <= _MOST_MINUTES:
         raise CommandError(f"--node-minutes {text}: give minutes such as 10, or the least and the most: 5-12")
-    return least * 60, most * 60
+    return fewest * 60, most * 60

@@ -83,10 +83,10 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     from runup.rehearse.decide.rehearsal_findings import outcomes_of
     from runup.release.decide import documentation
 
-    wanted = releases.wanted(order.release_dir, order.image, "", (), Access, limit_s=order.apply_s)
+    release = releases.wanted(order.release_dir, order.image, "", (), Access, limit_s=order.apply_s)
     source = ended_by_signals(of_cluster(load(order.kubeconfig, order.context)))
     releases.version_of(source)
-    rehearsed = ended_by_signals(rehearse(source, wanted, SystemClock()))
+    rehearsed = ended_by_signals(rehearse(source, release, SystemClock()))
     return encoded(outcomes_of(rehearsed, f"{order.documentation_base or documentation.BUILT_IN}/{PAGE}"))
 
 

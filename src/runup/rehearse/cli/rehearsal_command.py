@@ -88,10 +88,10 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     evaluated = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
     (result,), notes = preflights.results_of([evaluated], rules, None, now)
-    one = replace(result, found=not_on_the_cluster(result.found))
+    reported = replace(result, found=not_on_the_cluster(result.found))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
-    _print_results(rehearsed, one, flags)
-    return forms.exit_code(one.found, flags.fail_on)
+    _print_results(rehearsed, reported, flags)
+    return forms.exit_code(reported.found, flags.fail_on)
 
 
 def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
@@ -125,8 +125,8 @@ def _rehearse_release(
     """Rehearses an update to a release on a copy of `source`. Raises CommandError if the copy cannot be made."""
     version = releases.version_of(source)
     image = flags.to_image or ("" if flags.release_dir else releases.offered(version, flags.to))
-    wanted = releases.wanted(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
-    return _on_copy(rehearse(source, replace(wanted, server=programs), clock))
+    release = releases.wanted(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
+    return _on_copy(rehearse(source, replace(release, server=programs), clock))
 
 
 def _on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
@@ -161,8 +161,8 @@ def _rehearse_kubernetes(
         raise CommandError(f"--to-kubernetes {flags.to_kubernetes}: the cluster runs {source.kubernetes} already")
     missing = tuple(_missing_kinds(source, running.minor, target.minor))
     if programs is not None:
-        limit_s, asked = float(flags.timeout_s), flags.to_kubernetes
-        tried = _on_copy(rehearse_kubernetes(source, programs, clock, target=asked, limit_s=limit_s))
+        limit_s, target_version = float(flags.timeout_s), flags.to_kubernetes
+        tried = _on_copy(rehearse_kubernetes(source, programs, clock, target=target_version, limit_s=limit_s))
         return replace(tried, source=str(running), target=str(target), unknown=missing)
     return Rehearsal(
         account_of(source),
@@ -182,34 +182,49 @@ def _missing_kinds(source: ClusterSource, running: int, target: int) -> Iterator
             yield LeftOut(f"{kind}.{group}" if group else kind, text)
 
 
-def _parse_version(text: str, whose: str) -> Version:
-    """Returns a version of Kubernetes with or without a patch version. Raises CommandError that names `whose` it is."""
+def _parse_version(text: str, option: str) -> Version:
+    """Returns a version of Kubernetes with or without a patch version. Raises CommandError that names `option`."""
     try:
         return Version(text if text.count(".") > 1 else f"{text}.0")
     except VersionError as error:
-        raise CommandError(f"{whose} {text!r} is not a version of Kubernetes such as 1.36") from error
+        raise CommandError(f"{option} {text!r} is not a version of Kubernetes such as 1.36") from error
 
 
-def not_on_the_cluster(found: Findings) -> Findings:
+def not_on_the_cluster(findings: Findings) -> Findings:
     """Returns the findings as risks that cannot be accepted on the cluster: its ClusterVersion has none of them."""
-    return structs.replace(found, risks=tuple(structs.replace(risk, suppressed_only=True) for risk in found.risks))
+    return structs.replace(
+        findings, risks=tuple(structs.replace(risk, suppressed_only=True) for risk in findings.risks)
+    )
 
 
-def _print_results(rehearsed: Rehearsal, one: ClusterResult, flags: Flags) -> None:
+def _print_results(rehearsed: Rehearsal, cluster_result: ClusterResult, flags: Flags) -> None:
     """Prints the plan of changes and the findings, as text or in the format of `--output`."""
     output = flags.output
     if output in ("json", "yaml"):
-        data: Any = {**forms.data(one), "rehearsal": plan_text.data(rehearsed)}
+        data: Any = {**forms.data(cluster_result), "rehearsal": plan_text.data(rehearsed)}
         write([out(machine(data, output))])
         return
     if output == "html":
-        when = one.found.observed or one.tried
-        write([out(preflight_page.page(one.found, when, cluster=one.where, more=plan_section(rehearsed)))])
+        observed = cluster_result.found.observed or cluster_result.tried
+        write(
+            [
+                out(
+                    preflight_page.page(
+                        cluster_result.found, observed, cluster=cluster_result.where, more=plan_section(rehearsed)
+                    )
+                )
+            ]
+        )
         return
     if output is not None:
-        write([out(forms.FORMS[output]([one]))])
+        write([out(forms.FORMS[output]([cluster_result]))])
         return
     screen = screen_of(sys.stdout)
-    write([out(plan_text.plan(rehearsed, whole=flags.verbose)), out(forms.text(one, screen, whole=flags.verbose))])
+    write(
+        [
+            out(plan_text.plan(rehearsed, whole=flags.verbose)),
+            out(forms.text(cluster_result, screen, whole=flags.verbose)),
+        ]
+    )
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KIB_PER_MIB
     write([err(f"{plan_text.effort(rehearsed)} Memory: {peak_mib} MiB at most.\n")])

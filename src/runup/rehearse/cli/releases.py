@@ -48,9 +48,9 @@ def offered(version: ClusterVersion, to: str) -> str:
     """Returns the image of an update that the cluster is offered. Raises CommandError if it is not."""
     updates = [
         *(version.status.available_updates or ()),
-        *(each.release for each in version.status.conditional_updates),
+        *(conditional.release for conditional in version.status.conditional_updates),
     ]
-    image = next((each.image for each in updates if each.version == to), "")
+    image = next((update.image for update in updates if update.version == to), "")
     if not image:
         raise CommandError(f"the cluster is not offered {to}: name its release image with --to-image")
     return image
@@ -93,4 +93,4 @@ def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mappin
 
 
 def _operators(payload: Payload) -> set[str]:
-    return {each.identity.name for each in payload.manifests if each.identity.kind == "ClusterOperator"}
+    return {manifest.identity.name for manifest in payload.manifests if manifest.identity.kind == "ClusterOperator"}

@@ -108,15 +108,15 @@ class ClusterCopy:
         another owner stays.
         """
         owned = self._objects_by_owner() if owners else {}
-        going: list[tuple[Identity, str]] = []
-        gone, waiting = dict(owners), list(owners)
+        dependents_found: list[tuple[Identity, str]] = []
+        gone_owners, waiting = dict(owners), list(owners)
         while waiting:
             for identity_, uid, uids in owned.get(waiting.pop(), ()):
-                if uid not in gone and uids <= gone.keys():
-                    gone[uid] = gone[next(iter(uids))]
-                    going.append((identity_, f"its owner {gone[uid]} goes"))
+                if uid not in gone_owners and uids <= gone_owners.keys():
+                    gone_owners[uid] = gone_owners[next(iter(uids))]
+                    dependents_found.append((identity_, f"its owner {gone_owners[uid]} goes"))
                     waiting.append(uid)
-        return going
+        return dependents_found
 
     def _objects_by_owner(self) -> dict[str, list[tuple[Identity, str, set[str]]]]:
         """Returns the objects that have owners by the uid of each: with their own uid, and those of all owners."""
@@ -126,7 +126,7 @@ class ClusterCopy:
                 if b'"ownerReferences"' not in entry.raw:
                     continue
                 metadata = entry.load()["metadata"]
-                uids = {str(each.get("uid")) for each in metadata.get("ownerReferences") or ()}
+                uids = {str(owner.get("uid")) for owner in metadata.get("ownerReferences") or ()}
                 row = (Identity(kind.group, kind.kind, entry.namespace, entry.name), str(metadata.get("uid")), uids)
                 for uid in uids:
                     owned.setdefault(uid, []).append(row)
@@ -139,46 +139,50 @@ class ClusterCopy:
         )
         objects = source.objects
         definitions = self._usable_definitions(unpacked(obj) for obj in objects if identity(obj)[:2] == DEFINITION)
-        known = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in definitions}
-        more = [_under_source_name(each, source) for each in missing_definitions(objects, definitions)]
-        self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in more} - known
-        await self._store_all([*definitions, *(_with_established_status(each, self.server.clock) for each in more)])
+        defined_kinds = {
+            (definition["spec"]["group"], definition["spec"]["names"]["kind"]) for definition in definitions
+        }
+        stand_ins = [_under_source_name(stand_in, source) for stand_in in missing_definitions(objects, definitions)]
+        self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in stand_ins} - defined_kinds
+        await self._store_all(
+            [*definitions, *(_with_established_status(each, self.server.clock) for each in stand_ins)]
+        )
         await self._store_all(_undeclared_namespaces(objects))
         await self._store_all(obj for obj in objects if identity(obj)[:2] != DEFINITION and self._is_evaluated(obj))
 
     def _is_evaluated(self, obj: JSON) -> bool:
         """Returns whether the copy may have the object: not a policy that it would not evaluate as the cluster does."""
         group, kind, _, name = identity(obj)
-        why = ""
+        problem = ""
         if group == POLICIES and kind == "MutatingAdmissionPolicy":
-            why = "the copy's API server has no policies that change objects"
+            problem = "the copy's API server has no policies that change objects"
         elif (
             not self._has_authorizer
             and (group, kind) == (POLICIES, "ValidatingAdmissionPolicy")
             and asks_authorizer(unpacked(obj))
         ):
-            why = "its expressions ask the authorizer, which the copy's API server does not have"
-        if why:
-            self.not_evaluated.append(LeftOut(f"{kind} {name}", why))
-        return not why
+            problem = "its expressions ask the authorizer, which the copy's API server does not have"
+        if problem:
+            self.not_evaluated.append(LeftOut(f"{kind} {name}", problem))
+        return not problem
 
     def _usable_definitions(self, definitions: Iterable[JSON]) -> list[JSON]:
         """Returns the definitions that have what the API requires; the others are told as left out."""
         usable = []
-        for each in definitions:
+        for definition in definitions:
             try:
-                spec = each["spec"]
+                spec = definition["spec"]
                 names = [spec["group"], spec["names"]["kind"], spec["names"]["plural"], spec["versions"][0]["name"]]
                 if all(isinstance(name, str) and name for name in names):
                     usable.append(
-                        _with_established_status(self._decode(self._kind_of_definitions, each), self.server.clock)
+                        _with_established_status(self._decode(self._kind_of_definitions, definition), self.server.clock)
                     )
                     continue
-                why = "a name in its spec is not text"
+                problem = "a name in its spec is not text"
             except (DecodeError, KeyError, IndexError, TypeError) as error:
-                why = f"it is not a definition: {error or type(error).__name__}"
+                problem = f"it is not a definition: {error or type(error).__name__}"
             self.damaged.add(DEFINITION)
-            self.left_out.append(LeftOut(f"CustomResourceDefinition {each['metadata']['name']}", why, 1))
+            self.left_out.append(LeftOut(f"CustomResourceDefinition {definition['metadata']['name']}", problem, 1))
         return usable
 
     @property
@@ -234,15 +238,20 @@ class ClusterCopy:
             obj = obj if kind.custom else server.schemas.default(kind, obj)
             stored = to_stored(kind, obj)
             name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
-            there = server.store.get(kind.storage, namespace, name)
+            stored_entry = server.store.get(kind.storage, namespace, name)
             await server.store.put(
-                kind.storage, namespace, name, stored, expected=there.rv if there else 0, encode=encoder_of(kind)
+                kind.storage,
+                namespace,
+                name,
+                stored,
+                expected=stored_entry.rv if stored_entry else 0,
+                encode=encoder_of(kind),
             )
         except (Conflict, ApiError, DecodeError, ValueError, TypeError, KeyError, AttributeError) as error:
             # Somebody else's object may be of any form; what cannot be stored is told, and nothing is concluded of it.
-            named = f"{kind.kind} {obj['metadata'].get('name')}"
+            object_name = f"{kind.kind} {obj['metadata'].get('name')}"
             self.damaged.add((kind.group, kind.kind))
-            self.left_out.append(LeftOut(named, f"it could not be copied: {error or type(error).__name__}", 1))
+            self.left_out.append(LeftOut(object_name, f"it could not be copied: {error or type(error).__name__}", 1))
 
 
 @asynccontextmanager
@@ -268,9 +277,9 @@ async def copied(
             kubeconfig.touch(mode=0o600)
             kubeconfig.write_bytes(server.kubeconfig_for(user, groups))
             async with Client(load_kubeconfig(str(kubeconfig)), clock=clock) as client:
-                made = ClusterCopy(server, client, folder, has_authorizer=has_authorizer)
-                await made.fill(source)
-                yield made
+                copy_ = ClusterCopy(server, client, folder, has_authorizer=has_authorizer)
+                await copy_.fill(source)
+                yield copy_
     finally:
         remove_tree(folder)
 
@@ -291,7 +300,7 @@ def asks_authorizer(policy: JSON) -> bool:
     spec = policy.get("spec")
     members = ("validations", "matchConditions", "variables", "auditAnnotations")
     lists = [spec.get(name) for name in members] if isinstance(spec, dict) else []
-    rows = [row for each in lists if isinstance(each, list) for row in each]
+    rows = [row for rows_of_list in lists if isinstance(rows_of_list, list) for row in rows_of_list]
     texts = [str(value) for row in rows if isinstance(row, dict) for value in row.values()]
     return any(AUTHORIZER.search(text) for text in texts)
 
@@ -324,7 +333,7 @@ def _with_established_status(definition: JSON, clock: Clock) -> JSON:
 def _undeclared_namespaces(objects: Iterable[JSON]) -> list[JSON]:
     """Returns the namespaces that objects lie in and that the source does not have as objects."""
     declared = {identity(obj)[3] for obj in objects if identity(obj)[:2] == ("", "Namespace")}
-    named = {identity(obj)[2] for obj in objects} - declared - {""}
+    named_namespaces = {identity(obj)[2] for obj in objects} - declared - {""}
     return [
         {
             "apiVersion": "v1",
@@ -333,7 +342,7 @@ def _undeclared_namespaces(objects: Iterable[JSON]) -> list[JSON]:
             "spec": {"finalizers": ["kubernetes"]},
             "status": {"phase": "Active"},
         }
-        for name in sorted(named)
+        for name in sorted(named_namespaces)
     ]
 
 

@@ -75,8 +75,8 @@ class ClusterSource:
             return self.collected.covers((group, plural), namespace)
         if has_definitions(group) and _DEFINITIONS in self.collected.whole and (group, kind) not in self.defined:
             return True
-        known = (*self.collected.whole, *self.collected.absent)
-        return any(key[0] == group and _is_plural(key[1], kind) for key in known)
+        known_resources = (*self.collected.whole, *self.collected.absent)
+        return any(key[0] == group and _is_plural(key[1], kind) for key in known_resources)
 
 
 def _is_plural(plural: str, kind: str) -> bool:
@@ -88,17 +88,17 @@ def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
     """Returns the cluster in a dump. Raises BadDump, and Terminal for one with too many objects."""
     dump = read_dump(path, any_kubernetes=True, packs=True)
     _refuse_too_many(len(dump.objects), max_objects)
-    left = [LeftOut("Secret", "a dump has none that may be copied; what needs their contents is not known")]
+    left_out = [LeftOut("Secret", "a dump has none that may be copied; what needs their contents is not known")]
     if dump.skipped:
         text = "Events, EndpointSlices, Leases and other kinds that say nothing about an update"
-        left.append(LeftOut("other kinds", text, dump.skipped))
-    left += [LeftOut(_resource_name(*key), dump.collected.why_partly(key)) for key in sorted(dump.collected.partly)]
+        left_out.append(LeftOut("other kinds", text, dump.skipped))
+    left_out += [LeftOut(_resource_name(*key), dump.collected.why_partly(key)) for key in sorted(dump.collected.partly)]
     return ClusterSource(
         dump.name,
         list(dump.objects),
         dump.plurals,
         dump.collected,
-        tuple(left),
+        tuple(left_out),
         notes=dump.problems[:10],
         now=moment_of(dump),
         kubernetes=_kubernetes_version(dump.kubernetes.version),
@@ -184,8 +184,8 @@ class _LiveReader:
         groups = await self._get_json("/apis")
         for group in groups.get("groups") or ():
             preferred = group["preferredVersion"]["groupVersion"]
-            others = [each["groupVersion"] for each in group["versions"]]
-            paths += [f"/apis/{version}" for version in dict.fromkeys((preferred, *others))]
+            other_versions = [other_version["groupVersion"] for other_version in group["versions"]]
+            paths += [f"/apis/{version}" for version in dict.fromkeys((preferred, *other_versions))]
         resources: dict[tuple[str, str], Resource] = {}
         for path in paths:
             try:
@@ -196,8 +196,8 @@ class _LiveReader:
             group, _, version = str(body.get("groupVersion", "")).rpartition("/")
             for entry in body.get("resources") or ():
                 if "/" not in entry["name"] and {"list", "get"} <= set(entry.get("verbs") or ()):
-                    one = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
-                    resources.setdefault((group, entry["name"]), one)
+                    resource = Resource(group, version, entry["kind"], entry["name"], namespaced=entry["namespaced"])
+                    resources.setdefault((group, entry["name"]), resource)
         return list(resources.values())
 
     async def _get_json(self, path: str) -> JSON:
@@ -207,7 +207,7 @@ class _LiveReader:
 
 
 def _only_metadata(request: Request) -> Request:
-    headers = tuple(each for each in request.headers if each[0].lower() != "accept")
+    headers = tuple(header for header in request.headers if header[0].lower() != "accept")
     return Request(request.method, request.path, request.query, (*headers, ("Accept", _METADATA)), request.body)
 
 

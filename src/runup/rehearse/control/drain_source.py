@@ -62,9 +62,9 @@ def of_cluster(client: SyncClient) -> DrainSource:
             source.missing[name] = str(error)
             continue
         source.objects[name] = list(listing.items)
-        why = [str(each) for each in listing.undecoded] + list(listing.incomplete)
-        if why:
-            source.missing[name] = "; ".join(why[:3])
+        problems = [str(problem) for problem in listing.undecoded] + list(listing.incomplete)
+        if problems:
+            source.missing[name] = "; ".join(problems[:3])
     return source
 
 
@@ -74,11 +74,11 @@ def of_dump(path: Path) -> DrainSource:
 
     dump = read(path, only={kind.resource.plural for kind in KINDS} | {"clusterversions"}, any_kubernetes=True)
     source = DrainSource(openshift=dump.has_cluster_version, now=moment_of(dump), notes=dump.problems)
-    wanted = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
+    kinds = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
     for obj in dump.objects:
         if obj["kind"] == VERSION and obj["apiVersion"].startswith("config.openshift.io/"):
             _set_cluster_version(source, obj)
-        kind = wanted.get((obj["apiVersion"].rpartition("/")[0], obj["kind"]))
+        kind = kinds.get((obj["apiVersion"].rpartition("/")[0], obj["kind"]))
         if kind is not None:
             _add_object(source, kind, obj)
     for kind in KINDS:

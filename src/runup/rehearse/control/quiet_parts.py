@@ -56,7 +56,7 @@ def quiet_logs() -> Iterator[None]:
 
     A command that rehearses has its answer on stdout, where structlog logs unless somebody configures it.
     """
-    configured, before = structlog.is_configured(), structlog.get_config()
+    configured, previous_config = structlog.is_configured(), structlog.get_config()
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
@@ -66,6 +66,6 @@ def quiet_logs() -> Iterator[None]:
         yield
     finally:
         if configured:
-            structlog.configure(**before)
+            structlog.configure(**previous_config)
         else:
             structlog.reset_defaults()

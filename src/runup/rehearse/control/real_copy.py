@@ -65,15 +65,20 @@ class RealCopy(ClusterCopy):
     def kind_of(self, group: str, kind: str) -> Kind | None:
         """Returns the version of a kind that the real server prefers, or None if it does not serve the kind."""
         if (group, kind) not in self._kinds:
-            self._kinds |= {(each.group, each.kind): each for each in reversed(list(self._discovered(group)))}
+            self._kinds |= {
+                (resource.group, resource.kind): resource for resource in reversed(list(self._discovered(group)))
+            }
         return self._kinds.get((group, kind))
 
     def _discovered(self, group: str) -> Iterator[Kind]:
         """Yields the kinds of a group, those of its preferred version first."""
         try:
             if group:
-                found = self._get_json(f"/apis/{group}")
-                versions = [found["preferredVersion"]["version"], *(each["version"] for each in found["versions"])]
+                group_versions = self._get_json(f"/apis/{group}")
+                versions = [
+                    group_versions["preferredVersion"]["version"],
+                    *(entry["version"] for entry in group_versions["versions"]),
+                ]
             else:
                 versions = ["v1"]
             for version in dict.fromkeys(versions):
@@ -113,14 +118,14 @@ class RealCopy(ClusterCopy):
 
     def served_versions(self) -> set[tuple[str, str, str]]:
         """Returns group, version and kind of everything that the real server serves. Raises KubeError."""
-        groups = ["", *(each["name"] for each in self._get_json("/apis").get("groups") or ())]
+        groups = ["", *(entry["name"] for entry in self._get_json("/apis").get("groups") or ())]
         return {(kind.group, kind.version, kind.kind) for group in groups for kind in self._discovered(group)}
 
     async def until_served(self, definition: JSON) -> None:
         """Waits until the kinds of a definition can be used: a real server takes a moment. Raises Terminal."""
         names = definition["spec"]["names"]
         group = definition["spec"]["group"]
-        versions = [each["name"] for each in definition["spec"]["versions"] if each.get("served")]
+        versions = [version["name"] for version in definition["spec"]["versions"] if version.get("served")]
         deadline = self.server.clock.monotonic() + SERVED_S
         for version in versions:
             resource = Resource(
@@ -149,14 +154,16 @@ class RealCopy(ClusterCopy):
         except ServerError:
             # A conversion that cannot be made is no reason to wait.
             return True
-        return any(each["name"] == resource.plural for each in listed)
+        return any(entry["name"] == resource.plural for entry in listed)
 
     async def settle(self, definition: JSON) -> None:
         """Waits until the real server serves what `definition` defines, which was just applied. Raises Terminal."""
         spec = definition.get("spec")
         conditions = (definition.get("status") or {}).get("conditions") or ()
         # A name that another definition has is never served, and one that is on its way says nothing yet.
-        refused = any(each["type"] == "NamesAccepted" and each["status"] == "False" for each in conditions)
+        refused = any(
+            condition["type"] == "NamesAccepted" and condition["status"] == "False" for condition in conditions
+        )
         if isinstance(spec, dict) and not refused:
             await self.until_served(definition)
 
@@ -168,10 +175,10 @@ class RealCopy(ClusterCopy):
             if served is None or self._can_list(served):
                 continue
             for obj in source.objects:
-                if identity(obj)[:2] == (group, kind) and (why := self._unreadable(Identity(*identity(obj)))):
+                if identity(obj)[:2] == (group, kind) and (problem := self._unreadable(Identity(*identity(obj)))):
                     namespace, name = identity(obj)[2:]
                     self.damaged.add((group, kind))
-                    self.left_out.append(LeftOut(f"{kind} {name}", f"the real API server cannot read it: {why}", 1))
+                    self.left_out.append(LeftOut(f"{kind} {name}", f"the real API server cannot read it: {problem}", 1))
                     staged = self._staged.kind_of(group, kind)
                     broken += [registry_key(staged, key_of(namespace, name))] if staged is not None else []
         await self._real.delete_keys(broken)
@@ -230,35 +237,35 @@ class RealCopy(ClusterCopy):
     def read_changes(self, source: ClusterSource) -> Iterator[ObjectChange]:
         """Yields the objects that read otherwise on the real server than on the cluster: defaults, and lost fields."""
         for obj in source.objects:
-            before = unpacked(obj)
-            named = Identity(*identity(before))
-            kind = self.kind_of(named.group, named.kind)
+            sent = unpacked(obj)
+            identity_ = Identity(*identity(sent))
+            kind = self.kind_of(identity_.group, identity_.kind)
             # The server's own roles are brought up to date by every start of one.
-            if kind is None or (named.group, named.kind) == ("", "Secret") or _is_bootstrapped(before):
+            if kind is None or (identity_.group, identity_.kind) == ("", "Secret") or _is_bootstrapped(sent):
                 continue
-            version = str(before["apiVersion"]).rpartition("/")[2]
-            path = calls.path_of(_resource(replace(kind, version=version)), named.namespace, named.name)
+            version = str(sent["apiVersion"]).rpartition("/")[2]
+            path = calls.path_of(_resource(replace(kind, version=version)), identity_.namespace, identity_.name)
             try:
-                after = self._get_json(path)
+                served = self._get_json(path)
             except (ApiError, codec.DecodeError):
                 # What is no longer served, or cannot be read, is told as such.
                 continue
-            fields = differences.changes(named, before, after)
+            fields = differences.changes(identity_, sent, served)
             if fields:
-                yield ObjectChange(named, Action.UPDATE, fields)
+                yield ObjectChange(identity_, Action.UPDATE, fields)
 
-    async def judged_stored_object(self, said: StoredObject | None, identity_: Identity) -> StoredObject | None:
+    async def judged_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
         """Returns what becomes of a stored object at its next write, with the real server's refusal if it has one.
 
-        `said` is what the schema alone says, of a write that changes the part in which a fault is. The server is asked
+        `computed` is what the schema alone says, of a write that changes the part in which a fault is. The server is asked
         about a write that changes an annotation, and lets pass what that leaves alone.
         """
-        if said is not None and (said.refused or said.unknown):
-            return said
+        if computed is not None and (computed.refused or computed.unknown):
+            return computed
         refusal = await self._refusal_of_write(identity_)
         if not refusal:
-            return said
-        return StoredObject(identity_, refused=(refusal,), pruned=said.pruned if said is not None else ())
+            return computed
+        return StoredObject(identity_, refused=(refusal,), pruned=computed.pruned if computed is not None else ())
 
 
 @asynccontextmanager
@@ -283,22 +290,22 @@ async def copied_to_real_server(
             operator = load_kubeconfig(str(server.kubeconfig_for("operator", *account_user(account))))
             with SyncClient(admin) as lookups:
                 async with Client(operator, clock=clock) as client:
-                    made = RealCopy(staged, server, client, lookups)
+                    copy_ = RealCopy(staged, server, client, lookups)
                     for definition in staged.all(*DEFINITION):
-                        await made.until_served(definition)
-                    await made.drop_unreadable(source)
-                    yield made
+                        await copy_.until_served(definition)
+                    await copy_.drop_unreadable(source)
+                    yield copy_
 
 
 def _rows_of_etcd(staged: ClusterCopy, source: ClusterSource) -> list[tuple[str, bytes]]:
     """Returns the objects of the staged copy that are the cluster's, by their keys in etcd."""
-    ours = {identity(obj) for obj in source.objects}
+    copied = {identity(obj) for obj in source.objects}
     rows: list[tuple[str, bytes]] = []
     for kind in {kind.storage: kind for kind in staged.server.kinds}.values():
         for entry in staged.server.store.items(kind.storage):
-            named = (kind.group, kind.kind, entry.namespace, entry.name)
+            key = (kind.group, kind.kind, entry.namespace, entry.name)
             # What the sandbox's server has of itself, the real one has in its own way.
-            if named not in ours and (kind.storage, entry.key) in staged.initial:
+            if key not in copied and (kind.storage, entry.key) in staged.initial:
                 continue
             obj = entry.load()
             if kind.kind == "APIService" and (obj.get("spec") or {}).get("service"):

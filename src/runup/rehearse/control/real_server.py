@@ -67,13 +67,13 @@ class ServerPrograms:
 
 def find_programs(folder: str, environ: Mapping[str, str] = os.environ) -> ServerPrograms:
     """Returns the programs in `folder`, or in the folders of PATH if it is empty. Raises ProgramsMissing."""
-    where = f"in {folder}" if folder else "in the folders of PATH"
+    searched = f"in {folder}" if folder else "in the folders of PATH"
     search = folder or environ.get("PATH", "")
-    found = {name: shutil.which(name, path=search) for name in PROGRAMS}
-    if missing := [name for name, path in found.items() if path is None]:
-        text = f"--server real needs {' and '.join(PROGRAMS)}: there is no {' and no '.join(missing)} {where}"
+    program_paths = {name: shutil.which(name, path=search) for name in PROGRAMS}
+    if missing := [name for name, path in program_paths.items() if path is None]:
+        text = f"--server real needs {' and '.join(PROGRAMS)}: there is no {' and no '.join(missing)} {searched}"
         raise ProgramsMissing(f"{text}; name the folder that has them by --server-binaries")
-    server, etcd = (Path(str(found[name])).absolute() for name in PROGRAMS)
+    server, etcd = (Path(str(program_paths[name])).absolute() for name in PROGRAMS)
     return ServerPrograms(server, etcd, _version_of(server))
 
 
@@ -149,10 +149,10 @@ class RealServer:
             try:
                 await client.send(call)
             except KubeError as error:
-                ended = next((each for each in self._processes if each.returncode is not None), None)
+                ended = next((process for process in self._processes if process.returncode is not None), None)
                 if ended is not None or self._clock.monotonic() > deadline:
-                    why = f"it ended with {ended.returncode}" if ended else f"not ready in {READY_S:g} s: {error}"
-                    text = f"the real API server did not start: {why}: {self._last_words()}"
+                    reason = f"it ended with {ended.returncode}" if ended else f"not ready in {READY_S:g} s: {error}"
+                    text = f"the real API server did not start: {reason}: {self._last_words()}"
                     raise Terminal(text, reason="ServerNotStarted") from error
                 await asyncio.sleep(0.05)
             else:
@@ -197,7 +197,7 @@ class RealServer:
             f"--listen-peer-urls={peer}",
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=default={peer}",
-            *(f"--{each}" for each in pair),
+            *(f"--{flag}" for flag in pair),
             *(f"--peer-{each}" for each in pair),
             "--client-cert-auth",
             "--peer-client-cert-auth",
@@ -261,9 +261,9 @@ async def real_server(
     `services` is the range of the addresses of Services.
     """
     for attempt in range(1, _ATTEMPTS + 1):
-        place = folder / f"server-{attempt}"
-        place.mkdir(mode=0o700)
-        server = RealServer(programs, place, clock, services)
+        attempt_folder = folder / f"server-{attempt}"
+        attempt_folder.mkdir(mode=0o700)
+        server = RealServer(programs, attempt_folder, clock, services)
         try:
             try:
                 await server.start(objects)
@@ -292,9 +292,9 @@ def service_range(addresses: Iterator[str]) -> str:
     """Returns the range that the addresses of Services are taken from, by that of the Service `kubernetes`."""
     from ipaddress import ip_address, ip_network
 
-    first = next(addresses, "")
+    first_address = next(addresses, "")
     try:
-        address = ip_address(first)
+        address = ip_address(first_address)
     except ValueError:
         return "10.0.0.0/16"
     return str(ip_network(f"{address}/{16 if address.version == 4 else 112}", strict=False))

@@ -110,13 +110,13 @@ class _Found:
     going: list[tuple[Identity, str]] = field(default_factory=list)
 
 
-async def rehearse(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
+async def rehearse(source: ClusterSource, release: Wanted, clock: Clock) -> Rehearsal:
     """Returns what the update comes to on a copy of `source`.
 
     Raises OSError if the copy cannot be made, MemoryError if it needs more memory than there is, and Terminal if it
     takes too long to be made or looked through, has no room, or fails.
     """
-    return await _within_limits(_rehearse_on_copy(source, wanted, clock), wanted.limit_s)
+    return await _within_limits(_rehearse_on_copy(source, release, clock), release.limit_s)
 
 
 async def rehearse_kubernetes(
@@ -144,56 +144,56 @@ async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -
 
 def _error_of_copy(error: StoreError | ServerError | KubeError) -> MemoryError | Terminal:
     """Returns what is told of an error of the copy."""
-    words = words_of(error) if isinstance(error, KubeError) else str(error)
-    text = f"the copy of the cluster failed: {words}"
+    message = words_of(error) if isinstance(error, KubeError) else str(error)
+    text = f"the copy of the cluster failed: {message}"
     # The copy's server survives what it lacks memory for, and says so like any failure of its own.
-    if any(sign in words for sign in WANT_OF_MEMORY):
+    if any(sign in message for sign in WANT_OF_MEMORY):
         return MemoryError(text)
-    if isinstance(error, StoreError) or WANT_OF_ROOM in words:
+    if isinstance(error, StoreError) or WANT_OF_ROOM in message:
         text += "; give the folder of temporary files (TMPDIR) more room"
     return Terminal(text, reason="CopyFailed")
 
 
-async def _rehearse_on_copy(source: ClusterSource, wanted: Wanted, clock: Clock) -> Rehearsal:
-    deadline = clock.monotonic() + wanted.limit_s
+async def _rehearse_on_copy(source: ClusterSource, release: Wanted, clock: Clock) -> Rehearsal:
+    deadline = clock.monotonic() + release.limit_s
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
-    tasks = tasks_of(_manifests_for_cluster(source, wanted, version))
-    async with _copy_for(source, wanted, clock) as copy_:
+    tasks = tasks_of(_manifests_for_cluster(source, release, version))
+    async with _copy_for(source, release, clock) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         source = replace(source, damaged=frozenset(copy_.damaged))
         server = None
-        if isinstance(copy_, RealCopy) and wanted.server is not None:
-            server = await _outcome_of_server(source, copy_, wanted.server, wanted.kubernetes, deadline)
-        found = _read_objects_before(copy_, tasks)
-        stand_ins = StandIns(copy_, copy_.client, clock, wanted.stuck)
+        if isinstance(copy_, RealCopy) and release.server is not None:
+            server = await _outcome_of_server(source, copy_, release.server, release.kubernetes, deadline)
+        before = _read_objects_before(copy_, tasks)
+        stand_ins = StandIns(copy_, copy_.client, clock, release.stuck)
         run = ReleaseRun(
             copy_,
             copy_.client,
             tasks,
             clock=clock,
             stand_ins=stand_ins,
-            operator=(wanted.account[0], "cluster-version-operator"),
+            operator=(release.account[0], "cluster-version-operator"),
             owner_uid=version.metadata.uid,
             deadline=deadline,
         )
         result = await run.run_all()
-        rehearsed = _rehearsal_from_results(source, wanted, version, copy_, found, result, account)
+        rehearsed = _rehearsal_from_results(source, release, version, copy_, before, result, account)
         if not isinstance(copy_, RealCopy):
             return rehearsed
-        definitions = [await _judged_by_server(copy_, each) for each in rehearsed.definitions]
+        definitions = [await _judged_by_server(copy_, outcome) for outcome in rehearsed.definitions]
         return replace(rehearsed, server=server, definitions=tuple(definitions))
 
 
 @contextlib.asynccontextmanager
-async def _copy_for(source: ClusterSource, wanted: Wanted, clock: Clock) -> AsyncIterator[ClusterCopy]:
+async def _copy_for(source: ClusterSource, release: Wanted, clock: Clock) -> AsyncIterator[ClusterCopy]:
     """Yields the copy on the API server that is wanted: the sandbox's, or a real one."""
-    if wanted.server is None:
-        async with copied(source, clock, account=wanted.account, scratch=wanted.scratch) as copy_:
+    if release.server is None:
+        async with copied(source, clock, account=release.account, scratch=release.scratch) as copy_:
             yield copy_
         return
     async with copied_to_real_server(
-        source, clock, wanted.server, account=wanted.account, scratch=wanted.scratch
+        source, clock, release.server, account=release.account, scratch=release.scratch
     ) as copy_:
         yield copy_
 
@@ -210,8 +210,8 @@ async def _try_on_real_server(
         outcome = await _outcome_of_server(source, copy_, server, target, deadline)
         served = copy_.served_versions()
     objects = map(unpacked, source.objects)
-    gone = served_versions.unserved_by_server(objects, served, running.minor, of_server.minor)
-    return Rehearsal(account, str(running), target, unserved=gone, kubernetes=True, server=outcome)
+    unserved = served_versions.unserved_by_server(objects, served, running.minor, of_server.minor)
+    return Rehearsal(account, str(running), target, unserved=unserved, kubernetes=True, server=outcome)
 
 
 async def _outcome_of_server(
@@ -231,12 +231,12 @@ async def _outcome_of_server(
 
 async def _judged_by_server(copy_: RealCopy, outcome: DefinitionOutcome) -> DefinitionOutcome:
     """Returns the outcome of a definition with what the real server says to the next write of each stored object."""
-    said = {each.identity: each for each in outcome.objects}
+    computed_objects = {stored.identity: stored for stored in outcome.objects}
     judged: list[StoredObject] = []
     for entry in copy_.stored_entries(outcome.group, outcome.kind, outcome.plural):
-        named = Identity(outcome.group, outcome.kind, entry.namespace, entry.name)
-        found = await copy_.judged_stored_object(said.get(named), named)
-        judged += [found] if found is not None else []
+        identity_ = Identity(outcome.group, outcome.kind, entry.namespace, entry.name)
+        judged_object = await copy_.judged_stored_object(computed_objects.get(identity_), identity_)
+        judged += [judged_object] if judged_object is not None else []
     return replace(outcome, objects=tuple(judged))
 
 
@@ -270,34 +270,34 @@ def account_of(source: ClusterSource) -> CopyAccount:
     )
 
 
-def _manifests_for_cluster(source: ClusterSource, wanted: Wanted, version: ClusterVersion) -> Sequence[Any]:
+def _manifests_for_cluster(source: ClusterSource, release: Wanted, version: ClusterVersion) -> Sequence[Any]:
     """Returns the manifests that this cluster gets of the release; of two for one object the last one counts."""
     gate = _read(source, FeatureGate, "cluster")
     running = Version(version.status.desired.version)
-    filters = filters_of(Request(wanted.target, str(running)), running, version, gate)
+    filters = filters_of(Request(release.target, str(running)), running, version, gate)
     if filters.capabilities is not None:
-        before = filters.capabilities
-        more = _enabled_capabilities(source, wanted, replace(filters, major=running.major))
-        after = replace(before, known=before.known | more, enabled=before.enabled | more)
-        filters = replace(filters, capabilities=after)
-    manifests = included_in(wanted.payload.manifests, filters)
-    last = {manifest.identity: manifest for manifest in manifests}
-    return tuple(each for each in manifests if last[each.identity] is each)
+        of_source = filters.capabilities
+        newly_enabled = _enabled_capabilities(source, release, replace(filters, major=running.major))
+        of_target = replace(of_source, known=of_source.known | newly_enabled, enabled=of_source.enabled | newly_enabled)
+        filters = replace(filters, capabilities=of_target)
+    manifests = included_in(release.payload.manifests, filters)
+    last_manifests = {manifest.identity: manifest for manifest in manifests}
+    return tuple(manifest for manifest in manifests if last_manifests[manifest.identity] is manifest)
 
 
-def _enabled_capabilities(source: ClusterSource, wanted: Wanted, filters: Filters) -> frozenset[str]:
+def _enabled_capabilities(source: ClusterSource, release: Wanted, filters: Filters) -> frozenset[str]:
     """Returns the capabilities that the update enables, since the release has moved objects of the cluster into them.
 
     The cluster's objects stand for the manifests of the running release: they have its annotations.
     """
-    new = {manifest.identity for manifest in wanted.payload.manifests}
-    there = ((Identity(*identity(obj)), obj) for obj in source.objects)
-    running = [Manifest.of("", each, unpacked(obj)) for each, obj in there if each in new]
-    return implicit_capabilities_of(wanted.payload.manifests, running, filters, Version(wanted.target).major)
+    new = {manifest.identity for manifest in release.payload.manifests}
+    stored_objects_ = ((Identity(*identity(obj)), obj) for obj in source.objects)
+    running = [Manifest.of("", identity_, unpacked(obj)) for identity_, obj in stored_objects_ if identity_ in new]
+    return implicit_capabilities_of(release.payload.manifests, running, filters, Version(release.target).major)
 
 
 def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
-    found = _Found()
+    before = _Found()
     owners: dict[str, Identity] = {}
     for task in tasks:
         entry = copy_.entry(task.identity)
@@ -307,19 +307,19 @@ def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
             definition = entry.load()
             names = definition["spec"]["names"]
             if (definition["spec"]["group"], names["kind"]) not in copy_.invented:
-                found.definitions[task.identity.name] = Definition(definition)
+                before.definitions[task.identity.name] = Definition(definition)
             if task.deletes:
-                found.going += [
-                    (each, f"its definition {task.identity.name} goes")
-                    for each in _objects_of_definition(copy_, definition)
+                before.going += [
+                    (dependent, f"its definition {task.identity.name} goes")
+                    for dependent in _objects_of_definition(copy_, definition)
                 ]
         elif task.kind == _NAMESPACE and task.deletes:
-            why = f"its namespace {task.identity.name} goes"
-            found.going += [(each, why) for each in copy_.within(task.identity.name)]
+            reason = f"its namespace {task.identity.name} goes"
+            before.going += [(each, reason) for each in copy_.within(task.identity.name)]
         elif task.deletes:
             owners[str(entry.load()["metadata"].get("uid") or "")] = task.identity
-    found.going += copy_.dependents(owners)
-    return found
+    before.going += copy_.dependents(owners)
+    return before
 
 
 def _objects_of_definition(copy_: ClusterCopy, definition: JSON) -> Iterator[Identity]:
@@ -330,32 +330,32 @@ def _objects_of_definition(copy_: ClusterCopy, definition: JSON) -> Iterator[Ide
 
 def _rehearsal_from_results(
     source: ClusterSource,
-    wanted: Wanted,
+    release: Wanted,
     version: ClusterVersion,
     copy_: ClusterCopy,
-    found: _Found,
+    before: _Found,
     result: RunResult,
     account: CopyAccount,
 ) -> Rehearsal:
     pairs = [_pair_of_task(source, copy_, result, task) for task in result.tasks]
     graph = graph_of(result.tasks, State.UPDATING)
     refused = tuple(
-        _refusal_of(source, copy_, each, count_behind(graph, each.task))
-        for each in sorted(result.failures.values(), key=lambda each: each.task.index)
+        _refusal_of(source, copy_, failure, count_behind(graph, failure.task))
+        for failure in sorted(result.failures.values(), key=lambda failure: failure.task.index)
     )
     configurations = [obj for kind in webhook_scope.KINDS for obj in copy_.all(webhook_scope.GROUP, kind)]
-    definitions = tuple(_definition_outcomes(source, wanted, copy_, found, result.tasks))
+    definitions = tuple(_definition_outcomes(source, release, copy_, before, result.tasks))
     return Rehearsal(
         account=account,
         source=version.status.desired.version,
-        target=wanted.target,
-        image=wanted.image,
+        target=release.target,
+        image=release.image,
         tasks=len(result.tasks),
         tried=len(result.tried),
         changes=tuple(change for change, _, _ in pairs),
         refusals=refused,
         waits=tuple(result.waits),
-        vanished=tuple(found.going),
+        vanished=tuple(before.going),
         rights=tuple(_rights_changes(copy_, result.tasks, pairs)),
         definitions=definitions,
         webhooks=tuple(webhook_scope.webhooks(copy_, configurations, pairs)),
@@ -377,9 +377,9 @@ def _pair_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult, 
     before = entry.load() if entry is not None and not _is_stand_in(copy_, task) else None
     known = before is not None or source.knows(identity.group, identity.kind, identity.namespace)
     if task.deletes:
-        going = before is not None and (now is None or bool(now["metadata"].get("deletionTimestamp")))
-        action = Action.DELETE if going else Action.NOTHING
-        return ObjectChange(identity, action, known=known), before, None if going else now
+        is_deleted = before is not None and (now is None or bool(now["metadata"].get("deletionTimestamp")))
+        action = Action.DELETE if is_deleted else Action.NOTHING
+        return ObjectChange(identity, action, known=known), before, None if is_deleted else now
     if task.index in result.failures:
         return ObjectChange(identity, Action.NOTHING, known=known), before, now
     if before is None:
@@ -391,7 +391,7 @@ def _pair_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult, 
 
 def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, waiting: int) -> Refusal:
     task, message = failure.task, failure.message
-    kind, by = server_refusals.kind_of(message)
+    kind, policy = server_refusals.kind_of(message)
     if isinstance(failure.error, KindMissing):
         kind = RefusalKind.NOT_SERVED if _would_be_known(source, task.identity.group) else RefusalKind.NOT_KNOWN
     lost_namespace = f'namespaces "{task.identity.namespace}" not found'
@@ -399,7 +399,7 @@ def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, wai
     if is_conversion_refusal(message) or unknown_namespace or failure.by_copy or _is_invented(copy_, task):
         kind = RefusalKind.NOT_KNOWN
     message = f"the copy failed: {message}" if failure.by_copy else message
-    return Refusal(task.identity, task.index, kind, message, waiting, by)
+    return Refusal(task.identity, task.index, kind, message, waiting, policy)
 
 
 def _is_invented(copy_: ClusterCopy, task: Task) -> bool:
@@ -432,15 +432,15 @@ def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[P
         if task.identity.group != rights_changes.GROUP or change.action is Action.NOTHING or not change.known:
             continue
         if task.identity.kind in rights_changes.ROLES:
-            found = rights_changes.change_of_role(task.identity, before, after, bindings)
-            if found is not None:
-                yield found
+            rights_change = rights_changes.change_of_role(task.identity, before, after, bindings)
+            if rights_change is not None:
+                yield rights_change
         elif task.identity.kind in rights_changes.BINDINGS:
             yield from rights_changes.change_of_binding(task.identity, before, after, roles)
 
 
 def _definition_outcomes(
-    source: ClusterSource, wanted: Wanted, copy_: ClusterCopy, found: _Found, tasks: Sequence[Task]
+    source: ClusterSource, release: Wanted, copy_: ClusterCopy, before: _Found, tasks: Sequence[Task]
 ) -> Iterator[DefinitionOutcome]:
     for task in tasks:
         if task.kind != DEFINITION or task.deletes:
@@ -450,17 +450,17 @@ def _definition_outcomes(
         with contextlib.suppress(KeyError, TypeError, AttributeError):
             group, names = spec["group"], spec["names"]
             yield stored_objects.try_stored_objects(
-                found.definitions.get(task.identity.name),
+                before.definitions.get(task.identity.name),
                 task.manifest.object,
                 copy_.stored_entries(group, names["kind"], names["plural"]),
-                kubernetes=wanted.kubernetes,
-                complete=source.knows(group, names["kind"]) or not _may_have(source, found, task),
+                kubernetes=release.kubernetes,
+                complete=source.knows(group, names["kind"]) or not _may_have(source, before, task),
             )
 
 
-def _may_have(source: ClusterSource, found: _Found, task: Task) -> bool:
+def _may_have(source: ClusterSource, before: _Found, task: Task) -> bool:
     """Returns whether the cluster may have objects of a definition: not if it is known not to have the definition."""
-    return task.identity.name in found.definitions or not source.knows(*DEFINITION)
+    return task.identity.name in before.definitions or not source.knows(*DEFINITION)
 
 
 def _unknown_kinds(
@@ -477,10 +477,10 @@ def _unknown_kinds(
         if not source.knows(group, kind):
             name = f"{plural}.{group}" if group else plural
             yield LeftOut(name, "what they refuse or change of the release's writes is not known")
-    for each in definitions:
-        if not each.complete:
+    for definition in definitions:
+        if not definition.complete:
             text = "those that the copy does not have were not tried under the target's definition"
-            yield LeftOut(_plural_name(source, each.group, each.kind), text)
+            yield LeftOut(_plural_name(source, definition.group, definition.kind), text)
 
 
 def _plural_name(source: ClusterSource, group: str, kind: str) -> str:

@@ -181,7 +181,7 @@ class ReleaseRun:
     async def _retry_failed(self, applier: ObjectApplier, result: RunResult) -> None:
         """Tries again what lacked something that a later task may have made, for as long as that helps."""
         while not result.too_late:
-            missing = [each.task for each in result.failures.values() if _lacks_something(each.error)]
+            missing = [failure.task for failure in result.failures.values() if _lacks_something(failure.error)]
             await self._apply_each(applier, missing, result)
             if all(task.index in result.failures for task in missing):
                 return
@@ -192,9 +192,9 @@ class ReleaseRun:
         obj = self._copied.get(task.identity)
         now = self._clock.now()
         if task.kind == CLUSTER_OPERATOR:
-            found = codec.convert(ClusterOperator, obj) if obj is not None else None
-            wanted = wants_versions(task.manifest.object)
-            problem = operators.problem_of(task.identity.name, wanted, found, State.UPDATING, now, now)
+            operator = codec.convert(ClusterOperator, obj) if obj is not None else None
+            target_versions = wants_versions(task.manifest.object)
+            problem = operators.problem_of(task.identity.name, target_versions, operator, State.UPDATING, now, now)
         elif task.kind in KINDS and obj is not None:
             workload = codec.convert(OwnedWorkload, obj)
             problem = workload_health.problem_of(task, workload, State.UPDATING)
@@ -223,5 +223,9 @@ def count_behind(graph: Graph, task: Task) -> int:
     """Returns how many tasks an operator does only after `task` is done."""
     number = next(index for index, node in enumerate(graph) if task in node.tasks)
     tasks = graph[number].tasks
-    later = (len(node.tasks) for node, before in zip(graph, everything_before(graph), strict=True) if number in before)
-    return len(tasks) - tasks.index(task) - 1 + sum(later)
+    task_counts = (
+        len(node.tasks)
+        for node, nodes_before in zip(graph, everything_before(graph), strict=True)
+        if number in nodes_before
+    )
+    return len(tasks) - tasks.index(task) - 1 + sum(task_counts)

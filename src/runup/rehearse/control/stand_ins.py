@@ -60,19 +60,21 @@ class StandIns:
         now = rfc3339(self._clock.now())
         generation = (obj.get("metadata") or {}).get("generation", 1)
         if task.kind == CLUSTER_OPERATOR:
-            versions = [{"name": each.name, "version": each.version} for each in wants_versions(task.manifest.object)]
+            versions = [
+                {"name": operand.name, "version": operand.version} for operand in wants_versions(task.manifest.object)
+            ]
             states = {"Available": "True", "Progressing": "False", "Degraded": "False", "Upgradeable": "True"}
             return {"versions": versions, "conditions": _conditions(states, now)}
         if task.kind == DEPLOYMENT:
-            wanted = (obj.get("spec") or {}).get("replicas", 1)
-            numbers = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), wanted)
+            replicas = (obj.get("spec") or {}).get("replicas", 1)
+            numbers = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), replicas)
             conditions = _conditions({"Available": "True", "Progressing": "True"}, now)
             return {"observedGeneration": generation, **numbers, "conditions": conditions}
         if task.kind == DAEMON_SET:
             status = obj.get("status") or {}
-            wanted = status.get("desiredNumberScheduled", 0)
+            replicas = status.get("desiredNumberScheduled", 0)
             names = ("currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable")
-            return {"observedGeneration": generation, **dict.fromkeys(names, wanted), "numberUnavailable": 0}
+            return {"observedGeneration": generation, **dict.fromkeys(names, replicas), "numberUnavailable": 0}
         if task.kind == JOB:
             # A server from 1.31 on takes no Job as complete without its times and the condition before.
             conditions = _conditions({"SuccessCriteriaMet": "True", "Complete": "True"}, now)
@@ -90,8 +92,8 @@ def _conditions(states: dict[str, str], now: str) -> list[JSON]:
 def stuck_operators(declared: Collection[str]) -> tuple[str, ...]:
     """Returns the names in `stuck:NAME` words. Raises ValueError for another word."""
     names = []
-    for each in declared:
-        if not each.startswith(STUCK) or not each.removeprefix(STUCK):
-            raise ValueError(each)
-        names.append(each.removeprefix(STUCK))
+    for text in declared:
+        if not text.startswith(STUCK) or not text.removeprefix(STUCK):
+            raise ValueError(text)
+        names.append(text.removeprefix(STUCK))
     return tuple(names)

@@ -38,12 +38,12 @@ class Definition:
     @property
     def served(self) -> tuple[str, ...]:
         """The versions that are served."""
-        return tuple(v["name"] for v in self.spec.get("versions") or () if v.get("served"))
+        return tuple(version["name"] for version in self.spec.get("versions") or () if version.get("served"))
 
     @property
     def storage(self) -> str:
         """The version that objects are stored in."""
-        return next((v["name"] for v in self.spec.get("versions") or () if v.get("storage")), "")
+        return next((version["name"] for version in self.spec.get("versions") or () if version.get("storage")), "")
 
     @property
     def converts_by_webhook(self) -> bool:
@@ -53,8 +53,10 @@ class Definition:
     def schema(self, version: str) -> Schema | None:
         """Returns the compiled schema of a version, None if it has none."""
         if version not in self._schemas:
-            found: JSON = next((v for v in self.spec.get("versions") or () if v["name"] == version), {})
-            schema = (found.get("schema") or {}).get("openAPIV3Schema")
+            version_spec: JSON = next(
+                (candidate for candidate in self.spec.get("versions") or () if candidate["name"] == version), {}
+            )
+            schema = (version_spec.get("schema") or {}).get("openAPIV3Schema")
             self._schemas[version] = compile_schema(schema) if schema else None
         return self._schemas[version]
 
@@ -70,7 +72,7 @@ def try_stored_objects(
     names = completed["spec"]["names"]
     custom_kinds.complete_definition(completed, _NEVER)
     new = Definition(completed)
-    gone = tuple(sorted(set(before.served) - set(new.served))) if before is not None else ()
+    removed_versions = tuple(sorted(set(before.served) - set(new.served))) if before is not None else ()
     group = str(new.spec["group"])
     objects: list[StoredObject] = []
     writers: list[tuple[str, Identity]] = []
@@ -79,10 +81,10 @@ def try_stored_objects(
         tried += 1
         identity = Identity(group, str(names["kind"]), entry.namespace, entry.name)
         obj = entry.load()
-        writers += [(manager, identity) for manager in _writers_of_versions(obj, group, gone)]
-        found = _try_object(identity, obj, before, new, ratchets=_ratchets(kubernetes))
-        if found is not None:
-            objects.append(found)
+        writers += [(manager, identity) for manager in _writers_of_versions(obj, group, removed_versions)]
+        stored_object = _try_object(identity, obj, before, new, ratchets=_ratchets(kubernetes))
+        if stored_object is not None:
+            objects.append(stored_object)
     name = str(target["metadata"]["name"])
     return DefinitionOutcome(
         name,
@@ -91,7 +93,7 @@ def try_stored_objects(
         str(names["plural"]),
         tried,
         tuple(objects),
-        gone,
+        removed_versions,
         tuple(writers),
         complete=complete,
     )
@@ -108,16 +110,16 @@ def _try_object(
     converted = {**obj, "apiVersion": f"{identity.group}/{target}"}
     try:
         decoded, dropped = _decode_as_server(new.schema(target), converted)
-        earlier = before.schema(version) if before is not None else None
-        dropped_before = set(_decode_as_server(earlier, obj)[1]) if earlier is not None else set[str]()
+        old_schema = before.schema(version) if before is not None else None
+        dropped_before = set(_decode_as_server(old_schema, obj)[1]) if old_schema is not None else set[str]()
         faults = _schema_faults(new.schema(target), decoded)
-        known = {text for _, text in _schema_faults(earlier, _decode_as_server(earlier, obj)[0])}
+        old_faults = {text for _, text in _schema_faults(old_schema, _decode_as_server(old_schema, obj)[0])}
     except DecodeError as error:
         return StoredObject(identity, refused=(str(error),))
     except SchemaError as error:
         return StoredObject(identity, unknown=f"the schema of version {target} cannot be read: {error}")
     pruned = tuple(path for path in dropped if path not in dropped_before)
-    fresh = [(path, text) for path, text in faults if text not in known]
+    fresh = [(path, text) for path, text in faults if text not in old_faults]
     tolerated = tuple(text for path, text in fresh if ratchets and _is_leaf(decoded, path))
     refused = tuple(text for path, text in fresh if text not in tolerated)
     if not (pruned or refused or tolerated):
@@ -163,8 +165,8 @@ def _member_or_none(at: Any, key: str) -> Any:
     return at.get(key) if isinstance(at, dict) else None
 
 
-def _writers_of_versions(obj: JSON, group: str, gone: tuple[str, ...]) -> Iterator[str]:
-    versions = {f"{group}/{version}" for version in gone}
+def _writers_of_versions(obj: JSON, group: str, removed_versions: tuple[str, ...]) -> Iterator[str]:
+    versions = {f"{group}/{version}" for version in removed_versions}
     for entry in (obj.get("metadata") or {}).get("managedFields") or ():
         if isinstance(entry, dict) and entry.get("apiVersion") in versions:
             yield str(entry.get("manager") or "")

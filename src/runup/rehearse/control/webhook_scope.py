@@ -23,7 +23,7 @@ def webhooks(
     changes: Iterable[tuple[ObjectChange, JSON | None, JSON | None]],
 ) -> Iterator[Webhook]:
     """Yields every webhook that one of `changes` (with the object before and after) would be sent to."""
-    writes = [write for each in changes if (write := _write_of_change(copied, *each)) is not None]
+    writes = [write for pair in changes if (write := _write_of_change(copied, *pair)) is not None]
     labels = {obj["metadata"]["name"]: obj["metadata"].get("labels") or {} for obj in copied.all("", "Namespace")}
     for configuration in configurations:
         for webhook in configuration.get("webhooks") or ():
@@ -58,6 +58,6 @@ def _is_called_for(webhook: JSON, write: Write, labels: dict[str, dict[str, str]
     rules = webhook.get("rules") or ()
     if not rules:
         return False
-    named = ("namespaceSelector", "objectSelector", "matchPolicy")
-    criteria = {"resourceRules": rules, **{key: webhook[key] for key in named if key in webhook}}
+    conditions = ("namespaceSelector", "objectSelector", "matchPolicy")
+    criteria = {"resourceRules": rules, **{key: webhook[key] for key in conditions if key in webhook}}
     return matches_criteria(criteria, write, labels.get(write.namespace, {}) if write.namespace else None)

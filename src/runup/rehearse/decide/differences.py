@@ -54,18 +54,20 @@ def essence(obj: JSON) -> JSON:
     metadata.pop("labels", None)
     if labels:
         metadata["labels"] = labels
-    finalizers = [each for each in metadata.pop("finalizers", None) or () if each not in _SERVERS_FINALIZERS]
+    finalizers = [
+        finalizer for finalizer in metadata.pop("finalizers", None) or () if finalizer not in _SERVERS_FINALIZERS
+    ]
     if finalizers:
         metadata["finalizers"] = finalizers
-    kept = {key: value for key, value in obj.items() if key not in {"status", "metadata"}}
-    return {**kept, "metadata": metadata}
+    content = {key: value for key, value in obj.items() if key not in {"status", "metadata"}}
+    return {**content, "metadata": metadata}
 
 
 def changes(identity: Identity, before: JSON, after: JSON) -> tuple[FieldChange, ...]:
     """Returns the fields in which the object differs, the gravest first, with who owned the lost values."""
     owners = field_owners.owners_of(before)
     hides = (identity.group, identity.kind) == _SECRET
-    found = [
+    field_changes = [
         FieldChange(
             path=shown(path),
             before=HIDDEN if hides and old is not None else old,
@@ -75,7 +77,7 @@ def changes(identity: Identity, before: JSON, after: JSON) -> tuple[FieldChange,
         )
         for path, old, new in _differing_values(essence(before), essence(after), ())
     ]
-    return tuple(sorted(found, key=lambda each: (WEIGHTS.index(each.weight), each.path)))
+    return tuple(sorted(field_changes, key=lambda each: (WEIGHTS.index(each.weight), each.path)))
 
 
 def _differing_values(before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
@@ -112,22 +114,22 @@ def _is_key_field(items: Sequence[Any], name: str) -> bool:
 
 def weight(identity: Identity, path: Path) -> Weight:
     """Returns how much a change of that field may hurt."""
-    text, words = shown(path), [segment.removeprefix("f:") for segment in path]
+    text, segments = shown(path), [segment.removeprefix("f:") for segment in path]
     kind = (identity.group, identity.kind)
     if any(text == fixed or text.startswith(f"{fixed}.") for fixed in _FIXED.get(kind, ())):
         return Weight.FIXED
-    if words[0] == "metadata":
+    if segments[0] == "metadata":
         return Weight.METADATA
-    if any(word.lower().endswith("selector") for word in words):
+    if any(segment.lower().endswith("selector") for segment in segments):
         return Weight.SELECTOR
-    if "replicas" in words:
+    if "replicas" in segments:
         return Weight.REPLICAS
-    if words[-1] == "image":
+    if segments[-1] == "image":
         return Weight.IMAGE
-    if "resources" in words and words[0] == "spec":
+    if "resources" in segments and segments[0] == "spec":
         return Weight.RESOURCES
     rbac = identity.group == "rbac.authorization.k8s.io"
-    return Weight.RIGHTS if rbac and words[0] in {"rules", "subjects", "aggregationRule"} else Weight.OTHER
+    return Weight.RIGHTS if rbac and segments[0] in {"rules", "subjects", "aggregationRule"} else Weight.OTHER
 
 
 def shown(path: Path) -> str:

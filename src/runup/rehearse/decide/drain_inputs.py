@@ -76,10 +76,10 @@ def drained_cluster(
     fields: dict[str, tuple[Any, ...]] = {}
     for kind in KINDS:
         if kind.field not in ("pools", "namespaces"):
-            found = objects.get(kind.resource.kind, ())
+            of_kind = objects.get(kind.resource.kind, ())
             if kind.field == "owners":
-                found = [_with_kind(each, kind.resource.kind) for each in found]
-            fields[kind.field] = (*fields.get(kind.field, ()), *found)
+                of_kind = [_with_kind(obj, kind.resource.kind) for obj in of_kind]
+            fields[kind.field] = (*fields.get(kind.field, ()), *of_kind)
     namespaces = {each.metadata.name: each.metadata.labels for each in objects.get("Namespace", ())}
     cluster = DrainedCluster(**fields, namespaces=namespaces, missing=missing)
     pools = objects.get("MachineConfigPool", ())
@@ -114,10 +114,10 @@ def _pools_of_groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:
     members = by_group(nodes)
     pools: list[Pool] = []
     for name in sorted(members, key=lambda each: (each != CONTROL_PLANE, each)):
-        after = (pools[-1].name,) if pools else ()
+        previous_pool = (pools[-1].name,) if pools else ()
         # A service's surge is for its groups of workers.
         extra = 0 if name == CONTROL_PLANE else surge
-        pools.append(Pool(name, _in_drain_order(members[name]), surge=extra, after=after))
+        pools.append(Pool(name, _in_drain_order(members[name]), surge=extra, after=previous_pool))
     return tuple(pools)
 
 

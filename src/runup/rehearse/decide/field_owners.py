@@ -55,21 +55,21 @@ def _owns_field(fields: Mapping[str, Any], path: Path) -> bool:
     for segment in path:
         if not isinstance(at, Mapping):
             return False
-        found = _member_of_fields(at, segment)
-        if found is None:
+        member = _member_of_fields(at, segment)
+        if member is None:
             # An empty tree owns all that is below it.
             return not at
-        at = found
+        at = member
     return True
 
 
 def _member_of_fields(fields: Mapping[str, Any], segment: str) -> Any:
     if segment in fields or not segment.startswith("k:"):
         return fields.get(segment)
-    wanted = json.loads(segment.removeprefix("k:")).items()
+    keys = json.loads(segment.removeprefix("k:")).items()
     for key, below in fields.items():
         # Items may be told apart by more than one field: a port by its number and protocol.
-        if key.startswith("k:") and wanted <= _item_keys(key).items():
+        if key.startswith("k:") and keys <= _item_keys(key).items():
             return below
     return None
 

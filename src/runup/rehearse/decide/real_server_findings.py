@@ -22,10 +22,10 @@ _LONGEST = 300
 def findings(server: RealServerOutcome) -> Iterator[Finding]:
     """Yields what the server refuses, reads otherwise, and what of the target it cannot stand for."""
     yield from _version_findings(server)
-    for kind, some in groupby(sorted(server.refused, key=_kind_of_refusal), key=_kind_of_refusal):
-        yield _refused_finding(kind, list(some), server.version)
-    for kind, others in groupby(sorted(server.read_changes, key=_kind_of_change), key=_kind_of_change):
-        yield _read_finding(kind, list(others), server.version)
+    for kind, refusals in groupby(sorted(server.refused, key=_kind_of_refusal), key=_kind_of_refusal):
+        yield _refused_finding(kind, list(refusals), server.version)
+    for kind, changes in groupby(sorted(server.read_changes, key=_kind_of_change), key=_kind_of_change):
+        yield _read_finding(kind, list(changes), server.version)
     if server.too_late:
         yield Finding(
             "RehearsalServerEndedEarly",
@@ -61,29 +61,33 @@ def _kind_name(identity: Identity) -> str:
     return f"{identity.kind}.{identity.group}" if identity.group else identity.kind
 
 
-def _refused_finding(kind: str, some: Sequence[WriteRefused], version: str) -> Finding:
-    told = "; ".join(f"{namespaced_name(each.identity)}: {shortened(each.message, _LONGEST)}" for each in some[:_NAMED])
-    more = f" and {len(some) - _NAMED} more" if len(some) > _NAMED else ""
+def _refused_finding(kind: str, refusals: Sequence[WriteRefused], version: str) -> Finding:
+    refusals_text = "; ".join(
+        f"{namespaced_name(refused.identity)}: {shortened(refused.message, _LONGEST)}" for refused in refusals[:_NAMED]
+    )
+    more_text = f" and {len(refusals) - _NAMED} more" if len(refusals) > _NAMED else ""
     return Finding(
         risk_name("RehearsalStoredRefused", kind),
-        f"{count(len(some), 'object')} of {kind} are stored, but would be refused on the next write by the API server "
-        f"of Kubernetes {version}: {told}{more}.",
-        resources=_resources(each.identity for each in some),
+        f"{count(len(refusals), 'object')} of {kind} are stored, but would be refused on the next write by the API server "
+        f"of Kubernetes {version}: {refusals_text}{more_text}.",
+        resources=_resources(each.identity for each in refusals),
         remediation="Set the fields that the server names to what it takes, before the update.",
     )
 
 
-def _read_finding(kind: str, some: Sequence[ObjectChange], version: str) -> Finding:
-    paths = tuple(dict.fromkeys(field.path for each in some for field in each.fields))
+def _read_finding(kind: str, changes: Sequence[ObjectChange], version: str) -> Finding:
+    paths = tuple(dict.fromkeys(field.path for change in changes for field in change.fields))
     return Finding(
         risk_name("RehearsalReadsOtherwise", kind),
-        f"{count(len(some), 'object')} of {kind} read otherwise from Kubernetes {version}, in {names(paths, _NAMED)}: "
-        f"{names([namespaced_name(each.identity) for each in some], _NAMED)}.",
+        f"{count(len(changes), 'object')} of {kind} read otherwise from Kubernetes {version}, in {names(paths, _NAMED)}: "
+        f"{names([namespaced_name(each.identity) for each in changes], _NAMED)}.",
         severity="info",
-        resources=_resources(each.identity for each in some),
+        resources=_resources(each.identity for each in changes),
         remediation="Look whether anything compares these fields: operators, GitOps.",
     )
 
 
 def _resources(identities: Iterator[Identity]) -> tuple[ReportedResource, ...]:
-    return tuple(ReportedResource(each.group, each.kind, each.namespace, each.name) for each in identities)
+    return tuple(
+        ReportedResource(identity.group, identity.kind, identity.namespace, identity.name) for identity in identities
+    )

@@ -82,13 +82,13 @@ def report_of(rehearsal: Rehearsal, *, now: datetime, engine_version: str, docum
 def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
     """Yields the outcome of each part of the rehearsal."""
     if rehearsal.kubernetes:
-        parts: tuple[tuple[str, Iterable[Finding]], ...] = (
+        findings_by_check: tuple[tuple[str, Iterable[Finding]], ...] = (
             ("RehearsalCopy", _unknown_kind_findings(rehearsal)),
             ("RehearsalServedVersions", map(_unserved_version_finding, rehearsal.unserved)),
             *_parts_of_server(rehearsal),
         )
     else:
-        parts = (
+        findings_by_check = (
             ("RehearsalCopy", _unknown_kind_findings(rehearsal)),
             ("RehearsalApply", _refusal_and_wait_findings(rehearsal)),
             ("RehearsalOverwritten", _overwritten_field_findings(rehearsal.changes)),
@@ -98,7 +98,7 @@ def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
             ("RehearsalWebhooks", map(_webhook_finding, rehearsal.webhooks)),
             *_parts_of_server(rehearsal),
         )
-    for name, findings in parts:
+    for name, findings in findings_by_check:
         yield _check_outcome(name, tuple(findings), url)
 
 
@@ -109,7 +109,7 @@ def _parts_of_server(rehearsal: Rehearsal) -> Iterator[tuple[str, Iterable[Findi
 
 def _check_outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOutcome:
     result: CheckResult = "Clear"
-    if any(each.applies is Applies.YES for each in findings):
+    if any(finding.applies is Applies.YES for finding in findings):
         result = "Applies"
     elif findings:
         result = "Unknown"
@@ -135,27 +135,27 @@ def _reported_resources(identities: Iterable[Identity]) -> tuple[ReportedResourc
 
 
 def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
-    for each in rehearsal.unknown:
-        number = f" ({count(each.count, 'object')} of the release)" if each.count else ""
+    for left_out in rehearsal.unknown:
+        number = f" ({count(left_out.count, 'object')} of the release)" if left_out.count else ""
         yield Finding(
-            risk_name("RehearsalIncomplete", each.kind),
-            f"The copy does not have all {each.kind}{number}: {each.why}.",
+            risk_name("RehearsalIncomplete", left_out.kind),
+            f"The copy does not have all {left_out.kind}{number}: {left_out.why}.",
             Applies.UNKNOWN,
             remediation="Rehearse on the cluster itself, or on a dump that has them: runup dump collect.",
-            lacking=(each.kind,),
+            lacking=(left_out.kind,),
         )
-    for each in rehearsal.not_evaluated:
+    for left_out in rehearsal.not_evaluated:
         yield Finding(
-            risk_name("RehearsalPolicyNotEvaluated", each.kind.replace(" ", "-")),
-            f"What {each.kind} would refuse or change of the release's writes is not known: {each.why}.",
+            risk_name("RehearsalPolicyNotEvaluated", left_out.kind.replace(" ", "-")),
+            f"What {left_out.kind} would refuse or change of the release's writes is not known: {left_out.why}.",
             Applies.UNKNOWN,
             remediation="Look whether it matches objects of the platform.",
         )
     if rehearsal.too_late:
-        left = rehearsal.tasks - rehearsal.tried
+        untried = rehearsal.tasks - rehearsal.tried
         yield Finding(
             "RehearsalEndedEarly",
-            f"The rehearsal ended early, {rehearsal.too_late}: {count(left, 'object')} of the release were not tried.",
+            f"The rehearsal ended early, {rehearsal.too_late}: {count(untried, 'object')} of the release were not tried.",
             Applies.UNKNOWN,
             remediation="Give it more time: --timeout.",
         )
@@ -184,7 +184,7 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
                 risk_name(
                     "RehearsalSelectorChanges", change.identity.kind, change.identity.namespace, change.identity.name
                 ),
-                f"The release changes {names([each.path for each in grave], _NAMED)} of {change.identity}.",
+                f"The release changes {names([field.path for field in grave], _NAMED)} of {change.identity}.",
                 severity="info",
                 resources=(_reported_resource(change.identity),),
                 remediation="Look whether others count on it: Services, budgets, network policies, monitors.",
@@ -192,22 +192,22 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
 
 
 def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
-    place = f"{refusal.identity} ({refusal.index} of {tasks})"
+    position = f"{refusal.identity} ({refusal.index} of {tasks})"
     behind = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
     if refusal.kind is RefusalKind.NOT_KNOWN:
         return Finding(
             risk_name("RehearsalNotTried", refusal.identity.kind, refusal.identity.namespace, refusal.identity.name),
-            f"Whether {place} can be applied is not known: {shortened(refusal.message, _LONGEST)}.",
+            f"Whether {position} can be applied is not known: {shortened(refusal.message, _LONGEST)}.",
             Applies.UNKNOWN,
             resources=(_reported_resource(refusal.identity),),
             remediation="A copy has no API servers beside its own and calls no webhooks; look at these by hand.",
         )
-    who = f"policy {refusal.by}" if refusal.by else "the API server"
+    refuser = f"policy {refusal.by}" if refusal.by else "the API server"
     of = refusal.by or refusal.identity.name
-    parts = (of,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, of)
+    name_parts = (of,) if refusal.by else (refusal.identity.kind, refusal.identity.namespace, of)
     return Finding(
-        risk_name(_NAME_OF_REFUSAL[refusal.kind], *parts),
-        f"Applying {place} is refused by {who}: {shortened(refusal.message, _LONGEST)}."
+        risk_name(_NAME_OF_REFUSAL[refusal.kind], *name_parts),
+        f"Applying {position} is refused by {refuser}: {shortened(refusal.message, _LONGEST)}."
         f"{behind if refusal.behind else ''}",
         severity="critical",
         resources=(_reported_resource(refusal.identity),),
@@ -219,15 +219,15 @@ def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
 
 
 def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
-    bare = [each.identity for each in changes if each.action is Action.UPDATE and not each.owned]
-    if bare:
+    without_owners = [change.identity for change in changes if change.action is Action.UPDATE and not change.owned]
+    if without_owners:
         yield Finding(
             "RehearsalOwnersUnknown",
-            f"{count(len(bare), 'object')} that the release changes came without managedFields: whose values it "
+            f"{count(len(without_owners), 'object')} that the release changes came without managedFields: whose values it "
             f"overwrites, and which fields of the running release go, is not known: "
-            f"{names([str(each) for each in bare], _NAMED)}.",
+            f"{names([str(each) for each in without_owners], _NAMED)}.",
             Applies.UNKNOWN,
-            resources=_reported_resources(bare),
+            resources=_reported_resources(without_owners),
             remediation="Rehearse on the cluster itself, or on a dump with managedFields: "
             "`oc adm inspect`, `oc get -o json --show-managed-fields`.",
         )
@@ -236,12 +236,12 @@ def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Fin
         if not lost:
             continue
         managers = tuple(dict.fromkeys(name for field in lost for name in field.others))
-        shown = "; ".join(map(value_change, lost[:_NAMED]))
-        more = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
+        values_text = "; ".join(map(value_change, lost[:_NAMED]))
+        more_text = f" and {len(lost) - _NAMED} more" if len(lost) > _NAMED else ""
         yield Finding(
             risk_name("RehearsalOverwritten", change.identity.kind, change.identity.namespace, change.identity.name),
             f"The release overwrites what {names(managers)} set in {change.identity}: "
-            f"{shortened(shown, _LONGEST)}{more}.",
+            f"{shortened(values_text, _LONGEST)}{more_text}.",
             resources=(_reported_resource(change.identity),),
             remediation="Note these values before the update; where the release must not decide them, see whether its "
             "operator has a setting for it.",
@@ -253,10 +253,13 @@ def value_change(field: FieldChange) -> str:
     before, after = field.before, field.after
     if isinstance(before, list) and isinstance(after, list):
         # What both have says nothing: a list of arguments differs in one of them.
-        gone, new = [each for each in before if each not in after], [each for each in after if each not in before]
-        if not gone and not new:
+        removed, added = (
+            [member for member in before if member not in after],
+            [member for member in after if member not in before],
+        )
+        if not removed and not added:
             return f"{field.path}: in another order, or as often"
-        before, after = (items[0] if len(gone) == len(new) == 1 else items or None for items in (gone, new))
+        before, after = (items[0] if len(removed) == len(added) == 1 else items or None for items in (removed, added))
     if isinstance(before, str) and isinstance(after, str):
         before, after = _without_shared_start(before, after)
     return f"{field.path}: {value(before)} -> {value(after)}"
@@ -264,9 +267,9 @@ def value_change(field: FieldChange) -> str:
 
 def _without_shared_start(before: str, after: str) -> tuple[str, str]:
     """Returns both texts without a long beginning that they share."""
-    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
-    keep = max(same - _SHARED, 0)
-    return (before, after) if same <= _LONG_START else (f"...{before[keep:]}", f"...{after[keep:]}")
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
+    keep = max(shared - _SHARED, 0)
+    return (before, after) if shared <= _LONG_START else (f"...{before[keep:]}", f"...{after[keep:]}")
 
 
 def value(of: object, longest: int = 60) -> str:
@@ -280,15 +283,15 @@ def value(of: object, longest: int = 60) -> str:
 def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
     deleted = [change.identity for change in rehearsal.changes if change.action is Action.DELETE]
     with_them: dict[str, list[Identity]] = {}
-    for identity, why in rehearsal.vanished:
-        with_them.setdefault(why, []).append(identity)
-    for why, identities in sorted(with_them.items()):
-        shown = names([str(each) for each in identities], _NAMED)
+    for identity, reason in rehearsal.vanished:
+        with_them.setdefault(reason, []).append(identity)
+    for reason, identities in sorted(with_them.items()):
+        names_text = names([str(identity) for identity in identities], _NAMED)
         yield Finding(
-            risk_name("RehearsalVanishes", why.partition(" goes")[0].rpartition(" ")[2]),
-            f"{count(len(identities), 'object')} of the cluster vanish, since {why}: {shown}.",
+            risk_name("RehearsalVanishes", reason.partition(" goes")[0].rpartition(" ")[2]),
+            f"{count(len(identities), 'object')} of the cluster vanish, since {reason}: {names_text}.",
             # What an owner made goes with it as it should; others' objects in a namespace or of a kind do not.
-            severity="info" if why.startswith("its owner ") else "critical",
+            severity="info" if reason.startswith("its owner ") else "critical",
             resources=_reported_resources(identities),
             remediation="Keep a copy of them, and move what uses them away first.",
         )
@@ -308,22 +311,22 @@ def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
 def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
     for change in changes:
         have = "has" if len(change.subjects) == 1 else "have"
-        who = f", which {names(change.subjects)} {have}" if change.subjects else ", which nobody has now"
-        parts = (change.identity.kind, change.identity.namespace, change.identity.name)
+        subjects_text = f", which {names(change.subjects)} {have}" if change.subjects else ", which nobody has now"
+        name_parts = (change.identity.kind, change.identity.namespace, change.identity.name)
         resources = (_reported_resource(change.identity),)
         if change.lost:
             severity: Severity = "warning" if change.subjects else "info"
             yield Finding(
-                risk_name("RehearsalRightsNarrow", *parts),
-                f"{change.identity}{who}, loses {count(len(change.lost), 'right')}: {names(change.lost, _NAMED)}.",
+                risk_name("RehearsalRightsNarrow", *name_parts),
+                f"{change.identity}{subjects_text}, loses {count(len(change.lost), 'right')}: {names(change.lost, _NAMED)}.",
                 severity=severity,
                 resources=resources,
                 remediation="Give those who need them a role of their own before the update.",
             )
         if change.gained:
             yield Finding(
-                risk_name("RehearsalRightsWiden", *parts),
-                f"{change.identity}{who}, gains {count(len(change.gained), 'right')}: {names(change.gained, _NAMED)}.",
+                risk_name("RehearsalRightsWiden", *name_parts),
+                f"{change.identity}{subjects_text}, gains {count(len(change.gained), 'right')}: {names(change.gained, _NAMED)}.",
                 severity="info",
                 resources=resources,
                 remediation="Look whether all of them may have these rights.",
@@ -334,65 +337,67 @@ def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
 
 
 def _stored_object_findings(definitions: Iterable[DefinitionOutcome]) -> Iterator[Finding]:
-    for each in definitions:
-        yield from _definition_findings(each)
+    for definition in definitions:
+        yield from _definition_findings(definition)
 
 
-def _definition_findings(one: DefinitionOutcome) -> Iterator[Finding]:
-    if refused := [each for each in one.objects if each.refused]:
+def _definition_findings(outcome: DefinitionOutcome) -> Iterator[Finding]:
+    if refused := [stored for stored in outcome.objects if stored.refused]:
         yield Finding(
-            risk_name("RehearsalObjectRefused", one.name),
-            f"{_share_of(refused, one)} would be refused at the next write under the target's definition {one.name}: "
-            f"{_objects_with_texts(refused, lambda each: each.refused)}.",
+            risk_name("RehearsalObjectRefused", outcome.name),
+            f"{_share_of(refused, outcome)} would be refused at the next write under the target's definition "
+            f"{outcome.name}: {_objects_with_texts(refused, lambda each: each.refused)}.",
             resources=_reported_resources(each.identity for each in refused),
             remediation="Set these fields to what the target's definition allows, before the update.",
         )
-    if pruned := [each for each in one.objects if each.pruned]:
+    if pruned := [each for each in outcome.objects if each.pruned]:
         yield Finding(
-            risk_name("RehearsalFieldsPruned", one.name),
-            f"{_share_of(pruned, one)} would silently lose fields under the target's definition {one.name}: "
+            risk_name("RehearsalFieldsPruned", outcome.name),
+            f"{_share_of(pruned, outcome)} would silently lose fields under the target's definition {outcome.name}: "
             f"{_objects_with_texts(pruned, lambda each: each.pruned)}.",
             resources=_reported_resources(each.identity for each in pruned),
             remediation="Move what these fields say to where the target's definition has it; keep a copy of them.",
         )
-    if tolerated := [each for each in one.objects if each.tolerated]:
+    if tolerated := [each for each in outcome.objects if each.tolerated]:
         yield Finding(
-            risk_name("RehearsalObjectTolerated", one.name),
-            f"{_share_of(tolerated, one)} would not be valid under the target's definition {one.name}, which updates "
-            f"that leave these fields alone pass, and restores from a backup do not: "
+            risk_name("RehearsalObjectTolerated", outcome.name),
+            f"{_share_of(tolerated, outcome)} would not be valid under the target's definition {outcome.name}, "
+            f"which updates that leave these fields alone pass, and restores from a backup do not: "
             f"{_objects_with_texts(tolerated, lambda each: each.tolerated)}.",
             severity="info",
             resources=_reported_resources(each.identity for each in tolerated),
             remediation="Set these fields to what the target's definition allows.",
         )
-    if unknown := [each for each in one.objects if each.unknown]:
+    if unknown := [each for each in outcome.objects if each.unknown]:
         yield Finding(
-            risk_name("RehearsalObjectUnknown", one.name),
-            f"What becomes of {_share_of(unknown, one)} under the target's definition {one.name} is not known: "
+            risk_name("RehearsalObjectUnknown", outcome.name),
+            f"What becomes of {_share_of(unknown, outcome)} under the target's definition {outcome.name} is not known: "
             f"{unknown[0].unknown}.",
             Applies.UNKNOWN,
             resources=_reported_resources(each.identity for each in unknown),
             remediation="Try the conversion on a cluster where the webhook runs.",
         )
-    if one.gone and one.writers:
-        managers = sorted({manager for manager, _ in one.writers})
+    if outcome.gone and outcome.writers:
+        managers = sorted({manager for manager, _ in outcome.writers})
         yield Finding(
-            risk_name("RehearsalVersionUnserved", one.name),
-            f"The target's definition {one.name} no longer serves {names(one.gone)}, in which {names(managers)} wrote "
-            f"{_share_of(list(dict.fromkeys(identity for _, identity in one.writers)), one)}.",
-            resources=_reported_resources(identity for _, identity in one.writers),
+            risk_name("RehearsalVersionUnserved", outcome.name),
+            f"The target's definition {outcome.name} no longer serves {names(outcome.gone)}, in which "
+            f"{names(managers)} wrote {_share_of(list(dict.fromkeys(identity for _, identity in outcome.writers)), outcome)}.",
+            resources=_reported_resources(identity for _, identity in outcome.writers),
             remediation="Change these clients to a version that the target serves, before the update.",
         )
 
 
-def _share_of(objects: Sequence[object], one: DefinitionOutcome) -> str:
-    return f"{len(objects)} of {count(one.tried, f'stored {one.kind}')}"
+def _share_of(objects: Sequence[object], outcome: DefinitionOutcome) -> str:
+    return f"{len(objects)} of {count(outcome.tried, f'stored {outcome.kind}')}"
 
 
 def _objects_with_texts(objects: Sequence[StoredObject], texts_of: Callable[[StoredObject], tuple[str, ...]]) -> str:
-    told = [f"{namespaced_name(each.identity)}: {', '.join(texts_of(each)[:_NAMED])}" for each in objects[:_NAMED]]
-    more = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
-    return f"{shortened('; '.join(told), _LONGEST)}{more}"
+    object_texts = [
+        f"{namespaced_name(stored.identity)}: {', '.join(texts_of(stored)[:_NAMED])}" for stored in objects[:_NAMED]
+    ]
+    more_text = f" and {len(objects) - _NAMED} more" if len(objects) > _NAMED else ""
+    return f"{shortened('; '.join(object_texts), _LONGEST)}{more_text}"
 
 
 # -- webhooks, and versions of Kubernetes ------------------------------------------------------------------------------
@@ -401,12 +406,12 @@ def _objects_with_texts(objects: Sequence[StoredObject], texts_of: Callable[[Sto
 def _webhook_finding(webhook: Webhook) -> Finding:
     condition = ", if its match conditions hold" if webhook.conditions else ""
     ignores = "its failure is ignored" if webhook.ignores else "its failure refuses the write"
-    shown = names([str(each) for each in webhook.writes], _NAMED)
+    writes_text = names([str(write) for write in webhook.writes], _NAMED)
     return Finding(
         risk_name("RehearsalWebhook", webhook.configuration, webhook.name),
         f"Webhook {webhook.name} of {webhook.kind} {webhook.configuration} is asked about "
-        f"{count(len(webhook.writes), 'write')} of the release{condition}: {shown}; it cannot be called from a copy, "
-        f"and what it would say or change is not known ({ignores}).",
+        f"{count(len(webhook.writes), 'write')} of the release{condition}: {writes_text}; "
+        f"it cannot be called from a copy, and what it would say or change is not known ({ignores}).",
         Applies.UNKNOWN,
         severity="info" if webhook.ignores else "warning",
         resources=(
@@ -417,15 +422,15 @@ def _webhook_finding(webhook: Webhook) -> Finding:
     )
 
 
-def _unserved_version_finding(one: Unserved) -> Finding:
-    version = f"{one.group}/{one.version}" if one.group else one.version
-    who = f", written by {names(one.writers)}" if one.writers else ""
+def _unserved_version_finding(unserved: Unserved) -> Finding:
+    version = f"{unserved.group}/{unserved.version}" if unserved.group else unserved.version
+    writers_text = f", written by {names(unserved.writers)}" if unserved.writers else ""
     return Finding(
-        risk_name("RehearsalNotServed", one.kind, version),
-        f"Kubernetes 1.{one.minor} no longer serves {one.kind} in {version}: "
-        f"{count(len(one.objects), 'object')} of the cluster{who}: "
-        f"{names([namespaced_name(each) for each in one.objects], _NAMED)}.",
+        risk_name("RehearsalNotServed", unserved.kind, version),
+        f"Kubernetes 1.{unserved.minor} no longer serves {unserved.kind} in {version}: "
+        f"{count(len(unserved.objects), 'object')} of the cluster{writers_text}: "
+        f"{names([namespaced_name(identity) for identity in unserved.objects], _NAMED)}.",
         severity="warning",
-        resources=_reported_resources(one.objects),
+        resources=_reported_resources(unserved.objects),
         remediation="Write them in a version that the target serves, and apply them once before the update.",
     )

@@ -70,7 +70,7 @@ class ObjectChange:
     @property
     def weight(self) -> Weight:
         """The gravest of its fields."""
-        return min((each.weight for each in self.fields), key=WEIGHTS.index, default=Weight.OTHER)
+        return min((field_change.weight for field_change in self.fields), key=WEIGHTS.index, default=Weight.OTHER)
 
 
 class RefusalKind(StrEnum):

@@ -69,14 +69,14 @@ def _rights_of_rule(rule: JSON) -> Iterator[Right]:
                     yield Right(verb, group, resource, name)
 
 
-def rights_beyond(some: Iterable[Right], held: frozenset[Right]) -> tuple[str, ...]:
-    """Returns those of `some` that nobody has who has `held`, as sorted text."""
-    return tuple(sorted(str(right) for right in some if not any(each.covers(right) for each in held)))
+def rights_beyond(rights: Iterable[Right], held: frozenset[Right]) -> tuple[str, ...]:
+    """Returns those of `rights` that nobody has who has `held`, as sorted text."""
+    return tuple(sorted(str(right) for right in rights if not any(held_right.covers(right) for held_right in held)))
 
 
 def subjects_of(binding: JSON | None) -> frozenset[str]:
     """Returns whom a binding names, as `KIND NAME`."""
-    return frozenset(_subject_name(each) for each in (binding or {}).get("subjects") or ())
+    return frozenset(_subject_name(subject) for subject in (binding or {}).get("subjects") or ())
 
 
 def _subject_name(subject: JSON) -> str:
@@ -104,7 +104,7 @@ def change_of_role(
     lost, gained = rights_beyond(old, new), rights_beyond(new, old)
     if not lost and not gained:
         return None
-    holders = {name for each in bindings if role_of(each) == identity for name in subjects_of(each)}
+    holders = {name for binding in bindings if role_of(binding) == identity for name in subjects_of(binding)}
     return RightsChange(identity, lost, gained, tuple(sorted(holders)))
 
 
@@ -113,9 +113,9 @@ def change_of_binding(
 ) -> Iterator[RightsChange]:
     """Yields what subjects gain or lose that a binding names only before, or only after."""
     old, new = subjects_of(before), subjects_of(after)
-    if gone := old - new:
+    if lost_subjects := old - new:
         assert before is not None
-        yield RightsChange(identity, _rights_of_bound_role(before, roles), (), tuple(sorted(gone)))
+        yield RightsChange(identity, _rights_of_bound_role(before, roles), (), tuple(sorted(lost_subjects)))
     if added := new - old:
         assert after is not None
         yield RightsChange(identity, (), _rights_of_bound_role(after, roles), tuple(sorted(added)))

@@ -38,8 +38,8 @@ def unserved_by_server(
         for api_version, _ in _versions_of_object(obj)
         if _group_and_version(api_version)[0] == _group_and_version(str(obj["apiVersion"]))[0]
     }
-    gone = {triple: server for triple in used if triple not in served and is_built_in(triple[0])}
-    return _uses_of(all_objects, {**gone, **removed_versions(source, server)})
+    removed = {triple: server for triple in used if triple not in served and is_built_in(triple[0])}
+    return _uses_of(all_objects, {**removed, **removed_versions(source, server)})
 
 
 def _group_and_version(api_version: str) -> tuple[str, str]:
@@ -48,7 +48,7 @@ def _group_and_version(api_version: str) -> tuple[str, str]:
 
 
 def _uses_of(objects: Iterable[JSON], removed: Mapping[tuple[str, str, str], int]) -> tuple[Unserved, ...]:
-    found: dict[tuple[str, str, str], dict[Identity, set[str]]] = {}
+    users: dict[tuple[str, str, str], dict[Identity, set[str]]] = {}
     for obj in objects:
         kind = str(obj["kind"])
         for api_version, manager in _versions_of_object(obj):
@@ -56,7 +56,7 @@ def _uses_of(objects: Iterable[JSON], removed: Mapping[tuple[str, str, str], int
             if (group, version, kind) in removed:
                 metadata = obj["metadata"]
                 identity = Identity(group, kind, metadata.get("namespace") or "", metadata["name"])
-                writers = found.setdefault((group, version, kind), {}).setdefault(identity, set())
+                writers = users.setdefault((group, version, kind), {}).setdefault(identity, set())
                 writers |= {manager} if manager else set()
     return tuple(
         Unserved(
@@ -65,7 +65,7 @@ def _uses_of(objects: Iterable[JSON], removed: Mapping[tuple[str, str, str], int
             tuple(sorted(by_object, key=str)),
             tuple(sorted(set[str]().union(*by_object.values()))),
         )
-        for triple, by_object in sorted(found.items())
+        for triple, by_object in sorted(users.items())
     )
 
 
@@ -84,8 +84,8 @@ def kinds_losing_versions(source: int, target: int) -> tuple[tuple[str, str], ..
 
 def kinds_beyond_table(target: int) -> tuple[LeftOut, ...]:
     """Returns what is not known of that minor version, because the table does not reach it."""
-    known = table("removed-apis")
-    if known.knows(target):
+    in_table = table("removed-apis")
+    if in_table.knows(target):
         return ()
-    text = f"what Kubernetes 1.{target} removes is not known: the table reaches 1.{known.last}, of {known.date}"
+    text = f"what Kubernetes 1.{target} removes is not known: the table reaches 1.{in_table.last}, of {in_table.date}"
     return (LeftOut("versions of the API", text),)

@@ -30,14 +30,14 @@ _IMMUTABLE = (
 
 def kind_of(message: str) -> tuple[RefusalKind, str]:
     """Returns why an answer with that message refuses, and the policy that did, if one did."""
-    if found := _POLICY.search(message):
+    if match := _POLICY.search(message):
         # A server does not take a policy that it cannot compile: what fails here is the copy's own.
         kind = RefusalKind.NOT_KNOWN if _NOT_COMPILED in message else RefusalKind.POLICY
-        return kind, found[1]
+        return kind, match[1]
     if _QUOTA in message:
         return RefusalKind.QUOTA, ""
     if _STORED_VERSION in message:
         return RefusalKind.STORED_VERSION, ""
-    if any(words in message for words in _IMMUTABLE):
+    if any(phrase in message for phrase in _IMMUTABLE):
         return RefusalKind.IMMUTABLE, ""
     return RefusalKind.INVALID, ""

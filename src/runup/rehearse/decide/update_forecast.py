@@ -102,7 +102,7 @@ class RollOut:
 
 def earlier_updates(history: Sequence[UpdateHistory]) -> tuple[tuple[str, int], ...]:
     """Returns the version and the seconds of each completed update, the newest first; the installation is none."""
-    found = []
+    updates = []
     # The oldest entry is the installation, which pruning keeps (docs/upstream-behaviour.md 6.3).
     for entry in history[:-1]:
         if entry.state != "Completed" or entry.completion_time is None:
@@ -111,8 +111,8 @@ def earlier_updates(history: Sequence[UpdateHistory]) -> tuple[tuple[str, int], 
             continue
         seconds = int((entry.completion_time - entry.started_time).total_seconds())
         if seconds > 0:
-            found.append((entry.version, seconds))
-    return tuple(found[:_MAX_UPDATES])
+            updates.append((entry.version, seconds))
+    return tuple(updates[:_MAX_UPDATES])
 
 
 def last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[UpdateHistory]) -> RollOut | None:
@@ -127,10 +127,10 @@ def last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[Updat
     back = []
     for name in pool.nodes:
         ready = find(nodes[name].status.conditions, "Ready") if name in nodes else None
-        when = ready.last_transition_time if ready is not None and ready.status == "True" else None
-        if when is None or when.utcoffset() is None or when <= update.started_time:
+        ready_since = ready.last_transition_time if ready is not None and ready.status == "True" else None
+        if ready_since is None or ready_since.utcoffset() is None or ready_since <= update.started_time:
             return None
-        back.append(when)
+        back.append(ready_since)
     at_once = max(pool.at_once, 1)
     if len(back) <= at_once or (max(back) - update.started_time).total_seconds() > _ONE_ROLL_OUT_S:
         return None
@@ -162,7 +162,7 @@ def forecast(
     these times are ours. `history` is None for a cluster without a ClusterVersion, whose pools are all there is.
     """
     by_name = {node.metadata.name: node for node in nodes}
-    timelines = {pool.name: (pool, later) for pool, later in zip(quick.pools, slow.pools, strict=True)}
+    timelines = {pool.name: (pool, slow_pool) for pool, slow_pool in zip(quick.pools, slow.pools, strict=True)}
     parts = {
         pool.name: _pool_part(pool, by_name, history or (), timelines[pool.name], slow, guessed=guessed)
         for pool in pools
@@ -188,8 +188,8 @@ def _nodes_in_no_pool(pools: Sequence[Pool], nodes: Mapping[str, Node]) -> str:
     outside = sorted(nodes.keys() - {name for pool in pools for name in pool.nodes})
     if not outside:
         return ""
-    named = ", ".join(outside[:3]) + (f" and {len(outside) - 3} more" if len(outside) > 3 else "")
-    return f"no pool has {named}: nothing tells how they are updated"
+    names = ", ".join(outside[:3]) + (f" and {len(outside) - 3} more" if len(outside) > 3 else "")
+    return f"no pool has {names}: nothing tells how they are updated"
 
 
 def _of_pools_in_turn(
@@ -210,8 +210,8 @@ def _of_control_plane_and_pools(control_plane: Part, pools: tuple[Part, ...], un
     lows = [part.range.low_s for part in (control_plane, *pools)]
     highs = [part.range.high_s for part in pools]
     most = control_plane.range.high_s
-    known = [each for each in highs if each is not None]
-    high = most + max(known, default=0) if most is not None and len(known) == len(highs) else None
+    known_highs = [high_s for high_s in highs if high_s is not None]
+    high = most + max(known_highs, default=0) if most is not None and len(known_highs) == len(highs) else None
     parts = (control_plane, *pools)
     return Forecast(Range(max(lows), high), parts, unknown, any(part.guessed for part in parts))
 
@@ -221,21 +221,21 @@ def _control_plane(history: Sequence[UpdateHistory], master: Part | None, why_op
 
     `why_open` are reasons why nobody knows how long it takes at most, whatever earlier updates took.
     """
-    earlier = earlier_updates(history)
-    if not earlier:
+    updates = earlier_updates(history)
+    if not updates:
         low = master.range.low_s if master is not None else 0
-        none = "no earlier update is in the history of ClusterVersion"
+        no_update_text = "no earlier update is in the history of ClusterVersion"
         of_nodes = master.sources if master is not None else ()
-        return Part(CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((none, *of_nodes, *why_open))))
-    took = range_of([seconds for _, seconds in earlier])
-    sources = (_sentence_of_updates(earlier),)
+        return Part(CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((no_update_text, *of_nodes, *why_open))))
+    took = range_of([seconds for _, seconds in updates])
+    sources = (_sentence_of_updates(updates),)
     of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
     blocks = tuple(dict.fromkeys((*of_master, *why_open)))
     return Part(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (*sources, *blocks))
 
 
-def _sentence_of_updates(earlier: Sequence[tuple[str, int]]) -> str:
-    times = [f"{_minutes(seconds)} ({version})" for version, seconds in earlier]
+def _sentence_of_updates(updates: Sequence[tuple[str, int]]) -> str:
+    times = [f"{_minutes(seconds)} ({version})" for version, seconds in updates]
     if len(times) == 1:
         return f"1 earlier update took {times[0]} minutes; of one, twice as long is reckoned with"
     return f"{len(times)} earlier updates took {', '.join(times[:-1])} and {times[-1]} minutes"
@@ -314,8 +314,8 @@ def next_window(opens: time, closes: time, zone: tzinfo, now: datetime) -> tuple
 
 def _moment(day: date, at: time, zone: tzinfo, *, later: bool) -> datetime:
     """Returns when clocks show `at`; where they show it twice or never, the later or the earlier moment (PEP 495)."""
-    both = [datetime.combine(day, at.replace(fold=fold), zone) for fold in (0, 1)]
-    return (max if later else min)(both, key=lambda moment: moment.astimezone(UTC))
+    both_folds = [datetime.combine(day, at.replace(fold=fold), zone) for fold in (0, 1)]
+    return (max if later else min)(both_folds, key=lambda moment: moment.astimezone(UTC))
 
 
 def fit(time_s: Range, window: tuple[datetime, datetime], *, guessed: bool) -> Fit:

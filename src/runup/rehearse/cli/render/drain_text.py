@@ -29,11 +29,13 @@ _BAR = 24
 def drain_text(result: DrainResult, *, whole: bool = False) -> str:
     """Returns the text: timeline by pool, what blocks, what finds no place, outages, critical path, what is unknown."""
     most = 10**9 if whole else MOST
-    parts = [
+    sections = [
         _headline(result),
         _pool_timelines(result),
         _titled_list(
-            "Cannot be evicted; somebody has to delete them", [_stuck_pod_text(*each) for each in result.stuck], most
+            "Cannot be evicted; somebody has to delete them",
+            [_stuck_pod_text(*stuck_pod) for stuck_pod in result.stuck],
+            most,
         ),
         _titled_list("Held up a drain until their budgets let them go", list(_delayed_evictions(result)), most),
         _titled_list(
@@ -44,7 +46,9 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
         ),
         _titled_list("Had no place before", [_homeless_text(each) for each in result.unplaced if each.before], most),
         _titled_list(
-            "Make way for pods of higher priority", [f"{x.pod} for {x.by} on {x.node}" for x in result.preempted], most
+            "Make way for pods of higher priority",
+            [f"{preempted.pod} for {preempted.by} on {preempted.node}" for preempted in result.preempted],
+            most,
         ),
         _titled_list("Are lost, since nothing makes them again", list(_lost_pods(result)), most),
         _titled_list("Are down: no pod ready", [_outage_text(each) for each in result.outages], most),
@@ -52,7 +56,7 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
         _titled_list("Not known", list(result.unknown), most),
         _titled_list("Taken for granted", list(result.assumed), most),
     ]
-    return "\n".join(part for part in parts if part)
+    return "\n".join(section for section in sections if section)
 
 
 def drain_data(result: DrainResult) -> dict[str, Any]:
@@ -67,9 +71,9 @@ def span(seconds: int | None) -> str:
         return "without end"
     if seconds < 60:
         return f"{seconds} s"
-    minutes, rest = divmod(seconds, 60)
+    minutes, rest_s = divmod(seconds, 60)
     if minutes < 60:
-        return f"{minutes} min {rest} s" if rest and minutes < 10 else f"{minutes} min"
+        return f"{minutes} min {rest_s} s" if rest_s and minutes < 10 else f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     if hours < 48:
         return f"{hours} h {minutes} min" if minutes else f"{hours} h"
@@ -78,7 +82,7 @@ def span(seconds: int | None) -> str:
 
 def _as_data(value: Any) -> Any:
     if is_dataclass(value):
-        return {_camel_case(each.name): _as_data(getattr(value, each.name)) for each in fields(value)}
+        return {_camel_case(member.name): _as_data(getattr(value, member.name)) for member in fields(value)}
     if isinstance(value, tuple):
         return [_as_data(each) for each in value]
     return timestamp(value) if isinstance(value, datetime) else value
@@ -105,12 +109,12 @@ def _headline(result: DrainResult) -> str:
 def _pool_timelines(result: DrainResult) -> str:
     rows = [("POOL", "NODES", "AT ONCE", "TAKES", "")]
     rows += [_pool_row(pool, result.duration_s) for pool in result.pools]
-    widths = [max(len(row[place]) for row in rows) for place in range(4)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = [
         "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[4])) for row in rows
     ]
-    held = [_wrapped_text(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
-    return "".join(line.rstrip() + "\n" for line in lines) + "".join(held)
+    held_pools = [_wrapped_text(f"{pool.name}: {pool.held}.", "  ") for pool in result.pools if pool.held]
+    return "".join(line.rstrip() + "\n" for line in lines) + "".join(held_pools)
 
 
 def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str]:
@@ -122,9 +126,9 @@ def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str
 
 
 def _timeline_bar(begin: int, end: int, total_s: int) -> str:
-    first = begin * _BAR // max(total_s, 1)
-    last = max(first + 1, -(-end * _BAR // max(total_s, 1)))
-    return "." * first + "#" * (last - first) + "." * (_BAR - last)
+    first_cell = begin * _BAR // max(total_s, 1)
+    end_cell = max(first_cell + 1, -(-end * _BAR // max(total_s, 1)))
+    return "." * first_cell + "#" * (end_cell - first_cell) + "." * (_BAR - end_cell)
 
 
 def _end_s(node: NodeDrain) -> int:
@@ -134,9 +138,9 @@ def _end_s(node: NodeDrain) -> int:
 def _titled_list(title: str, rows: Sequence[str], most: int) -> str:
     if not rows:
         return ""
-    shown = "".join(_wrapped_text(row, "  ") for row in rows[:most])
-    more = f"  ... and {len(rows) - most} more; -v shows all.\n" if len(rows) > most else ""
-    return f"{title}:\n{shown}{more}"
+    shown_rows = "".join(_wrapped_text(row, "  ") for row in rows[:most])
+    more_text = f"  ... and {len(rows) - most} more; -v shows all.\n" if len(rows) > most else ""
+    return f"{title}:\n{shown_rows}{more_text}"
 
 
 def _wrapped_text(text: str, indent: str) -> str:
@@ -154,16 +158,16 @@ def _wrapped_text(text: str, indent: str) -> str:
 
 
 def _stuck_pod_text(node: NodeDrain, blocked: Blocked) -> str:
-    by = f" ({'budgets' if len(blocked.by) > 1 else 'budget'} {', '.join(blocked.by)})" if blocked.by else ""
-    return f"{node.node}: pod {blocked.pod}: {blocked.why}{by}"
+    budgets_text = f" ({'budgets' if len(blocked.by) > 1 else 'budget'} {', '.join(blocked.by)})" if blocked.by else ""
+    return f"{node.node}: pod {blocked.pod}: {blocked.why}{budgets_text}"
 
 
 def _delayed_evictions(result: DrainResult) -> Iterator[str]:
     for node in result.nodes:
-        for each in node.blocked:
-            if each.to_s is not None and each.to_s > each.from_s:
-                by = ", ".join(each.by)
-                yield f"{node.node}: pod {each.pod} for {span(each.to_s - each.from_s)} ({by}; {each.why})"
+        for blocked in node.blocked:
+            if blocked.to_s is not None and blocked.to_s > blocked.from_s:
+                budgets = ", ".join(blocked.by)
+                yield f"{node.node}: pod {blocked.pod} for {span(blocked.to_s - blocked.from_s)} ({budgets}; {blocked.why})"
 
 
 def _lost_pods(result: DrainResult) -> Iterator[str]:
@@ -202,5 +206,5 @@ def _moment_text(seconds: int) -> str:
 
 def _step_text(step: PathStep) -> str:
     clock = f"{step.from_s // 3600}:{step.from_s // 60 % 60:02}"
-    why = f": {step.why}" if step.why else ""
-    return f"{clock} {step.what}, {span(step.to_s - step.from_s)}{why}"
+    reason = f": {step.why}" if step.why else ""
+    return f"{clock} {step.what}, {span(step.to_s - step.from_s)}{reason}"

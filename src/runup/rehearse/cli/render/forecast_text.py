@@ -13,15 +13,15 @@ from runup.rehearse.decide.update_forecast import Fit, Forecast, Part, Range
 _MINUTE_S = 60
 
 
-def forecast_text(found: Forecast, fit: Fit | None = None, zone: str = "UTC", control_plane: Fit | None = None) -> str:
+def forecast_text(result: Forecast, fit: Fit | None = None, zone: str = "UTC", control_plane: Fit | None = None) -> str:
     """Returns the text: in all, whether that fits, each part with what it rests on, and what is not known."""
-    lines = [f"An update takes {range_text(found.total)}.", *_fit_lines(fit, zone, control_plane), ""]
-    width = max((len(_title(part)) for part in found.parts), default=0)
-    for part in found.parts:
+    lines = [f"An update takes {range_text(result.total)}.", *_fit_lines(fit, zone, control_plane), ""]
+    width = max((len(_title(part)) for part in result.parts), default=0)
+    for part in result.parts:
         lines.append(f"{_title(part).ljust(width)}  {range_text(part.range)}")
         lines += [line for source in part.sources for line in _wrapped(source)]
-    if found.unknown:
-        lines += ["", "Not in it, or not known:", *(line for each in found.unknown for line in _wrapped(each))]
+    if result.unknown:
+        lines += ["", "Not in it, or not known:", *(line for reason in result.unknown for line in _wrapped(reason))]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -42,8 +42,8 @@ def _rounded(seconds: int) -> int:
 def _fit_lines(fit: Fit | None, zone: str, control_plane: Fit | None) -> list[str]:
     if fit is None:
         return []
-    when = f"{fit.opens:%Y-%m-%d %H:%M} to {fit.closes:%Y-%m-%d %H:%M} {zone}"
-    lines = [f"From {when}, {span(fit.length_s)}: {fit.verdict}; {fit.why}."]
+    window_text = f"{fit.opens:%Y-%m-%d %H:%M} to {fit.closes:%Y-%m-%d %H:%M} {zone}"
+    lines = [f"From {window_text}, {span(fit.length_s)}: {fit.verdict}; {fit.why}."]
     if control_plane is not None and control_plane.verdict != fit.verdict:
         lines.append(f"The control plane alone: {control_plane.verdict}; pools that are paused can follow later.")
     return [line for text in lines for line in textwrap.wrap(text, WIDTH)]
@@ -58,17 +58,17 @@ def _wrapped(text: str) -> Sequence[str]:
 
 
 def forecast_data(
-    found: Forecast, fit: Fit | None = None, control_plane: Fit | None = None, code: int = 0
+    result: Forecast, fit: Fit | None = None, control_plane: Fit | None = None, code: int = 0
 ) -> dict[str, Any]:
     """Returns the forecast for programs; times are seconds, null where nobody knows."""
     return {
-        "total": _range_data(found.total),
+        "total": _range_data(result.total),
         "parts": [
             {"name": part.name, **_range_data(part.range), "sources": list(part.sources), "guessed": part.guessed}
-            for part in found.parts
+            for part in result.parts
         ],
-        "unknown": list(found.unknown),
-        "guessed": found.guessed,
+        "unknown": list(result.unknown),
+        "guessed": result.guessed,
         "window": _fit_data(fit),
         "controlPlaneAlone": _fit_data(control_plane),
         "exitCode": code,

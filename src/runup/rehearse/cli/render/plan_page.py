@@ -21,15 +21,15 @@ def plan_section(rehearsed: Rehearsal) -> Markup | None:
         return None
     changed = ordered(rehearsed)
     rows = [
-        *(_plan_row(str(each.identity), "refused", [each.message]) for each in rehearsed.refusals),
+        *(_plan_row(str(refusal.identity), "refused", [refusal.message]) for refusal in rehearsed.refusals),
         *(_change_row(each) for each in changed[:_OBJECTS]),
     ]
-    more = len(changed) - _OBJECTS
+    more_changes = len(changed) - _OBJECTS
     return el(
         "section",
         el("h2", "Plan of changes"),
         el("div", grid("What the release does to each object", _COLUMNS, rows), class_="card long"),
-        el("p", f"{count(more, 'object')} more: -o json", class_="faint") if more > 0 else None,
+        el("p", f"{count(more_changes, 'object')} more: -o json", class_="faint") if more_changes > 0 else None,
         el("h2", "The copy"),
         el("div", grid("What was copied, and what was not", ("Kind", "Objects", "Left out"), _copy_rows(rehearsed))),
     )
@@ -40,12 +40,12 @@ def _change_row(change: ObjectChange) -> Markup:
         f"{field_text(field)}{f' (set by {names(field.others)}: lost)' if field.others else ''}"
         for field in change.fields[:_FIELDS]
     ]
-    more = len(change.fields) - _FIELDS
-    known = [] if change.known else ["Whether it is there already is not known."]
+    more_fields = len(change.fields) - _FIELDS
+    notes = [] if change.known else ["Whether it is there already is not known."]
     return _plan_row(
         str(change.identity),
         str(change.action),
-        [*known, *lines, *([f"and {count(more, 'field')} more"] if more > 0 else [])],
+        [*notes, *lines, *([f"and {count(more_fields, 'field')} more"] if more_fields > 0 else [])],
     )
 
 
@@ -55,9 +55,12 @@ def _plan_row(name: str, action: str, lines: Iterable[str]) -> Markup:
 
 def _copy_rows(rehearsed: Rehearsal) -> list[Markup]:
     account = rehearsed.account
-    held = [_copy_row(kind, str(number), "") for kind, number in account.kinds]
-    return [*held, *(_copy_row(each.kind, str(each.count or ""), each.why) for each in account.left_out)]
+    copied_rows = [_copy_row(kind, str(number), "") for kind, number in account.kinds]
+    return [
+        *copied_rows,
+        *(_copy_row(left_out.kind, str(left_out.count or ""), left_out.why) for left_out in account.left_out),
+    ]
 
 
-def _copy_row(kind: str, number: str, why: str) -> Markup:
-    return el("tr", el("th", kind, scope="row"), el("td", number), el("td", why, class_="wide"))
+def _copy_row(kind: str, number: str, reason: str) -> Markup:
+    return el("tr", el("th", kind, scope="row"), el("td", number), el("td", reason, class_="wide"))

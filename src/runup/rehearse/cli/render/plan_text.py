@@ -31,8 +31,8 @@ _ORDER = {Action.DELETE: 0, Action.UPDATE: 1, Action.CREATE: 2}
 def account(copied: CopyAccount) -> str:
     """Returns what the copy holds, and what was left out of it."""
     kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _KINDS)
-    read = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
-    lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{read}: {kinds}."]
+    requests_text = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
+    lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{requests_text}: {kinds}."]
     return "\n".join(map(printable, lines)) + "\n" + not_copied(copied.left_out)
 
 
@@ -52,18 +52,20 @@ def plan(rehearsed: Rehearsal, *, whole: bool = False) -> str:
         return ""
     changed = ordered(rehearsed)
     numbers = Counter(change.action for change in changed)
-    words = ", ".join(f"{numbers[action]} to {action}" for action in (Action.CREATE, Action.UPDATE, Action.DELETE))
+    counts_text = ", ".join(
+        f"{numbers[action]} to {action}" for action in (Action.CREATE, Action.UPDATE, Action.DELETE)
+    )
     unknown = sum(not change.known for change in changed)
     aside = f" (of {unknown} it is not known whether they are there)" if unknown else ""
     refused = f"{len(rehearsed.refusals)} refused"
-    lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {words}{aside}, {refused}."]
-    lines += [f"  ! {each.identity}: refused ({each.kind})" for each in rehearsed.refusals]
+    lines = [f"Plan of {rehearsed.source} to {rehearsed.target}: {counts_text}{aside}, {refused}."]
+    lines += [f"  ! {refusal.identity}: refused ({refusal.kind})" for refusal in rehearsed.refusals]
     rights = {change.identity: change for change in rehearsed.rights}
-    told = changed if whole else [change for change in changed if _is_worth_showing(change)][:_OBJECTS]
-    for change in told:
+    shown_changes = changed if whole else [change for change in changed if _is_worth_showing(change)][:_OBJECTS]
+    for change in shown_changes:
         lines += _object_lines(change, rights.get(change.identity), whole=whole)
-    if (more := len(changed) - len(told)) > 0:
-        lines.append(f"  ... and {count(more, 'object')} more: --verbose, or -o json")
+    if (more_changes := len(changed) - len(shown_changes)) > 0:
+        lines.append(f"  ... and {count(more_changes, 'object')} more: --verbose, or -o json")
     return "\n".join(map(printable, lines)) + "\n\n"
 
 
@@ -80,12 +82,12 @@ def _is_worth_showing(change: ObjectChange) -> bool:
 def _object_lines(change: ObjectChange, rights: RightsChange | None, *, whole: bool) -> Iterator[str]:
     unknown = "" if change.known else " (whether it is there already is not known)"
     yield f"  {_SIGNS[change.action]} {change.identity}{unknown}"
-    shown = change.fields if whole else change.fields[:_FIELDS]
-    for field in shown:
+    shown_fields = change.fields if whole else change.fields[:_FIELDS]
+    for field in shown_fields:
         lost = f"  (set by {names(field.others)}: lost)" if field.others else ""
         yield f"      {_rights_text(rights) if rights and field.weight is Weight.RIGHTS else field_text(field)}{lost}"
-    if (more := len(change.fields) - len(shown)) > 0:
-        yield f"      ... and {count(more, 'field')} more"
+    if (more_fields := len(change.fields) - len(shown_fields)) > 0:
+        yield f"      ... and {count(more_fields, 'field')} more"
 
 
 def field_text(field: FieldChange) -> str:
@@ -94,8 +96,8 @@ def field_text(field: FieldChange) -> str:
 
 
 def _rights_text(change: RightsChange) -> str:
-    parts = (("loses", change.lost), ("gains", change.gained))
-    return "rights: " + "; ".join(f"{verb} {names(some, _KINDS)}" for verb, some in parts if some)
+    rights_by_verb = (("loses", change.lost), ("gains", change.gained))
+    return "rights: " + "; ".join(f"{verb} {names(rights, _KINDS)}" for verb, rights in rights_by_verb if rights)
 
 
 def effort(rehearsed: Rehearsal) -> str:
@@ -103,8 +105,10 @@ def effort(rehearsed: Rehearsal) -> str:
     if rehearsed.kubernetes and rehearsed.server is None:
         return "The versions are those of the table of removed APIs; no API server of the target was asked."
     if rehearsed.kubernetes and rehearsed.server is not None:
-        written = f"{rehearsed.server.tried} of {count(rehearsed.server.objects, 'object')} were written as dry runs"
-        return f"On kube-apiserver {rehearsed.server.version}: {written}."
+        effort_text = (
+            f"{rehearsed.server.tried} of {count(rehearsed.server.objects, 'object')} were written as dry runs"
+        )
+        return f"On kube-apiserver {rehearsed.server.version}: {effort_text}."
     tried = f"Tried {rehearsed.tried} of {count(rehearsed.tasks, 'object')} of the release"
     if rehearsed.server is not None:
         tried += f" on kube-apiserver {rehearsed.server.version}"
@@ -120,7 +124,9 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
             "objects": copied.objects,
             "requests": copied.requests,
             "kinds": dict(copied.kinds),
-            "leftOut": [{"kind": each.kind, "count": each.count, "reason": each.why} for each in copied.left_out],
+            "leftOut": [
+                {"kind": left_out.kind, "count": left_out.count, "reason": left_out.why} for left_out in copied.left_out
+            ],
         },
         "tasks": rehearsed.tasks,
         "tried": rehearsed.tried,
@@ -135,7 +141,7 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
             }
             for each in rehearsed.refusals
         ],
-        "vanished": [{"object": str(identity), "reason": why} for identity, why in rehearsed.vanished],
+        "vanished": [{"object": str(identity), "reason": reason} for identity, reason in rehearsed.vanished],
         "rights": [
             {
                 "object": str(each.identity),
@@ -153,13 +159,13 @@ def data(rehearsed: Rehearsal) -> dict[str, Any]:
                 "removedVersions": list(each.gone),
                 "objects": [
                     {
-                        "object": str(one.identity),
-                        "refused": list(one.refused),
-                        "tolerated": list(one.tolerated),
-                        "pruned": list(one.pruned),
-                        "unknown": one.unknown,
+                        "object": str(outcome.identity),
+                        "refused": list(outcome.refused),
+                        "tolerated": list(outcome.tolerated),
+                        "pruned": list(outcome.pruned),
+                        "unknown": outcome.unknown,
                     }
-                    for one in each.objects
+                    for outcome in each.objects
                 ],
             }
             for each in rehearsed.definitions
@@ -185,7 +191,7 @@ def _server_data(server: RealServerOutcome | None) -> dict[str, Any] | None:
     return {
         "kubernetes": server.version,
         "written": server.tried,
-        "refused": [{"object": str(each.identity), "message": each.message} for each in server.refused],
+        "refused": [{"object": str(refused.identity), "message": refused.message} for refused in server.refused],
         "readOtherwise": [_change_data(each) for each in server.read_changes],
     }
 
@@ -193,12 +199,12 @@ def _server_data(server: RealServerOutcome | None) -> dict[str, Any] | None:
 def _change_data(change: ObjectChange) -> dict[str, Any]:
     fields = [
         {
-            "path": each.path,
-            "before": value(each.before, _LONGEST),
-            "after": value(each.after, _LONGEST),
-            "weight": str(each.weight),
-            "lostFrom": list(each.others),
+            "path": field_change.path,
+            "before": value(field_change.before, _LONGEST),
+            "after": value(field_change.after, _LONGEST),
+            "weight": str(field_change.weight),
+            "lostFrom": list(field_change.others),
         }
-        for each in change.fields
+        for field_change in change.fields
     ]
     return {"object": str(change.identity), "action": str(change.action), "known": change.known, "fields": fields}

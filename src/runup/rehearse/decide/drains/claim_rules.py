@@ -48,7 +48,7 @@ class ClaimRules:
         `csi_volume_handles`, `single_claims` and `node_key` are computed once for each shape. A claim that is not found
         is an error only if the cluster's claims are known in full.
         """
-        self._claims = {(each.metadata.namespace, each.metadata.name): each for each in cluster.claims}
+        self._claims = {(claim.metadata.namespace, claim.metadata.name): claim for claim in cluster.claims}
         self._volumes = {each.metadata.name: each for each in cluster.volumes}
         self._classes = {each.metadata.name: each for each in cluster.classes}
         self._unclaimed_volumes = tuple(each for each in cluster.volumes if each.spec.claim_ref is None)
@@ -88,31 +88,31 @@ class ClaimRules:
 
     def _node_key(self, shape: Shape) -> bytes:
         """Returns a key that is the same for shapes whose volumes can be reached from the same nodes."""
-        wanted: list[Any] = []
+        required_terms: list[Any] = []
         for name in shape.claims:
             claim = self._claims.get((shape.namespace, name))
             volume = self._volumes.get(claim.spec.volume_name) if claim else None
             if volume is not None:
                 zones = {label: value for label, value in volume.metadata.labels.items() if label in _ZONES}
-                wanted.append((volume.spec.node_affinity, zones))
+                required_terms.append((volume.spec.node_affinity, zones))
             elif claim is not None:
-                wanted.append(claim.spec)
-        return msgspec.json.encode(wanted, order="sorted") if wanted else b""
+                required_terms.append(claim.spec)
+        return msgspec.json.encode(required_terms, order="sorted") if required_terms else b""
 
     def _csi_volume_handles(self, shape: Shape) -> VolumeHandles:
         """Returns driver and handle of each CSI volume that a pod of the shape has attached."""
-        found = []
+        handles = []
         for name in shape.claims:
             claim = self._claims.get((shape.namespace, name))
             volume = self._volumes.get(claim.spec.volume_name) if claim else None
             if volume is not None and volume.spec.csi is not None:
-                found.append((volume.spec.csi.driver, volume.spec.csi.volume_handle or volume.metadata.name))
+                handles.append((volume.spec.csi.driver, volume.spec.csi.volume_handle or volume.metadata.name))
             elif claim is not None and not claim.spec.volume_name:
                 # A volume that is still to be provisioned counts for the driver of its class, under the claim's name.
                 kind = self._classes.get(claim.spec.storage_class_name or "")
                 if kind is not None:
-                    found.append((kind.provisioner, f"{shape.namespace}/{name}"))
-        return tuple(found)
+                    handles.append((kind.provisioner, f"{shape.namespace}/{name}"))
+        return tuple(handles)
 
     def _single_claims(self, shape: Shape) -> tuple[tuple[str, str], ...]:
         """Returns the claims that only one pod at a time may have."""
@@ -130,7 +130,8 @@ class ClaimRules:
         if kind.provisioner and kind.provisioner != _NO_PROVISIONER:
             return _class_allows_node(kind, node)
         return any(
-            _volume_suits_claim(each, claim) and _node_reaches_volume(node, each) for each in self._unclaimed_volumes
+            _volume_suits_claim(volume, claim) and _node_reaches_volume(node, volume)
+            for volume in self._unclaimed_volumes
         )
 
 
@@ -142,7 +143,9 @@ def _class_allows_node(kind: StorageClass, node: NodeRoom) -> bool:
         matches_term(
             node.labels,
             node.name,
-            NodeSelectorTerm(match_expressions=tuple(each.requirement for each in term.match_label_expressions)),
+            NodeSelectorTerm(
+                match_expressions=tuple(expression.requirement for expression in term.match_label_expressions)
+            ),
         )
         for term in kind.allowed_topologies
     )
@@ -150,10 +153,10 @@ def _class_allows_node(kind: StorageClass, node: NodeRoom) -> bool:
 
 def _volume_suits_claim(volume: SchedulingVolumeObject, claim: PersistentVolumeClaim) -> bool:
     """Returns whether the volume has the class, the capacity and the access modes that the claim requests."""
-    wanted = whole_number("storage", claim.spec.resources.requests.get("storage", 0))
+    requested_bytes = whole_number("storage", claim.spec.resources.requests.get("storage", 0))
     return (
         volume.spec.storage_class_name == (claim.spec.storage_class_name or "")
-        and whole_number("storage", volume.spec.capacity.get("storage", 0)) >= wanted
+        and whole_number("storage", volume.spec.capacity.get("storage", 0)) >= requested_bytes
         and set(claim.spec.access_modes) <= set(volume.spec.access_modes)
     )
 

@@ -38,8 +38,8 @@ class Workload:
         "started_s",
     )
 
-    def __init__(self, named: str, *, one_by_one: bool, on_node: bool = False) -> None:
-        self.named, self.one_by_one, self.on_node = named, one_by_one, on_node
+    def __init__(self, reason: str, *, one_by_one: bool, on_node: bool = False) -> None:
+        self.named, self.one_by_one, self.on_node = reason, one_by_one, on_node
         self.pods = 0
         self.ready = 0
         self.least = 0
@@ -133,9 +133,9 @@ class NodeRoom:
         self.ports: Counter[Port] = Counter()
         self.pods: dict[int, PodState] = {}
         self.limits = {
-            each.name: each.allocatable.count
-            for each in (csi.spec.drivers if csi else ())
-            if each.allocatable.count is not None
+            driver.name: driver.allocatable.count
+            for driver in (csi.spec.drivers if csi else ())
+            if driver.allocatable.count is not None
         }
         self.attached: dict[str, Counter[str]] = {}
 
@@ -180,13 +180,13 @@ class NodeRoom:
 
     def short_of(self, shape: Shape) -> tuple[str, ...]:
         """Returns the resources that are not free for the shape, in the scheduler's words."""
-        short = [] if self.slots >= 1 else ["Too many pods"]
+        shortages = [] if self.slots >= 1 else ["Too many pods"]
         if shape.cpu and shape.cpu > self.cpu:
-            short.append("Insufficient cpu")
+            shortages.append("Insufficient cpu")
         if shape.memory and shape.memory > self.memory:
-            short.append("Insufficient memory")
-        short += [f"Insufficient {name}" for name, value in shape.others if value > self.others.get(name, 0)]
-        return tuple(short)
+            shortages.append("Insufficient memory")
+        shortages += [f"Insufficient {name}" for name, value in shape.others if value > self.others.get(name, 0)]
+        return tuple(shortages)
 
     def has_ports(self, shape: Shape) -> bool:
         """Returns whether the host ports of the shape are free; address 0.0.0.0 conflicts with every address."""
@@ -209,7 +209,7 @@ class NodeRoom:
             if handle not in self.attached.get(driver, ()):
                 new[driver] += 1
         return any(
-            len(self.attached.get(driver, ())) + more > self.limits[driver]
-            for driver, more in new.items()
+            len(self.attached.get(driver, ())) + attachments > self.limits[driver]
+            for driver, attachments in new.items()
             if driver in self.limits
         )

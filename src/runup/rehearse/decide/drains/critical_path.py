@@ -11,17 +11,17 @@ def critical_path(nodes: Sequence[NodeDrain]) -> tuple[PathStep, ...]:
     """Returns the steps that decided how long everything took, the first one first."""
     by_name = {node.node: node for node in nodes}
     steps: list[PathStep] = []
-    last = max(nodes, key=_end_s, default=None)
-    while last is not None:
-        if last.back_s is not None:
-            steps.append(PathStep(last.drained_s, last.back_s, f"update of {last.node}"))
-        steps.append(PathStep(last.from_s, last.drained_s, f"drain of {last.node}", last.last))
-        before = by_name.get(last.after) or _last_of_pool_before(nodes, last)
-        if before is not None and _end_s(before) < last.from_s:
-            steps.append(PathStep(_end_s(before), last.from_s, "wait for the window"))
-        if before is None and last.from_s:
-            steps.append(PathStep(0, last.from_s, "wait for the window"))
-        last = before
+    last_drain = max(nodes, key=_end_s, default=None)
+    while last_drain is not None:
+        if last_drain.back_s is not None:
+            steps.append(PathStep(last_drain.drained_s, last_drain.back_s, f"update of {last_drain.node}"))
+        steps.append(PathStep(last_drain.from_s, last_drain.drained_s, f"drain of {last_drain.node}", last_drain.last))
+        previous_drain = by_name.get(last_drain.after) or _last_of_pool_before(nodes, last_drain)
+        if previous_drain is not None and _end_s(previous_drain) < last_drain.from_s:
+            steps.append(PathStep(_end_s(previous_drain), last_drain.from_s, "wait for the window"))
+        if previous_drain is None and last_drain.from_s:
+            steps.append(PathStep(0, last_drain.from_s, "wait for the window"))
+        last_drain = previous_drain
     return tuple(step for step in reversed(steps) if step.to_s > step.from_s)
 
 
@@ -29,9 +29,9 @@ def _end_s(node: NodeDrain) -> int:
     return node.drained_s if node.back_s is None else node.back_s
 
 
-def _last_of_pool_before(nodes: Sequence[NodeDrain], first: NodeDrain) -> NodeDrain | None:
+def _last_of_pool_before(nodes: Sequence[NodeDrain], drain: NodeDrain) -> NodeDrain | None:
     """Returns the node of another pool that this first node of its pool waited for."""
-    if not first.from_s:
+    if not drain.from_s:
         return None
-    earlier = (node for node in nodes if node.pool != first.pool and _end_s(node) <= first.from_s)
-    return max(earlier, key=_end_s, default=None)
+    earlier_drains = (node for node in nodes if node.pool != drain.pool and _end_s(node) <= drain.from_s)
+    return max(earlier_drains, key=_end_s, default=None)

@@ -126,9 +126,9 @@ class DrainResult:
     @property
     def stuck(self) -> tuple[tuple[NodeDrain, Blocked], ...]:
         """Returns the pods that had to be deleted by hand, with their nodes' drains."""
-        return tuple((node, each) for node in self.nodes for each in node.blocked if each.to_s is None)
+        return tuple((node, blocked) for node in self.nodes for blocked in node.blocked if blocked.to_s is None)
 
     @property
     def homeless(self) -> tuple[Unplaced, ...]:
         """Returns the pods that had no place even at the end, and had one before."""
-        return tuple(each for each in self.unplaced if each.to_s is None and not each.before)
+        return tuple(unplaced for unplaced in self.unplaced if unplaced.to_s is None and not unplaced.before)

@@ -28,28 +28,33 @@ _MOST_NAMED = 3
 
 def unknown_reasons(cluster: DrainedCluster) -> tuple[str, ...]:
     """Returns what could not be told, each with its reason."""
-    found = [
-        f"{_FOLLOWS.get(kind, 'what depends on it')}: {kind}: {why}"
-        for kind, why in sorted(cluster.missing.items())
+    reasons = [
+        f"{_FOLLOWS.get(kind, 'what depends on it')}: {kind}: {problem}"
+        for kind, problem in sorted(cluster.missing.items())
         if _changes_result(kind, cluster)
     ]
     silent = [node.metadata.name for node in cluster.nodes if not node.status.allocatable]
     if silent:
-        found.append(f"room on {_first_names(silent)}: nothing allocatable is reported, so it is taken to be full")
-    others = sorted(
+        reasons.append(f"room on {_first_names(silent)}: nothing allocatable is reported, so it is taken to be full")
+    other_schedulers = sorted(
         {pod.spec.scheduler_name for pod in cluster.pods if pod.spec.scheduler_name not in ("", "default-scheduler")}
     )
-    if others:
-        found.append(f"where scheduler {_first_names(others)} puts its pods: they are placed as the default one would")
-    scoped = [f"{each.metadata.namespace}/{each.metadata.name}" for each in cluster.quotas if not is_simulated(each)]
+    if other_schedulers:
+        reasons.append(
+            f"where scheduler {_first_names(other_schedulers)} puts its pods: they are placed as the default one would"
+        )
+    scoped = [
+        f"{quota.metadata.namespace}/{quota.metadata.name}" for quota in cluster.quotas if not is_simulated(quota)
+    ]
     if scoped:
-        found.append(f"quotas with scopes ({_first_names(scoped)}): they are not simulated")
-    gone = sorted(
-        {pod.spec.node_name for pod in cluster.pods if pod.spec.node_name} - {n.metadata.name for n in cluster.nodes}
+        reasons.append(f"quotas with scopes ({_first_names(scoped)}): they are not simulated")
+    missing_nodes = sorted(
+        {pod.spec.node_name for pod in cluster.pods if pod.spec.node_name}
+        - {node.metadata.name for node in cluster.nodes}
     )
-    if gone and "Node" not in cluster.missing:
-        found.append(f"pods on {_first_names(gone)}: these nodes are not there")
-    return tuple(found)
+    if missing_nodes and "Node" not in cluster.missing:
+        reasons.append(f"pods on {_first_names(missing_nodes)}: these nodes are not there")
+    return tuple(reasons)
 
 
 def _changes_result(kind: str, cluster: DrainedCluster) -> bool:
@@ -65,23 +70,25 @@ def _changes_result(kind: str, cluster: DrainedCluster) -> bool:
 
 def assumptions(cluster: DrainedCluster, settings: DrainSettings, without_history: int) -> tuple[str, ...]:
     """Returns what the simulation takes for granted."""
-    found = [
+    assumed = [
         f"each node takes {settings.node_update_s} s from drained to ready",
         "each pod takes its whole grace period to end",
         f"what is not evicted after {settings.drain_timeout_s} s is deleted by hand",
     ]
     machines = any(
-        owner.kind == "VirtualMachineInstance" for each in cluster.budgets for owner in each.metadata.owner_references
+        owner.kind == "VirtualMachineInstance"
+        for budget in cluster.budgets
+        for owner in budget.metadata.owner_references
     )
     if machines:
-        found.append("virtual machines move to another node when their pods are evicted")
+        assumed.append("virtual machines move to another node when their pods are evicted")
     if without_history:
-        found.append(
+        assumed.append(
             f"{without_history} workloads whose pods' conditions do not tell start in {settings.default_start_s} s"
         )
-    return tuple(found)
+    return tuple(assumed)
 
 
 def _first_names(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f" and {omitted} more" if omitted > 0 else "")

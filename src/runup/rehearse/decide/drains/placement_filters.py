@@ -60,18 +60,18 @@ class Filters:
             self.count_spread(pod, node, -1)
 
     @staticmethod
-    def count_spread(pod: PodState, node: NodeRoom, by: int) -> None:
+    def count_spread(pod: PodState, node: NodeRoom, change: int) -> None:
         """Counts a pod for the topology spread of others: one that is ending no longer counts."""
         for count in pod.shape.spread_counted:
-            count.change(node, by)
+            count.change(node, change)
 
     @staticmethod
-    def _change_counts(pod: PodState, node: NodeRoom, by: int) -> None:
-        """Adds the pod to the affinity and anti-affinity counts of the node, or removes it if `by` is -1."""
+    def _change_counts(pod: PodState, node: NodeRoom, change: int) -> None:
+        """Adds the pod to the affinity and anti-affinity counts of the node, or removes it if `change` is -1."""
         for count in pod.shape.counted:
-            count.change(node, by)
+            count.change(node, change)
         for holder in pod.shape.holds:
-            holder.change(node, by)
+            holder.change(node, change)
 
     def nodes_changed(self) -> None:
         """Takes into account that a node was added or removed."""
@@ -105,11 +105,11 @@ class Filters:
     def _admitting_nodes(self, shape: Shape) -> tuple[list[NodeRoom], frozenset[NodeRoom]]:
         """Returns the nodes that admit the shape, as a list in the cluster's order and as a set; computed once."""
         key = (shape.static, self._claims.node_key(shape) if shape.claims else b"")
-        found = self._static.get(key)
-        if found is None:
+        admitting = self._static.get(key)
+        if admitting is None:
             nodes = [node for node in self.nodes if not self._static_reason(shape, node)]
-            found = self._static[key] = (nodes, frozenset(nodes))
-        return found
+            admitting = self._static[key] = (nodes, frozenset(nodes))
+        return admitting
 
     def takes(self, shape: Shape, node: NodeRoom) -> bool:
         """Returns whether a node that admits the shape has what it needs now."""
@@ -164,15 +164,15 @@ class Filters:
             return (static,)
         if not node.has_ports(shape):
             return (PORTS,)
-        if short := node.short_of(shape):
-            return short
+        if shortage := node.short_of(shape):
+            return shortage
         reason = self._volume_reason(shape, node) or static or self._pods_reason(shape, node)
         return (reason,) if reason else ()
 
     def can_be_helped(self, shape: Shape, node: NodeRoom) -> bool:
         """Returns whether pods that go from the node could make room for the shape (preemption tries no others)."""
         reasons = self.why_not(shape, node)
-        if any(each in _LASTING or each.startswith(_TAINTED) for each in reasons):
+        if any(reason in _LASTING or reason.startswith(_TAINTED) for reason in reasons):
             return False
         # More than the whole node has, no pod's going gives.
         return all(value <= node.allocatable.get(name, 0) for name, value in shape.requested.items() if value)
@@ -185,5 +185,5 @@ class Filters:
         if not present:
             return "no nodes available to schedule pods"
         reasons = Counter(reason for node in present for reason in self.why_not(shape, node))
-        counted = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
-        return f"0/{len(present)} nodes are available: {counted}."
+        counted_reasons = ", ".join(sorted(f"{number} {reason}" for reason, number in reasons.items()))
+        return f"0/{len(present)} nodes are available: {counted_reasons}."

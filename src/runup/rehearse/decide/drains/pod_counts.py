@@ -41,20 +41,20 @@ class Counts:
         all_shapes = tuple(shapes)
         for shape in all_shapes:
             self._make_counts(shape)
-        selected = _Index((each, _lookup_keys(each)) for each in self._counts.values())
-        held = _Index((each, _lookup_keys(each)) for each in self._holders.values())
+        selected = _Index((count, _lookup_keys(count)) for count in self._counts.values())
+        holding = _Index((count, _lookup_keys(count)) for count in self._holders.values())
         spread = _Index((each, [(each.namespace, _any_label(each.selector))]) for each in self._spreads.values())
         for shape in all_shapes:
             shape.counted = tuple(each for each in selected.candidates(shape) if each.selects(*shape.identity))
-            shape.held = tuple(each for each in held.candidates(shape) if each.selects(*shape.identity))
+            shape.held = tuple(each for each in holding.candidates(shape) if each.selects(*shape.identity))
             shape.spread_counted = tuple(each for each in spread.candidates(shape) if each.selects(*shape.identity))
 
     def look_again(self, nodes: Iterable[NodeRoom], *, taints_alone: bool = False) -> None:
         """Takes into account that nodes were added or removed, or that their taints alone have changed."""
         listed = tuple(nodes)
-        for each in self._spreads.values():
-            if each.honors_taints or not taints_alone:
-                each.look_again(listed)
+        for spread_count in self._spreads.values():
+            if spread_count.honors_taints or not taints_alone:
+                spread_count.look_again(listed)
 
     def _make_counts(self, shape: Shape) -> None:
         """Creates the counts of the shape's required terms, or gives it those of an equal term in its namespace."""
@@ -72,7 +72,7 @@ class Counts:
             counts = [
                 self._counts.setdefault(("apart", ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
             ]
-            shape.anti_counts = tuple(each for each in counts if isinstance(each, Count))
+            shape.anti_counts = tuple(count for count in counts if isinstance(count, Count))
             # The same terms the other way round: where are the pods that keep the selected ones away?
             shape.holds = tuple(
                 self._holders.setdefault((ns, key), self._count_of_term(term, ns)) for ns, key, term in keyed
@@ -91,16 +91,16 @@ class Counts:
         selector = with_own_labels(constraint, shape.labels)
         honors = (constraint.node_affinity_policy != "Ignore", constraint.node_taints_policy == "Honor")
         encoded = msgspec.json.encode(selector, order="sorted")
-        own = shape.static if any(honors) else b""
-        key = (shape.namespace, encoded, constraint.topology_key, keys, honors, own)
-        found = self._spreads.get(key)
-        if found is None:
+        node_rules_key = shape.static if any(honors) else b""
+        key = (shape.namespace, encoded, constraint.topology_key, keys, honors, node_rules_key)
+        spread_count = self._spreads.get(key)
+        if spread_count is None:
             counts_node = _node_filter(shape, keys, *honors)
-            found = SpreadCount(
+            spread_count = SpreadCount(
                 shape.namespace, selector, constraint.topology_key, counts_node, honors_taints=honors[1]
             )
-            self._spreads[key] = found
-        return found
+            self._spreads[key] = spread_count
+        return spread_count
 
 
 def _node_filter(
@@ -134,10 +134,10 @@ def _lookup_keys(count: Count | AffinityCount) -> list[tuple[str | None, Pair]]:
 
     Of several affinity terms only the first is used: a pod counts only if it matches all of them, and so this one too.
     """
-    first = count.terms[0] if isinstance(count, AffinityCount) else count.selecting
-    if first.namespaces is None:
-        return [(None, first.pair)]
-    return [(namespace, first.pair) for namespace in first.namespaces]
+    first_term = count.terms[0] if isinstance(count, AffinityCount) else count.selecting
+    if first_term.namespaces is None:
+        return [(None, first_term.pair)]
+    return [(namespace, first_term.pair) for namespace in first_term.namespaces]
 
 
 class _Index(Generic[C]):

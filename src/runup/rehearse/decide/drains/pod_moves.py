@@ -38,13 +38,13 @@ class Agenda:
         self._number += 1
         heapq.heappush(self._events, (max(moment, self.now), self._number, event))
 
-    def run(self, between: Callable[[], None]) -> None:
-        """Runs all events, and `between` after those of each moment."""
+    def run(self, after_each_time: Callable[[], None]) -> None:
+        """Runs all events, and `after_each_time` after those of each moment."""
         while self._events:
             self.now = self._events[0][0]
             while self._events and self._events[0][0] == self.now:
                 heapq.heappop(self._events)[2]()
-            between()
+            after_each_time()
 
 
 @dataclass(slots=True)
@@ -82,14 +82,14 @@ class PodMoves:
             elif pod.phase == TERMINATING:
                 agenda.at(pod.shape.grace_s, lambda pod=pod: self._end_pod(pod))  # type: ignore[misc]
 
-    def terminate(self, pod: PodState, why: str) -> None:
+    def terminate(self, pod: PodState, reason: str) -> None:
         """Begins to end a running pod: a ReplicaSet makes the next one at once, a StatefulSet when this one is gone."""
         node = pod.node
         assert node is not None
         self.evicted += 1
         self._filters.count_spread(pod, node, -1)
         pod.phase = TERMINATING
-        self._pod_not_ready(pod, why)
+        self._pod_not_ready(pod, reason)
         now, grace = self._agenda.now, pod.shape.grace_s
         self._agenda.at(now + grace, lambda: self._end_pod(pod))
         if pod.workload is not None and not (pod.workload.one_by_one or pod.workload.on_node):
@@ -99,9 +99,9 @@ class PodMoves:
         """Takes into account that a node takes pods again."""
         self._freed[node.name] = node
         for pod in self._away.pop(node.name, ()):
-            again = self._successor_of(pod, node.name)
-            self._state.quotas.take(again.shape)
-            self._bind_to_node(again, node)
+            successor = self._successor_of(pod, node.name)
+            self._state.quotas.take(successor.shape)
+            self._bind_to_node(successor, node)
 
     def place_waiting(self) -> None:
         """Places pods that wait, the most important first, where something has changed."""
@@ -124,8 +124,8 @@ class PodMoves:
         """Returns what was found, with what has not ended."""
         for waiting in self._waiting.values():
             # What keeps it from a place at the end, not what did when it was evicted.
-            why = self._filters.explanation(waiting.pods[0].shape)
-            self._unplaced += [_unplaced_entry(pod, None, why) for pod in waiting.pods]
+            reason = self._filters.explanation(waiting.pods[0].shape)
+            self._unplaced += [_unplaced_entry(pod, None, reason) for pod in waiting.pods]
         for pods in self._unmade.values():
             self._unplaced += [_unplaced_entry(pod, None, pod.why) for pod in pods]
         outages = [
@@ -185,11 +185,11 @@ class PodMoves:
             waiting = self._waiting[pod.shape.id] = _Waiting(why=self._filters.explanation(pod.shape))
         waiting.pods.append(pod)
 
-    def _note_placed(self, pod: PodState, why: str) -> None:
+    def _note_placed(self, pod: PodState, reason: str) -> None:
         self._nominated.pop(pod.id, None)
         if not (pod.is_new or self._agenda.now):
             return
-        self._unplaced.append(_unplaced_entry(pod, self._agenda.now, why))
+        self._unplaced.append(_unplaced_entry(pod, self._agenda.now, reason))
 
     def _try_to_place(self, pod: PodState, nodes: list[NodeRoom]) -> bool:
         node = self._find_node(pod, nodes)
@@ -214,7 +214,7 @@ class PodMoves:
             return None
         count = len(nodes)
         begin = self._turn.get(shape.static, 0) % count
-        best, best_room, seen = None, -1.0, 0
+        best, best_room, scored_nodes = None, -1.0, 0
         is_part = nodes is not filters.admitting(shape)
         for index in range(begin, begin + count):
             node = nodes[index - count if index >= count else index]
@@ -225,8 +225,8 @@ class PodMoves:
             )
             if room > best_room:
                 best, best_room = node, room
-            seen += 1
-            if seen >= _COMPARED:
+            scored_nodes += 1
+            if scored_nodes >= _COMPARED:
                 self._turn[shape.static] = index + 1
                 break
         return best
@@ -240,21 +240,21 @@ class PodMoves:
             self._hopeless = (self._agenda.now, set())
         if shape.id in self._hopeless[1]:
             return
-        found = preemption.best_candidate(preemption.candidates(shape, self._filters))
-        if found is None:
+        candidate = preemption.best_candidate(preemption.candidates(shape, self._filters))
+        if candidate is None:
             self._hopeless[1].add(shape.id)
             return
-        self._nominated[pod.id] = found.node
-        for victim in found.victims:
+        self._nominated[pod.id] = candidate.node
+        for victim in candidate.victims:
             if victim.phase in (RUNNING, STARTING):
-                self._preempted.append(Preempted(victim.key, _owner_name(pod), found.node.name, self._agenda.now))
+                self._preempted.append(Preempted(victim.key, _owner_name(pod), candidate.node.name, self._agenda.now))
                 self.terminate(victim, f"preempted by {_owner_name(pod)}")
 
     def _waits_for_victims(self, pod: PodState) -> bool:
         node = self._nominated.get(pod.id)
         return node is not None and any(
-            each.phase == TERMINATING and each.shape.spec.priority < pod.shape.spec.priority
-            for each in node.pods.values()
+            other_pod.phase == TERMINATING and other_pod.shape.spec.priority < pod.shape.spec.priority
+            for other_pod in node.pods.values()
         )
 
     def _pod_started(self, pod: PodState) -> None:
@@ -267,13 +267,13 @@ class PodMoves:
         if workload is not None:
             workload.ready += 1
             if workload.down_since is not None:
-                begun, why = workload.down_since
-                workload.outages.append((begun, self._agenda.now, why))
+                begun, reason = workload.down_since
+                workload.outages.append((begun, self._agenda.now, reason))
                 workload.down_since = None
         if pod.shape.budgets:
             self.budget_grew(pod)
 
-    def _pod_not_ready(self, pod: PodState, why: str) -> None:
+    def _pod_not_ready(self, pod: PodState, reason: str) -> None:
         if not pod.ready:
             return
         pod.ready = False
@@ -284,7 +284,7 @@ class PodMoves:
             workload.ready -= 1
             workload.least = min(workload.least, workload.ready)
             if not workload.ready:
-                workload.down_since = (self._agenda.now, why)
+                workload.down_since = (self._agenda.now, reason)
 
 
 def _free_share(free: int, of: int) -> float:
@@ -299,25 +299,25 @@ def _open_outage(workload: Workload) -> Iterable[tuple[int, int | None, str]]:
     return [(workload.down_since[0], None, workload.down_since[1])] if workload.down_since is not None else []
 
 
-def _unplaced_entry(pod: PodState, to_s: int | None, why: str) -> Unplaced:
+def _unplaced_entry(pod: PodState, to_s: int | None, reason: str) -> Unplaced:
     moved_from = (pod.moved_from,) if pod.moved_from else ()
-    return Unplaced(_owner_name(pod), 1, pod.since, to_s, why, moved_from, before=not pod.is_new)
+    return Unplaced(_owner_name(pod), 1, pod.since, to_s, reason, moved_from, before=not pod.is_new)
 
 
 def merge_same_waits(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
     """Returns one entry for the pods of one workload that waited at the same time."""
     groups: dict[tuple[str, int, int | None, bool], list[Unplaced]] = defaultdict(list)
-    for each in unplaced:
-        groups[each.workload, each.from_s, each.to_s, each.before].append(each)
+    for entry in unplaced:
+        groups[entry.workload, entry.from_s, entry.to_s, entry.before].append(entry)
     return [
         Unplaced(
             workload,
-            len(some),
+            len(entries),
             from_s,
             to_s,
-            some[0].why,
-            tuple(sorted({node for each in some for node in each.moved_from})),
+            entries[0].why,
+            tuple(sorted({node for each in entries for node in each.moved_from})),
             before,
         )
-        for (workload, from_s, to_s, before), some in groups.items()
+        for (workload, from_s, to_s, before), entries in groups.items()
     ]

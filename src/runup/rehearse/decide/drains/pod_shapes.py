@@ -80,7 +80,7 @@ class Shape:
             if port.host_port
         )
         self.claims = tuple(
-            each.persistent_volume_claim.claim_name for each in spec.volumes if each.persistent_volume_claim
+            volume.persistent_volume_claim.claim_name for volume in spec.volumes if volume.persistent_volume_claim
         )
         grace = spec.termination_grace_period_seconds
         # A negative one is as 1 (kubernetes, pkg/registry/core/pod/strategy.go).
@@ -120,10 +120,10 @@ class Shapes:
         spec = msgspec.structs.replace(pod.spec, node_name="")
         metadata = pod.metadata
         key = msgspec.json.encode((metadata.namespace, metadata.labels, spec), order="sorted")
-        found = self._by_key.get(key)
-        if found is None:
-            found = self._by_key[key] = Shape(len(self._by_key), metadata.namespace, metadata.labels, spec)
-        return found
+        shape = self._by_key.get(key)
+        if shape is None:
+            shape = self._by_key[key] = Shape(len(self._by_key), metadata.namespace, metadata.labels, spec)
+        return shape
 
     def all(self) -> Iterable[Shape]:
         """Returns every shape so far."""
@@ -133,11 +133,13 @@ class Shapes:
 def with_own_labels(constraint: TopologySpreadConstraint, labels: dict[str, str]) -> LabelSelector | None:
     """Returns the selector of a spread constraint, with the pod's own values of `matchLabelKeys`."""
     selector = constraint.label_selector
-    own = tuple(
+    own_terms = tuple(
         LabelSelectorRequirement(key=key, operator="In", values=(labels[key],))
         for key in constraint.match_label_keys
         if key in labels
     )
-    if selector is None or not own:
+    if selector is None or not own_terms:
         return selector
-    return LabelSelector(match_labels=selector.match_labels, match_expressions=(*selector.match_expressions, *own))
+    return LabelSelector(
+        match_labels=selector.match_labels, match_expressions=(*selector.match_expressions, *own_terms)
+    )

@@ -36,23 +36,23 @@ def preempts(shape: Shape) -> bool:
 
 def candidates(shape: Shape, filters: Filters) -> list[Candidate]:
     """Returns the nodes on which the pod can be placed once others have gone."""
-    found: list[Candidate] = []
+    candidates_: list[Candidate] = []
     if not preempts(shape) or filters.why_nowhere(shape):
-        return found
+        return candidates_
     for node in filters.admitting(shape):
         if node.removed or not _has_lower_priority(shape, node) or not filters.can_be_helped(shape, node):
             continue
         candidate = _candidate_on_node(shape, node, filters)
         if candidate is not None:
-            found.append(candidate)
-            if len(found) >= _MOST_NODES:
+            candidates_.append(candidate)
+            if len(candidates_) >= _MOST_NODES:
                 break
-    return found
+    return candidates_
 
 
-def best_candidate(found: Sequence[Candidate]) -> Candidate | None:
+def best_candidate(candidates_: Sequence[Candidate]) -> Candidate | None:
     """Returns the candidate that does the least harm: by budgets, by the victims' priority, by their number."""
-    return min(found, key=_harm_key, default=None)
+    return min(candidates_, key=_harm_key, default=None)
 
 
 def _harm_key(candidate: Candidate) -> tuple[int, int, int, int, float]:
@@ -60,7 +60,7 @@ def _harm_key(candidate: Candidate) -> tuple[int, int, int, int, float]:
     top = max(priorities)
     earliest = min(pod.begun_s for pod in candidate.victims if pod.shape.spec.priority == top)
     # Priorities may be negative; as in the scheduler, each pod counts beside its priority.
-    return candidate.violations, top, sum(each + 2**31 for each in priorities), len(priorities), -earliest
+    return candidate.violations, top, sum(priority + 2**31 for priority in priorities), len(priorities), -earliest
 
 
 def _has_lower_priority(shape: Shape, node: NodeRoom) -> bool:
@@ -71,7 +71,7 @@ def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candid
     lesser = [pod for pod in node.pods.values() if pod.shape.spec.priority < shape.spec.priority]
     for pod in lesser:
         filters.remove(pod, node)
-    gone = list(lesser)
+    removed_pods = list(lesser)
     try:
         if not filters.takes(shape, node):
             return None
@@ -82,26 +82,26 @@ def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candid
         violations = 0
         for pod in sorted(lesser, key=lambda each: each.id not in violating):
             filters.add(pod, node)
-            gone.remove(pod)
+            removed_pods.remove(pod)
             if not filters.takes(shape, node):
                 filters.remove(pod, node)
-                gone.append(pod)
+                removed_pods.append(pod)
                 victims.append(pod)
                 violations += pod.id in violating
         victims.sort(key=lambda pod: (-pod.shape.spec.priority, pod.begun_s))
         return Candidate(node, tuple(victims), violations)
     finally:
-        for pod in gone:
+        for pod in removed_pods:
             filters.add(pod, node)
 
 
 def _pods_violating_budgets(pods: Sequence[PodState]) -> set[int]:
     """Returns the pods whose going, one after another, would violate a budget."""
-    taken: Counter[BudgetState] = Counter()
-    found: set[int] = set()
+    evictions: Counter[BudgetState] = Counter()
+    violating: set[int] = set()
     for pod in pods:
         for budget in pod.shape.budgets:
-            taken[budget] += 1
-            if taken[budget] > budget.current_counts().allowed:
-                found.add(pod.id)
-    return found
+            evictions[budget] += 1
+            if evictions[budget] > budget.current_counts().allowed:
+                violating.add(pod.id)
+    return violating

@@ -41,19 +41,19 @@ class Quotas:
         """Returns which quota refuses one more pod of the shape, or an empty string."""
         if shape.namespace not in self._hard:
             return ""
-        used, wanted = self._used[shape.namespace], dict(_uses_of_pod(shape))
+        used, requested = self._used[shape.namespace], dict(_uses_of_pod(shape))
         for name, resource, hard in self._hard[shape.namespace]:
-            more = wanted.get(resource, 0)
-            if more and used[resource] + more > hard:
+            request = requested.get(resource, 0)
+            if request and used[resource] + request > hard:
                 return f"exceeded quota: {name}"
         return ""
 
-    def take(self, shape: Shape, by: int = 1) -> None:
+    def take(self, shape: Shape, pods: int = 1) -> None:
         """Counts a pod that was made or, with -1, is gone."""
         used = self._used.get(shape.namespace)
         if used is not None:
             for resource, value in _uses_of_pod(shape):
-                used[resource] += by * value
+                used[resource] += pods * value
 
 
 def _limited_resource(name: str) -> str:

@@ -84,7 +84,7 @@ class _Simulation:
         self._drains: dict[str, _Drain] = {}
         # Pods whose eviction was refused, by the budget, in the order in which they asked.
         self._asking: dict[BudgetState, dict[int, tuple[_Drain, PodState]]] = {}
-        by_name = {each.metadata.name: each for each in cluster.nodes}
+        by_name = {node.metadata.name: node for node in cluster.nodes}
         self._pools = [self._start_pool_run(pool, by_name) for pool in cluster.pools]
 
     def result(self) -> DrainResult:
@@ -124,22 +124,22 @@ class _Simulation:
         limit = self._settings.max_unavailable or pool.surge or pool.at_once
         # Nodes that are not ready count as unavailable, and cost places.
         away = [name for name in pool.nodes if name in nodes and not _is_ready(nodes[name])]
-        places = limit if pool.surge else limit - len(away)
-        held = ""
-        if places < 1 and len(away) < len(pool.nodes):
-            held = f"{', '.join(sorted(away)[:3])} not ready, and at most {limit} of its nodes may be unavailable"
+        free_places = limit if pool.surge else limit - len(away)
+        held_text = ""
+        if free_places < 1 and len(away) < len(pool.nodes):
+            held_text = f"{', '.join(sorted(away)[:3])} not ready, and at most {limit} of its nodes may be unavailable"
         queue = deque(name for name in pool.nodes if name in self._state.nodes)
         if not pool.surge:
             # A node that is away anyway goes first: it costs no place.
             queue = deque(sorted(queue, key=lambda name: name not in away))
         # More places than nodes would only take memory.
-        free = deque([""] * min(max(places, len(away) if not held else 0), len(queue)))
-        return _PoolRun(pool, limit, queue, free, held, to_lose=self._settings.nodes_lost)
+        free = deque([""] * min(max(free_places, len(away) if not held_text else 0), len(queue)))
+        return _PoolRun(pool, limit, queue, free, held_text, to_lose=self._settings.nodes_lost)
 
     def _begin_pools(self) -> None:
-        over = {run.pool.name for run in self._pools if run.is_over}
+        finished_pools = {run.pool.name for run in self._pools if run.is_over}
         for run in self._pools:
-            if not run.is_begun and not run.is_over and set(run.pool.after) & self._pool_names() <= over:
+            if not run.is_begun and not run.is_over and set(run.pool.after) & self._pool_names() <= finished_pools:
                 run.is_begun = True
                 self._begin_next_drains(run)
 
@@ -156,17 +156,17 @@ class _Simulation:
                 if opens > moment:
                     self._agenda.at(self._seconds_since_start(opens), lambda: self._begin_next_drains(run))
                     return
-            node, after = self._state.nodes[run.queue.popleft()], run.free.popleft()
+            node, drained_before = self._state.nodes[run.queue.popleft()], run.free.popleft()
             run.active += 1
             if run.pool.surge:
-                self._add_surge_node(run, node, after)
+                self._add_surge_node(run, node, drained_before)
             else:
-                self._begin_drain(run, node, after)
+                self._begin_drain(run, node, drained_before)
 
     def _seconds_since_start(self, moment: datetime) -> int:
         return int(-((self._now - moment).total_seconds() // 1))
 
-    def _add_surge_node(self, run: _PoolRun, old: NodeRoom, after: str) -> None:
+    def _add_surge_node(self, run: _PoolRun, old: NodeRoom, drained_before: str) -> None:
         """Adds a new node like the old one, which is drained when the new one is ready."""
         begun = self._agenda.now
 
@@ -181,7 +181,7 @@ class _Simulation:
                 if pod.id in self._state.staying:
                     self._copy_daemon_pod(pod, new)
             self._moves.node_is_back(new)
-            self._begin_drain(run, old, after, begun)
+            self._begin_drain(run, old, drained_before, begun)
 
         self._agenda.at(begun + self._settings.node_update_s, add_ready_node)
 
@@ -192,9 +192,9 @@ class _Simulation:
         self._state.staying.add(copy.id)
         self._state.filters.add(copy, node)
 
-    def _begin_drain(self, run: _PoolRun, node: NodeRoom, after: str, begun: int | None = None) -> None:
+    def _begin_drain(self, run: _PoolRun, node: NodeRoom, drained_before: str, begun: int | None = None) -> None:
         now = self._agenda.now
-        drain = self._drains[node.name] = _Drain(node, run, now if begun is None else begun, after)
+        drain = self._drains[node.name] = _Drain(node, run, now if begun is None else begun, drained_before)
         node.cordoned = True
         self._state.filters.cordons_changed()
         # All nodes that begin at one moment are cordoned before the first pod is evicted.
@@ -215,8 +215,8 @@ class _Simulation:
         """Evicts a pod, or notes what refuses it; returns whether it goes."""
         if pod.phase not in (RUNNING, STARTING):
             return True
-        why, by = self._eviction_refusal(pod)
-        if not why:
+        refusal, budgets = self._eviction_refusal(pod)
+        if not refusal:
             old = drain.blocked.get(pod.id)
             if old is not None:
                 drain.blocked[pod.id] = replace(old, to_s=self._agenda.now)
@@ -226,9 +226,9 @@ class _Simulation:
             self._moves.terminate(pod, f"{drain.node.name} was drained")
             return True
         if pod.id not in drain.blocked:
-            drain.blocked[pod.id] = Blocked(pod.key, why, tuple(map(str, by)), self._agenda.now, None)
-        if len(by) == 1:
-            self._asking.setdefault(by[0], {})[pod.id] = (drain, pod)
+            drain.blocked[pod.id] = Blocked(pod.key, refusal, tuple(map(str, budgets)), self._agenda.now, None)
+        if len(budgets) == 1:
+            self._asking.setdefault(budgets[0], {})[pod.id] = (drain, pod)
         return False
 
     def _eviction_refusal(self, pod: PodState) -> tuple[str, tuple[BudgetState, ...]]:
@@ -262,8 +262,8 @@ class _Simulation:
         if drain.remaining:
             return
         grace = pod.shape.grace_s
-        why = drain.let_go.get(pod.id, "")
-        drain.last = f"pod {pod.key} ended last (grace period {grace} s{'; ' + why if why else ''})"
+        reason = drain.let_go.get(pod.id, "")
+        drain.last = f"pod {pod.key} ended last (grace period {grace} s{'; ' + reason if reason else ''})"
         self._node_drained(drain)
 
     def _delete_remaining(self, drain: _Drain) -> None:

@@ -47,7 +47,7 @@ class State:
 
 def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
     """Returns the state of the cluster before the first drain."""
-    csi = {each.metadata.name: each for each in cluster.csi_nodes}
+    csi = {csi_node.metadata.name: csi_node for csi_node in cluster.csi_nodes}
     nodes = {each.metadata.name: NodeRoom(each, csi.get(each.metadata.name)) for each in cluster.nodes}
     shapes, workloads = Shapes(), _Workloads(cluster)
     pods: list[PodState] = []
@@ -97,7 +97,7 @@ def is_guard(pod: SchedulingPod) -> bool:
 
 def controller(pod: SchedulingPod) -> OwnerReference | None:
     """Returns the owner that makes the pod again, or None."""
-    return next((each for each in pod.metadata.owner_references if each.controller), None)
+    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
 
 def is_ready(pod: SchedulingPod) -> bool:
@@ -111,7 +111,7 @@ def _is_for_virtual_machine(budget: PodDisruptionBudget) -> bool:
 
     KubeVirt makes it, and answers the eviction (kubevirt, pkg/virt-controller/watch/drain/disruptionbudget).
     """
-    return any(each.kind == "VirtualMachineInstance" for each in budget.metadata.owner_references)
+    return any(owner.kind == "VirtualMachineInstance" for owner in budget.metadata.owner_references)
 
 
 def _add_pod(pod: PodState, source: SchedulingPod, nodes: dict[str, NodeRoom], filters: Filters) -> None:
@@ -136,7 +136,7 @@ class _Workloads:
 
     def __init__(self, cluster: DrainedCluster) -> None:
         self.by_key: dict[tuple[str, str, str], Workload] = {}
-        self._owners = {(each.metadata.namespace, each.kind, each.metadata.name): each for each in cluster.owners}
+        self._owners = {(owner.metadata.namespace, owner.kind, owner.metadata.name): owner for owner in cluster.owners}
         # By workload, the replicas of each owner of its pods (-1: not known), from which budgets are computed.
         self.scales: dict[int, dict[tuple[str, str, str], int]] = defaultdict(dict)
 
@@ -149,16 +149,16 @@ class _Workloads:
         source = self._owners.get(made_by)
         key = made_by
         if source is not None:
-            above = next((each for each in source.metadata.owner_references if each.controller), None)
-            if above is not None:
-                key = (namespace, above.kind, above.name)
-        found = self.by_key.get(key)
-        if found is None:
-            named = f"{key[1]} {namespace}/{key[2]}"
-            found = self.by_key[key] = Workload(named, one_by_one=owner.kind == _STATEFUL_SET)
-        found.pods += 1
-        self.scales[id(found)][made_by] = source.spec.replicas if source is not None else -1
-        return found
+            controller_ = next((owner for owner in source.metadata.owner_references if owner.controller), None)
+            if controller_ is not None:
+                key = (namespace, controller_.kind, controller_.name)
+        workload = self.by_key.get(key)
+        if workload is None:
+            display_name = f"{key[1]} {namespace}/{key[2]}"
+            workload = self.by_key[key] = Workload(display_name, one_by_one=owner.kind == _STATEFUL_SET)
+        workload.pods += 1
+        self.scales[id(workload)][made_by] = source.spec.replicas if source is not None else -1
+        return workload
 
     def _guard_workload(self, pod: SchedulingPod) -> Workload:
         key = (pod.metadata.namespace, "Pod", pod.metadata.name)
@@ -169,7 +169,7 @@ class _Workloads:
     def scale(self, workload: Workload) -> int:
         """Returns the sum of the replicas of the pods' owners; the number of pods if an owner is not known."""
         scales = self.scales[id(workload)].values()
-        return sum(scales) if all(each >= 0 for each in scales) else workload.pods
+        return sum(scales) if all(scale >= 0 for scale in scales) else workload.pods
 
     def learn_starts(self, pods: Iterable[PodState], sources: Iterable[SchedulingPod], default_s: int) -> int:
         """Sets how many seconds the pods of each workload take to be ready; `default_s` where no pod shows it.
@@ -189,7 +189,7 @@ class _Workloads:
 
 def _observed_start_s(pod: SchedulingPod) -> int | None:
     """Returns the seconds from being scheduled to being ready, or None if the pod's conditions do not show that."""
-    if any(each.restart_count for each in pod.status.container_statuses):
+    if any(status.restart_count for status in pod.status.container_statuses):
         return None
     scheduled, ready = find(pod.status.conditions, "PodScheduled"), find(pod.status.conditions, "Ready")
     if scheduled is None or ready is None or ready.status != "True":
@@ -205,7 +205,9 @@ def _assign_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> 
     for budget in budgets:
         by_namespace[budget.namespace].append(budget)
     for shape in shapes:
-        shape.budgets = tuple(each for each in by_namespace.get(shape.namespace, ()) if each.selects(*shape.identity))
+        shape.budgets = tuple(
+            budget for budget in by_namespace.get(shape.namespace, ()) if budget.selects(*shape.identity)
+        )
 
 
 def _set_desired_healthy(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
@@ -217,7 +219,7 @@ def _set_desired_healthy(budgets: Iterable[BudgetState], pods: Iterable[PodState
             if pod.workload is not None:
                 owners[budget].add(pod.workload)
     for budget in budgets:
-        budget.set_desired_healthy(selected[budget], sum(workloads.scale(each) for each in owners[budget]))
+        budget.set_desired_healthy(selected[budget], sum(workloads.scale(workload) for workload in owners[budget]))
 
 
 def _timestamp_s(moment: datetime | None) -> float:

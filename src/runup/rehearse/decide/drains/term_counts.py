@@ -44,17 +44,17 @@ class Selecting:
 
     __slots__ = ("namespaces", "selector")
 
-    def __init__(self, term: PodAffinityTerm, own: str, known: Namespaces) -> None:
+    def __init__(self, term: PodAffinityTerm, own_namespace: str, namespaces: Namespaces) -> None:
         self.selector = term.label_selector
         self.namespaces: frozenset[str] | None = frozenset(term.namespaces)
         if term.namespace_selector is not None:
             if term.namespace_selector == LabelSelector():
                 self.namespaces = None
                 return
-            matching = (name for name, labels in known.items() if term.namespace_selector.matches(dict(labels)))
+            matching = (name for name, labels in namespaces.items() if term.namespace_selector.matches(dict(labels)))
             self.namespaces = frozenset((*term.namespaces, *matching))
         elif not term.namespaces:
-            self.namespaces = frozenset((own,))
+            self.namespaces = frozenset((own_namespace,))
 
     def selects(self, namespace: str, labels: dict[str, str]) -> bool:
         """Returns whether such a pod is selected; without a selector none is."""
@@ -84,11 +84,11 @@ class Count:
         """Returns whether such pods count."""
         return self.selecting.selects(namespace, labels)
 
-    def change(self, node: Place, by: int) -> None:
+    def change(self, node: Place, pods: int) -> None:
         """Counts pods on the node that came or, with a negative number, went."""
         value = node.labels.get(self.key)
         if value is not None:
-            self.by_value[value] = self.by_value.get(value, 0) + by
+            self.by_value[value] = self.by_value.get(value, 0) + pods
 
     def has_any(self, node: Place) -> bool:
         """Returns whether there are such pods on a node with the same value of the label."""
@@ -108,13 +108,13 @@ class AffinityCount:
 
     def selects(self, namespace: str, labels: dict[str, str]) -> bool:
         """Returns whether such pods count: every term selects them."""
-        return all(each.selects(namespace, labels) for each in self.terms)
+        return all(term.selects(namespace, labels) for term in self.terms)
 
-    def change(self, node: Place, by: int) -> None:
+    def change(self, node: Place, pods: int) -> None:
         """Counts pods on the node that came or, with a negative number, went."""
         for key in self.keys:
             if (value := node.labels.get(key)) is not None:
-                self.by_pair[key, value] = self.by_pair.get((key, value), 0) + by
+                self.by_pair[key, value] = self.by_pair.get((key, value), 0) + pods
 
     def satisfied(self, node: Place, *, selects_itself: bool) -> bool:
         """Returns whether such pods are on nodes with the same values of all labels.
@@ -164,12 +164,12 @@ class SpreadCount:
         """Returns whether a new such pod counts for its own constraint."""
         return self.selector is not None and self.selector.matches(labels)
 
-    def change(self, node: Place, by: int) -> None:
+    def change(self, node: Place, pods: int) -> None:
         """Counts pods on the node that came or, with a negative number, went."""
-        self.by_node[node.name] = self.by_node.get(node.name, 0) + by
+        self.by_node[node.name] = self.by_node.get(node.name, 0) + pods
         value = node.labels.get(self.key)
         if value in self.by_value and self.counts_node(node):
-            self.by_value[value] += by
+            self.by_value[value] += pods
             self._least = None
 
     def look_again(self, nodes: Iterable[Place]) -> None:
