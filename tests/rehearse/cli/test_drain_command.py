@@ -13,7 +13,7 @@ from tests.rehearse.drained import NOW, budget, cluster, node, owner, pod
 
 from runup.cli.main import main
 from runup.rehearse.cli.drain_command import exit_code
-from runup.rehearse.cli.render.drain_text import drain_data, drain_text, span
+from runup.rehearse.cli.render.drain_text import drain_data, drain_text, duration_text
 from runup.rehearse.decide.drains.drained_cluster import DrainSettings, Pool
 from runup.rehearse.decide.drains.simulation import simulate
 
@@ -107,7 +107,7 @@ SPANS = {0: "0 s", 59: "59 s", 90: "1 min 30 s", 660: "11 min", 3600: "1 h", 840
 @pytest.mark.parametrize(("seconds", "expected"), SPANS.items())
 def test_durations(seconds: int, expected: str) -> None:
     """A duration has its two largest units."""
-    assert span(seconds) == expected
+    assert duration_text(seconds) == expected
 
 
 POOLS = {

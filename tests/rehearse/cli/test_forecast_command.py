@@ -14,7 +14,7 @@ from tests.cli.commands import Run, Server
 
 from runup.rehearse.cli.forecast_command import exit_code
 from runup.rehearse.cli.render.forecast_text import forecast_text, range_text
-from runup.rehearse.decide.update_forecast import FITS, Fit, Forecast, Part, Range
+from runup.rehearse.decide.update_forecast import FITS, Forecast, ForecastPart, Range, WindowFit
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = re.findall(r"^runup (upgrade forecast.*)$", (ROOT / "docs/forecast.md").read_text(), re.MULTILINE)
@@ -116,11 +116,13 @@ def test_a_cluster_version_that_cannot_be_read(run: Run, tmp_path: Path) -> None
 FORECAST = Forecast(
     Range(3660, 6840),
     (
-        Part("control plane", Range(3660, 4440), ("2 earlier updates took 61 (4.15.2) and 74 (4.15.1) minutes",)),
-        Part("worker", Range(1200, 2400), ("its 2 nodes came back within 10 minutes",)),
+        ForecastPart(
+            "control plane", Range(3660, 4440), ("2 earlier updates took 61 (4.15.2) and 74 (4.15.1) minutes",)
+        ),
+        ForecastPart("worker", Range(1200, 2400), ("its 2 nodes came back within 10 minutes",)),
     ),
 )
-WINDOW = Fit(datetime(2026, 1, 14, 22, tzinfo=UTC), datetime(2026, 1, 15, 6, tzinfo=UTC), FITS, "it is shorter")
+WINDOW = WindowFit(datetime(2026, 1, 14, 22, tzinfo=UTC), datetime(2026, 1, 15, 6, tzinfo=UTC), FITS, "it is shorter")
 
 
 def test_the_text() -> None:
@@ -156,10 +158,10 @@ def test_ranges_in_words(time_s: Range, text: str) -> None:
         (Range(1, 2), None, 0),
         (Range(1, None), None, 3),
         (Range(1, 2), WINDOW, 0),
-        (Range(1, 2), Fit(WINDOW.opens, WINDOW.closes, "does not fit", ""), 2),
-        (Range(1, 2), Fit(WINDOW.opens, WINDOW.closes, "cannot tell", ""), 3),
+        (Range(1, 2), WindowFit(WINDOW.opens, WINDOW.closes, "does not fit", ""), 2),
+        (Range(1, 2), WindowFit(WINDOW.opens, WINDOW.closes, "cannot tell", ""), 3),
     ],
 )
-def test_exit_codes(total: Range, fit: Fit | None, code: int) -> None:
+def test_exit_codes(total: Range, fit: WindowFit | None, code: int) -> None:
     """As those of other commands: what cannot be told is not fine."""
     assert exit_code(Forecast(total, ()), fit) == code

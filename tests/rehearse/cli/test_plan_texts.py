@@ -46,4 +46,4 @@ def test_which_objects_are_named(weight: Weight) -> None:
 )
 def test_what_was_tried(kubernetes: bool, begins: str) -> None:
     """A table tells of a version of Kubernetes, and nothing is applied."""
-    assert plan_text.effort(rehearsal(kubernetes=kubernetes)).startswith(begins)
+    assert plan_text.effort_text(rehearsal(kubernetes=kubernetes)).startswith(begins)

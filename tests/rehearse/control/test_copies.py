@@ -32,7 +32,7 @@ from kubekit.kube import calls
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.store import Entry, Store, StoreError
 from runup.dump.completeness import CompleteKinds
-from runup.rehearse.control.cluster_copy import ClusterCopy, copied
+from runup.rehearse.control.cluster_copy import ClusterCopy, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.real_server import ServerPrograms
 from runup.rehearse.control.rehearsal import kubernetes_version_of, rehearse, rehearse_kubernetes
@@ -108,7 +108,7 @@ async def test_the_contents_of_secrets_are_not_asked_for(tmp_path: Path) -> None
     async with world(tmp_path) as cluster:
         await cluster.apply(SECRET, manager="shop")
         source = await cluster.source()
-        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+        async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
             (stored,) = [obj for obj in copy.all("", "Secret") if obj["metadata"]["name"] == "key"]
     assert "c2VzYW1l" not in json.dumps(source.objects)
     assert (stored["metadata"]["labels"], stored.get("data")) == ({"app": "shop"}, None)
@@ -118,7 +118,7 @@ async def test_what_a_copy_has_of_itself(tmp_path: Path) -> None:
     """Nothing before it is filled; then what its server made at the start, and nothing of the cluster."""
     async with world(tmp_path, VALUES) as cluster:
         source = await cluster.source()
-        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+        async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
             unfilled = ClusterCopy(copy.server, copy.client, tmp_path)
             (key,) = [
                 entry.key for entry in copy.stored_entries("", "ConfigMap", "configmaps") if entry.name == "values"
@@ -169,7 +169,7 @@ async def test_objects_are_copied_as_they_are(tmp_path: Path) -> None:
         await cluster.apply(widget(), manager="shop")
         await cluster.apply(strict)
         source = await cluster.source()
-        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+        async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
             (stored,) = copy.all("example.org", "Widget")
         (original,) = [obj for obj in source.objects if obj["kind"] == "Widget"]
     assert {key: stored["metadata"][key] for key in ("uid", "managedFields")} == {
@@ -193,7 +193,7 @@ async def test_an_object_of_any_form_costs_itself_alone(spec: Any, tmp_path: Pat
     source.objects.insert(
         0, {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "x"}, "spec": spec}
     )
-    async with copied(source, SystemClock(), account=("default", "default")) as copy:
+    async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
         there = copy.get(Identity("", "Pod", "x", "p")) is not None
         told = "Pod p" in [each.kind for each in copy.left_out]
         assert copy.get(Identity("", "ConfigMap", NAMESPACE, "values")) is not None
@@ -268,7 +268,7 @@ async def test_the_folder_goes_whatever_happens(tmp_path: Path, monkeypatch: pyt
     async with world(tmp_path, VALUES) as cluster:
         source = await cluster.source()
     with pytest.raises(RuntimeError, match="in the middle"):
-        async with copied(source, SystemClock(), account=("default", "default")):
+        async with open_copy(source, SystemClock(), account=("default", "default")):
             assert len(list(scratch.iterdir())) == 1
             raise RuntimeError("in the middle")
     assert list(scratch.iterdir()) == []
@@ -439,7 +439,7 @@ async def test_kinds_of_many_objects(tmp_path: Path) -> None:
         for number in range(501):
             await cluster.apply(changed(VALUES, "metadata.name", f"values-{number}"), manager="shop")
         source = await cluster.source()
-        async with copied(source, SystemClock(), account=("default", "default")) as copy:
+        async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
             last = copy.get(Identity("", "ConfigMap", NAMESPACE, "values-500"))
         original = await cluster.client.send(calls.get_raw(await cluster.resource(VALUES), "values-500", NAMESPACE))
     assert last is not None

@@ -11,7 +11,7 @@ from tests.servers import Server
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls, config
 from kubekit.kube.client_sync import SyncClient
-from runup.rehearse.control.drain_source import OPENSHIFT, of_cluster
+from runup.rehearse.control.drain_source import OPENSHIFT, read_cluster_objects
 from runup.rehearse.decide.drain_inputs import KINDS
 
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
@@ -29,7 +29,7 @@ def node(server: Server) -> Iterator[str]:
 def test_a_cluster_without_cluster_version_has_no_pools(server: Server, node: str) -> None:
     """That is no kind that is missing: nobody lists it."""
     server.remove_cluster_version()
-    source = of_cluster(server.client)
+    source = read_cluster_objects(server.client)
     assert (source.openshift, source.now, source.notes) == (False, None, ())
     assert OPENSHIFT not in source.missing
     assert set(source.objects) == NAMES - {OPENSHIFT}
@@ -39,7 +39,7 @@ def test_a_cluster_without_cluster_version_has_no_pools(server: Server, node: st
 def test_pools_that_a_cluster_should_have_are_missing(server: Server, node: str) -> None:
     """Without them nobody knows how many nodes may be away at once; all else is read."""
     server.set_cluster_version()
-    source = of_cluster(server.client)
+    source = read_cluster_objects(server.client)
     assert source.openshift
     assert OPENSHIFT in source.missing
     assert set(source.objects) == NAMES - {OPENSHIFT}
@@ -53,7 +53,7 @@ def test_whoever_may_read_nothing_is_told_every_kind(server: Server) -> None:
     """
     nobody = replace(config.load(str(server.kubeconfig)), headers=(("Impersonate-User", "nobody"),))
     with SyncClient(nobody) as client:
-        source = of_cluster(client)
+        source = read_cluster_objects(client)
     assert source.openshift
     assert set(source.missing) == NAMES
     assert all(source.missing.values())

@@ -22,7 +22,7 @@ from tests.rehearse.control.test_seeded_releases import (
 from tests.rehearse.rehearsed_world import findings, wanted, world
 
 from kubekit.kube.clock import SystemClock
-from runup.rehearse.control.real_copy import copied_to_real_server
+from runup.rehearse.control.real_copy import open_real_copy
 from runup.rehearse.control.real_server import find_programs
 from runup.rehearse.control.rehearsal import rehearse
 from runup.release.decide.manifest import Identity
@@ -41,7 +41,7 @@ async def test_objects_are_copied_as_they_are(tmp_path: Path) -> None:
         await cluster.apply(strict)
         source = await cluster.source()
     account = ("default", "default")
-    async with copied_to_real_server(
+    async with open_real_copy(
         source, SystemClock(), find_programs(str(programs())), account=account, scratch=tmp_path
     ) as copy:
         for named in (

@@ -12,7 +12,7 @@ import pytest
 
 from kubekit.api.codec import DecodeError
 from kubekit.kube.config import ClusterConfig
-from runup.rehearse.control.cluster_source import of_cluster
+from runup.rehearse.control.cluster_source import read_cluster_source
 
 
 def resources(*plurals: str) -> bytes:
@@ -74,9 +74,9 @@ async def test_what_cannot_be_read_is_left_out(
     path: str, left_out: str, body: bytes, cluster: ClusterConfig, answers: dict[str, bytes]
 ) -> None:
     """And counts as not complete."""
-    whole = await of_cluster(cluster)
+    whole = await read_cluster_source(cluster)
     answers[path] = body
-    source = await of_cluster(cluster)
+    source = await read_cluster_source(cluster)
     assert [each.kind for each in source.left_out] == [left_out, *(each.kind for each in whole.left_out)]
     assert ("", "pods") in source.collected.whole
     assert ("", left_out) not in source.collected.whole
@@ -87,4 +87,4 @@ async def test_a_server_that_cannot_be_read(path: str, cluster: ClusterConfig, a
     """Is an error of the command."""
     answers[path] = b"<html>"
     with pytest.raises(DecodeError):
-        await of_cluster(cluster)
+        await read_cluster_source(cluster)

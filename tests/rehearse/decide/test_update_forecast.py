@@ -15,7 +15,15 @@ from runup.api.config_v1 import UpdateHistory
 from runup.rehearse.decide import update_forecast as forecasts
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool
 from runup.rehearse.decide.drains.simulation import simulate
-from runup.rehearse.decide.update_forecast import CANNOT_TELL, DOES_NOT_FIT, FITS, Forecast, Range, fit, next_window
+from runup.rehearse.decide.update_forecast import (
+    CANNOT_TELL,
+    DOES_NOT_FIT,
+    FITS,
+    Forecast,
+    Range,
+    fit_into_window,
+    next_window,
+)
 
 HOUR, MINUTE = 3600, 60
 BEGAN = NOW - timedelta(days=9)
@@ -88,7 +96,7 @@ ROLLED: dict[str, tuple[tuple[Node, ...], int, int | None]] = {
 def test_when_the_nodes_of_a_pool_came_back(nodes: tuple[Node, ...], at_once: int, minutes: int | None) -> None:
     """It tells of the pool only if all of them did, and in one go."""
     pool = Pool("worker", tuple(each.metadata.name for each in nodes), at_once=at_once)
-    found = forecasts.last_roll_out(pool, {each.metadata.name: each for each in nodes}, UPDATED)
+    found = forecasts.find_last_roll_out(pool, {each.metadata.name: each for each in nodes}, UPDATED)
     assert (found and found.pool_s) == (minutes and minutes * MINUTE)
 
 
@@ -201,7 +209,9 @@ def test_what_leaves_the_end_open_whatever_earlier_updates_took(state: DrainedCl
     forecast = of(state, *TWO_UPDATES, guessed=False)
     assert why in forecast.parts[0].sources
     assert forecast.total.high_s is None
-    assert fit(forecast.total, next_window(time(22), time(6), UTC, NOW), guessed=False).verdict == CANNOT_TELL
+    assert (
+        fit_into_window(forecast.total, next_window(time(22), time(6), UTC, NOW), guessed=False).verdict == CANNOT_TELL
+    )
 
 
 def test_kubernetes_alone_goes_group_by_group() -> None:
@@ -275,7 +285,7 @@ def test_the_next_window(opens: time, closes: time, zone: str, now: datetime, op
     except ZoneInfoNotFoundError:
         pytest.skip("needs tzdata")
     assert window[0].isoformat() == opening
-    assert fit(Range(0, 1), window, guessed=False).length_s == hours * HOUR
+    assert fit_into_window(Range(0, 1), window, guessed=False).length_s == hours * HOUR
 
 
 IN_THE_NIGHT_OF_ANOTHER_CLOCK = {
@@ -301,7 +311,7 @@ def test_a_window_amid_the_change_of_clocks(
     except ZoneInfoNotFoundError:
         pytest.skip("needs tzdata")
     assert window[0].isoformat() == opening
-    assert fit(Range(0, 1), window, guessed=False).length_s == minutes * MINUTE
+    assert fit_into_window(Range(0, 1), window, guessed=False).length_s == minutes * MINUTE
 
 
 @pytest.mark.parametrize(
@@ -318,4 +328,4 @@ def test_a_window_amid_the_change_of_clocks(
 def test_whether_it_fits(time_s: Range, guessed: bool, verdict: str) -> None:
     """Into eight hours."""
     window = next_window(time(22), time(6), UTC, NOW)
-    assert fit(time_s, window, guessed=guessed).verdict == verdict
+    assert fit_into_window(time_s, window, guessed=guessed).verdict == verdict

@@ -21,12 +21,12 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client_sync import SyncClient
 from kubekit.scheduling.eviction_rules import lets_go
-from runup.rehearse.control.drain_source import of_cluster
+from runup.rehearse.control.drain_source import read_cluster_objects
 from runup.rehearse.decide.drain_inputs import drained_cluster
 from runup.rehearse.decide.drains import preemption
 from runup.rehearse.decide.drains.cluster_state import RUNNING, PodState
 from runup.rehearse.decide.drains.drained_cluster import DrainSettings
-from runup.rehearse.decide.drains.starting_state import State, starting_state
+from runup.rehearse.decide.drains.starting_state import StartingState, starting_state
 
 JSON = dict[str, Any]
 GUARD_S = 90.0
@@ -118,14 +118,14 @@ class Beside:
         status = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [condition]}
         self._status(PODS, {"metadata": {"namespace": key[0], "name": key[1]}}, status)
 
-    def _state(self) -> State:
+    def _state(self) -> StartingState:
         """Returns the state of a simulation that begins with what the server has."""
-        source = of_cluster(self._client)
+        source = read_cluster_objects(self._client)
         assert not source.missing, source.missing
         cluster = drained_cluster(source.objects, source.missing, openshift=False)
         return starting_state(cluster, DrainSettings())
 
-    def _cordon(self, state: State, name: str) -> None:
+    def _cordon(self, state: StartingState, name: str) -> None:
         # The node controller, which does not run here, puts the taint there.
         node = self._client.send(calls.get_raw(RESOURCES["Node"], name))
         taints = [*(node["spec"].get("taints") or ()), {"key": _CORDON, "effect": "NoSchedule"}]
@@ -134,7 +134,7 @@ class Beside:
         state.nodes[name].cordoned = True
         state.filters.cordons_changed()
 
-    def _evict(self, state: State, pod: PodState) -> None:
+    def _evict(self, state: StartingState, pod: PodState) -> None:
         budgets = pod.shape.budgets
         goes = not budgets or lets_go(budgets[0].current_counts(), ready=pod.ready)
         ours = 500 if len(budgets) > 1 else 201 if goes else 429
@@ -162,7 +162,7 @@ class Beside:
             return error.status.code
         return 201
 
-    def _await_budgets(self, state: State) -> None:
+    def _await_budgets(self, state: StartingState) -> None:
         """Waits until the disruption controller has counted what is there."""
         ready = Counter(budget for pod in state.pods if pod.ready for budget in pod.shape.budgets)
         # Of several budgets over a pod the controller looks at one alone, and no such pod is ever evicted.
@@ -188,7 +188,7 @@ class Beside:
                 raise TimeoutError(f"budgets are not counted: {late}")
             time.sleep(0.02)
 
-    def _place_again(self, state: State, old: PodState) -> None:
+    def _place_again(self, state: StartingState, old: PodState) -> None:
         shape, filters = old.shape, state.filters
         self._number += 1
         key = (shape.namespace, f"{old.name}-n{self._number}")
@@ -222,7 +222,7 @@ class Beside:
                 self._agreement.note("pods that could make way", ours, named, about)
         self._settle(state, old, key, placed=bool(theirs) and binds)
 
-    def _settle(self, state: State, old: PodState, key: Key, *, placed: bool) -> None:
+    def _settle(self, state: StartingState, old: PodState, key: Key, *, placed: bool) -> None:
         """Puts the pod where the scheduler has put it; one that has no place, or no volume yet, is taken away."""
         if not placed:
             self._client.send(calls.delete(PODS, key[1], key[0], grace_period_s=0))

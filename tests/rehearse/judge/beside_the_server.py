@@ -24,7 +24,7 @@ from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.decide.rendering import ClusterValues, render
 from runup.applying.decide.task import Task, tasks_of
 from runup.dump.documents import identity
-from runup.rehearse.control.cluster_copy import copied
+from runup.rehearse.control.cluster_copy import open_copy
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.decide import differences
 from runup.release.decide.manifest import Identity, Manifest
@@ -62,7 +62,7 @@ class Answer:
             # The causes of an answer may have a fault twice, its message has it once.
             return sorted({f"{field}: {reason}" for field, reason, _ in _causes(self.refusal)})
         if self.before is None:
-            return _without_given(differences.essence(self.after or {}))
+            return _without_given(differences.without_server_fields(self.after or {}))
         fields = differences.changes(identity_, self.before, self.after or {})
         return {each.path: _without_given([each.before, each.after, list(each.others)]) for each in fields}
 
@@ -134,7 +134,7 @@ async def compare(cluster: World, release: SeededRelease, agreement: Agreement, 
         await cluster.edit(obj, patch, "shop")
     source = _of_release(await cluster.source(), release)
     tasks = tasks_of([Manifest.of("", Identity(*identity(obj)), obj) for obj in release.after])
-    async with copied(source, SystemClock(), account=("default", "default")) as copy:
+    async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
         on_copy = await _applied(copy.client, tasks, owner_uid)
     agreement.compare(release, on_copy, await _applied(cluster.client, tasks, owner_uid))
 

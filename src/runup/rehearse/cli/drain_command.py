@@ -136,8 +136,8 @@ def read_source(connection: Connection, dump: str) -> DrainSource:
 
     if dump:
         try:
-            return drain_source.of_dump(Path(dump))
+            return drain_source.read_dump_objects(Path(dump))
         except BadDump as error:
             raise CommandError(error.message) from error
     with connection.client("rehearse drain") as client:
-        return drain_source.of_cluster(client)
+        return drain_source.read_cluster_objects(client)

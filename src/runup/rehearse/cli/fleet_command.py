@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from runup.fleet.decide.members import Member
     from runup.preflight.cli.run_flags import Flags
     from runup.rehearse.control.cluster_source import ClusterSource
-    from runup.rehearse.control.rehearsal import Wanted
+    from runup.rehearse.control.rehearsal import TargetRelease
 
 
 @click.command("rehearse", cls=Command, sections=SECTIONS)
@@ -156,19 +156,21 @@ def _rehearsals(
     """Returns the function that rehearses the release on one cluster. Raises CommandError for a bad release."""
     from runup.rehearse.cli import releases
 
-    stuck = releases.stuck(limits.declared)
-    release = releases.wanted(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
+    stuck = releases.parse_stuck(limits.declared)
+    release = releases.load_target(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
     release = replace(release, scratch=limits.scratch)
-    return partial(_judge, connection=connection, release=release, now=now, max_objects=limits.max_objects)
+    return partial(_judge_member, connection=connection, release=release, now=now, max_objects=limits.max_objects)
 
 
-def _judge(member: Member, *, connection: Connection, release: Wanted, now: datetime, max_objects: int) -> Judged:
+def _judge_member(
+    member: Member, *, connection: Connection, release: TargetRelease, now: datetime, max_objects: int
+) -> Judged:
     """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
     from runup.fleet.cli.fleet_members import problem_of
     from runup.fleet.cli.preflight_command import lost
 
     try:
-        return asyncio.run(_judged(member, connection, release, now, max_objects))
+        return asyncio.run(_judge_async(member, connection, release, now, max_objects))
     except Exception as error:
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:
@@ -176,14 +178,16 @@ def _judge(member: Member, *, connection: Connection, release: Wanted, now: date
         return lost(member, problem)
 
 
-async def _judged(member: Member, connection: Connection, release: Wanted, now: datetime, max_objects: int) -> Judged:
+async def _judge_async(
+    member: Member, connection: Connection, release: TargetRelease, now: datetime, max_objects: int
+) -> Judged:
     from kubekit.kube.clock import SystemClock
     from runup import __version__
     from runup.fleet.cli.preflight_command import Judged
     from runup.preflight.cli.evaluate import EvaluatedCluster
     from runup.preflight.cli.run_command import findings_of
     from runup.rehearse.cli import releases
-    from runup.rehearse.cli.rehearsal_command import not_on_the_cluster
+    from runup.rehearse.cli.rehearsal_command import forbid_acceptance
     from runup.rehearse.control.rehearsal import rehearse as rehearsed_on
     from runup.rehearse.decide.rehearsal_findings import report_of
 
@@ -193,7 +197,7 @@ async def _judged(member: Member, connection: Connection, release: Wanted, now: 
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     findings = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
     return Judged(
-        not_on_the_cluster(findings), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id
+        forbid_acceptance(findings), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id
     )
 
 
@@ -202,5 +206,5 @@ async def _source(member: Member, connection: Connection, max_objects: int) -> C
     from runup.rehearse.control import cluster_source
 
     if member.dump:
-        return cluster_source.of_dump(Path(member.dump), max_objects=max_objects)
-    return await cluster_source.of_cluster(connection_to(member, connection).config(), max_objects=max_objects)
+        return cluster_source.read_dump_source(Path(member.dump), max_objects=max_objects)
+    return await cluster_source.read_cluster_source(connection_to(member, connection).config(), max_objects=max_objects)

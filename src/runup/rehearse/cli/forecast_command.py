@@ -14,7 +14,7 @@ from runup.cli.errors import CommandError
 from runup.cli.lazy import Command
 
 if TYPE_CHECKING:
-    from runup.rehearse.decide.update_forecast import Fit, Forecast
+    from runup.rehearse.decide.update_forecast import Forecast, WindowFit
 
 FITS, DOES_NOT_FIT, NOT_ALL_KNOWN = 0, 2, 3
 _MINUTES = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
@@ -74,10 +74,10 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     fit = alone = None
     if hours is not None:
         window = update_forecast.next_window(*hours, timezone, SystemClock().now())
-        fit = update_forecast.fit(result.total, window, guessed=result.guessed)
+        fit = update_forecast.fit_into_window(result.total, window, guessed=result.guessed)
         if source.openshift:
             control_plane = result.parts[0]
-            alone = update_forecast.fit(control_plane.range, window, guessed=control_plane.guessed)
+            alone = update_forecast.fit_into_window(control_plane.range, window, guessed=control_plane.guessed)
     code = exit_code(result, fit)
     text = (
         machine(forecast_data(result, fit, alone, code), output) if output else forecast_text(result, fit, zone, alone)
@@ -86,7 +86,7 @@ def forecast(ctx: click.Context, /, dump: str, between: str, zone: str, node_min
     return code
 
 
-def exit_code(result: Forecast, fit: Fit | None) -> int:
+def exit_code(result: Forecast, fit: WindowFit | None) -> int:
     """Returns the exit code that a forecast ends the command with."""
     from runup.rehearse.decide import update_forecast
 

@@ -77,16 +77,16 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     from kubekit.oci.access import Access
     from runup.checks.decide.rehearsed_outcomes import PAGE, encoded
     from runup.rehearse.cli import releases
-    from runup.rehearse.cli.signals import ended_by_signals
-    from runup.rehearse.control.cluster_source import of_cluster
+    from runup.rehearse.cli.signals import run_until_signal
+    from runup.rehearse.control.cluster_source import read_cluster_source
     from runup.rehearse.control.rehearsal import rehearse
     from runup.rehearse.decide.rehearsal_findings import outcomes_of
     from runup.release.decide import documentation
 
-    release = releases.wanted(order.release_dir, order.image, "", (), Access, limit_s=order.apply_s)
-    source = ended_by_signals(of_cluster(load(order.kubeconfig, order.context)))
+    release = releases.load_target(order.release_dir, order.image, "", (), Access, limit_s=order.apply_s)
+    source = run_until_signal(read_cluster_source(load(order.kubeconfig, order.context)))
     releases.version_of(source)
-    rehearsed = ended_by_signals(rehearse(source, release, SystemClock()))
+    rehearsed = run_until_signal(rehearse(source, release, SystemClock()))
     return encoded(outcomes_of(rehearsed, f"{order.documentation_base or documentation.BUILT_IN}/{PAGE}"))
 
 

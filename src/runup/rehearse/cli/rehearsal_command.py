@@ -32,7 +32,7 @@ from runup.preflight.decide.findings import Findings
 from runup.rehearse.cli import releases
 from runup.rehearse.cli.render import plan_text
 from runup.rehearse.cli.render.plan_page import plan_section
-from runup.rehearse.cli.signals import ended_by_signals
+from runup.rehearse.cli.signals import run_until_signal
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import account_of, rehearse, rehearse_kubernetes
@@ -70,7 +70,7 @@ class Flags:
 
 def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> int:
     """Rehearses the update, prints the report, and returns the exit code. Raises CommandError."""
-    stuck = releases.stuck(flags.declared)
+    stuck = releases.parse_stuck(flags.declared)
     rules = preflights.suppressions_in(flags.suppressions)
     clock = SystemClock()
     now = clock.now()
@@ -78,17 +78,17 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     programs = _programs(flags) if flags.server == "real" else None
     source = _read_cluster(connection, flags)
     # What the copy lacks is printed before any result.
-    write([err(plan_text.account(account_of(source)))])
+    write([err(plan_text.account_text(account_of(source)))])
     rehearsed = (
         _rehearse_kubernetes(source, flags, programs, clock)
         if flags.to_kubernetes
         else _rehearse_release(source, flags, access, stuck, programs, clock)
     )
-    write([err(plan_text.not_copied(rehearsed.account.left_out[len(source.left_out) :]))])
+    write([err(plan_text.left_out_text(rehearsed.account.left_out[len(source.left_out) :]))])
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     evaluated = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
     (result,), notes = preflights.results_of([evaluated], rules, None, now)
-    reported = replace(result, found=not_on_the_cluster(result.found))
+    reported = replace(result, found=forbid_acceptance(result.found))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     _print_results(rehearsed, reported, flags)
     return forms.exit_code(reported.found, flags.fail_on)
@@ -97,9 +97,9 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
 def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
     """Returns the objects of the cluster, or of the dump. Raises CommandError if that is not a dump."""
     if not flags.dump:
-        return ended_by_signals(cluster_source.of_cluster(connection.config(), max_objects=flags.max_objects))
+        return run_until_signal(cluster_source.read_cluster_source(connection.config(), max_objects=flags.max_objects))
     try:
-        return cluster_source.of_dump(Path(flags.dump), max_objects=flags.max_objects)
+        return cluster_source.read_dump_source(Path(flags.dump), max_objects=flags.max_objects)
     except BadDump as error:
         raise CommandError(error.message) from error
 
@@ -124,15 +124,15 @@ def _rehearse_release(
 ) -> Rehearsal:
     """Rehearses an update to a release on a copy of `source`. Raises CommandError if the copy cannot be made."""
     version = releases.version_of(source)
-    image = flags.to_image or ("" if flags.release_dir else releases.offered(version, flags.to))
-    release = releases.wanted(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
-    return _on_copy(rehearse(source, replace(release, server=programs), clock))
+    image = flags.to_image or ("" if flags.release_dir else releases.image_of_offered_update(version, flags.to))
+    release = releases.load_target(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
+    return _run_on_copy(rehearse(source, replace(release, server=programs), clock))
 
 
-def _on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
+def _run_on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
     """Returns what a rehearsal comes to. Raises CommandError if the copy cannot be made."""
     try:
-        return ended_by_signals(work)
+        return run_until_signal(work)
     except OSError as error:
         raise CommandError(f"the copy of the cluster could not be made: {error}") from error
     except MemoryError as error:
@@ -162,7 +162,7 @@ def _rehearse_kubernetes(
     missing = tuple(_missing_kinds(source, running.minor, target.minor))
     if programs is not None:
         limit_s, target_version = float(flags.timeout_s), flags.to_kubernetes
-        tried = _on_copy(rehearse_kubernetes(source, programs, clock, target=target_version, limit_s=limit_s))
+        tried = _run_on_copy(rehearse_kubernetes(source, programs, clock, target=target_version, limit_s=limit_s))
         return replace(tried, source=str(running), target=str(target), unknown=missing)
     return Rehearsal(
         account_of(source),
@@ -190,7 +190,7 @@ def _parse_version(text: str, option: str) -> Version:
         raise CommandError(f"{option} {text!r} is not a version of Kubernetes such as 1.36") from error
 
 
-def not_on_the_cluster(findings: Findings) -> Findings:
+def forbid_acceptance(findings: Findings) -> Findings:
     """Returns the findings as risks that cannot be accepted on the cluster: its ClusterVersion has none of them."""
     return structs.replace(
         findings, risks=tuple(structs.replace(risk, suppressed_only=True) for risk in findings.risks)
@@ -227,4 +227,4 @@ def _print_results(rehearsed: Rehearsal, cluster_result: ClusterResult, flags: F
         ]
     )
     peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // _KIB_PER_MIB
-    write([err(f"{plan_text.effort(rehearsed)} Memory: {peak_mib} MiB at most.\n")])
+    write([err(f"{plan_text.effort_text(rehearsed)} Memory: {peak_mib} MiB at most.\n")])

@@ -11,7 +11,7 @@ from runup.applying.control.payloads import read_folder
 from runup.cli.errors import CommandError
 from runup.cli.operator_namespace import operator_namespace
 from runup.preflight.cli.evaluate import release_in
-from runup.rehearse.control.rehearsal import Wanted, cluster_version_of
+from runup.rehearse.control.rehearsal import TargetRelease, cluster_version_of
 from runup.rehearse.control.stand_ins import stuck_operators
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from runup.rehearse.control.cluster_source import ClusterSource
 
 
-def stuck(declared: Sequence[str]) -> tuple[str, ...]:
+def parse_stuck(declared: Sequence[str]) -> tuple[str, ...]:
     """Returns the ClusterOperators that `--operators` declares stuck. Raises CommandError."""
     try:
         return stuck_operators(declared)
@@ -44,7 +44,7 @@ def version_of(source: ClusterSource) -> ClusterVersion:
     return version
 
 
-def offered(version: ClusterVersion, to: str) -> str:
+def image_of_offered_update(version: ClusterVersion, to: str) -> str:
     """Returns the image of an update that the cluster is offered. Raises CommandError if it is not."""
     updates = [
         *(version.status.available_updates or ()),
@@ -56,9 +56,9 @@ def offered(version: ClusterVersion, to: str) -> str:
     return image
 
 
-def wanted(
+def load_target(
     release_dir: str, image: str, to: str, declared: tuple[str, ...], access: Callable[[], Access], *, limit_s: float
-) -> Wanted:
+) -> TargetRelease:
     """Returns the update to the release in a folder or an image; `to` is what its version must be, if anything.
 
     Raises CommandError.
@@ -71,7 +71,7 @@ def wanted(
     if missing:
         text = f"--operators stuck:{missing[0]}: the release {payload.version} has no ClusterOperator {missing[0]}"
         raise CommandError(text)
-    return Wanted(
+    return TargetRelease(
         payload,
         payload.version,
         image,

@@ -29,7 +29,7 @@ def exits_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous_handler)
 
 
-def ended_by_signals(work: Coroutine[Any, Any, T]) -> T:
+def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
     """Returns what `work` returns; SIGTERM and SIGINT cancel it first, so that it can clean up.
 
     Raises SystemExit(143) after SIGTERM, KeyboardInterrupt after SIGINT.

@@ -142,7 +142,7 @@ class ClusterCopy:
         defined_kinds = {
             (definition["spec"]["group"], definition["spec"]["names"]["kind"]) for definition in definitions
         }
-        stand_ins = [_under_source_name(stand_in, source) for stand_in in missing_definitions(objects, definitions)]
+        stand_ins = [_rename_from_source(stand_in, source) for stand_in in missing_definitions(objects, definitions)]
         self.invented = {(d["spec"]["group"], d["spec"]["names"]["kind"]) for d in stand_ins} - defined_kinds
         await self._store_all(
             [*definitions, *(_with_established_status(each, self.server.clock) for each in stand_ins)]
@@ -255,7 +255,7 @@ class ClusterCopy:
 
 
 @asynccontextmanager
-async def copied(
+async def open_copy(
     source: ClusterSource,
     clock: Clock,
     *,
@@ -310,7 +310,7 @@ def is_conversion_refusal(message: str) -> bool:
     return "cannot be called from a copy of the cluster" in message or message.startswith("conversion webhook for ")
 
 
-def _under_source_name(definition: JSON, source: ClusterSource) -> JSON:
+def _rename_from_source(definition: JSON, source: ClusterSource) -> JSON:
     """Returns an invented definition under the resource's own name, as the source has it, and with a status."""
     versions = [{**version, "subresources": {"status": {}}} for version in definition["spec"]["versions"]]
     spec = {**definition["spec"], "versions": versions}

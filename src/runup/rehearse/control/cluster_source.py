@@ -84,7 +84,7 @@ def _is_plural(plural: str, kind: str) -> bool:
     return plural in {singular, f"{singular}s", f"{singular}es", f"{singular[:-1]}ies"}
 
 
-def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
+def read_dump_source(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
     """Returns the cluster in a dump. Raises BadDump, and Terminal for one with too many objects."""
     dump = read_dump(path, any_kubernetes=True, packs=True)
     _refuse_too_many(len(dump.objects), max_objects)
@@ -106,7 +106,7 @@ def of_dump(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
     )
 
 
-async def of_cluster(config: ClusterConfig, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
+async def read_cluster_source(config: ClusterConfig, *, max_objects: int = MAX_OBJECTS) -> ClusterSource:
     """Returns a live cluster, read page by page.
 
     Raises KubeError, codec.DecodeError for a server that cannot be read, and Terminal for too many objects.
@@ -163,12 +163,12 @@ class _LiveReader:
         while True:
             call = calls.list_raw(resource, limit=500, continue_=token)
             if key == _SECRETS:
-                call = Call(_only_metadata(call.request), call.decode)
+                call = Call(_request_metadata(call.request), call.decode)
             self.requests += 1
             page = await self._client.send(call)
             several = bool(token or page.continue_)
             for item in page.items:
-                obj = _without_contents(resource, item) if key == _SECRETS else _without_server_fields(item)
+                obj = _drop_contents(resource, item) if key == _SECRETS else _drop_server_fields(item)
                 # Thousands of one kind, such as pods, take a fifth of the memory as text.
                 self.objects.append(packed(obj) if several else obj)
             _refuse_too_many(len(self.objects), self._max_objects)
@@ -206,17 +206,17 @@ class _LiveReader:
         return codec.decode(dict[str, Any], answer)
 
 
-def _only_metadata(request: Request) -> Request:
+def _request_metadata(request: Request) -> Request:
     headers = tuple(header for header in request.headers if header[0].lower() != "accept")
     return Request(request.method, request.path, request.query, (*headers, ("Accept", _METADATA)), request.body)
 
 
-def _without_contents(resource: Resource, item: JSON) -> JSON:
+def _drop_contents(resource: Resource, item: JSON) -> JSON:
     metadata = {key: value for key, value in item["metadata"].items() if key in _KEPT_OF_SECRETS}
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
 
 
-def _without_server_fields(item: JSON) -> JSON:
+def _drop_server_fields(item: JSON) -> JSON:
     metadata = {key: value for key, value in item["metadata"].items() if key not in {"resourceVersion", "selfLink"}}
     return {**item, "metadata": metadata}
 

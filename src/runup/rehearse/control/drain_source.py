@@ -40,7 +40,7 @@ class DrainSource:
     why_no_version: str = ""
 
 
-def of_cluster(client: SyncClient) -> DrainSource:
+def read_cluster_objects(client: SyncClient) -> DrainSource:
     """Lists every kind. What cannot be listed is named; a kind that the server does not have is empty."""
     source = DrainSource()
     try:
@@ -68,7 +68,7 @@ def of_cluster(client: SyncClient) -> DrainSource:
     return source
 
 
-def of_dump(path: Path) -> DrainSource:
+def read_dump_objects(path: Path) -> DrainSource:
     """Reads the dump at `path`. Raises BadDump."""
     from runup.dump.load import moment_of, read
 

@@ -51,7 +51,7 @@ class KeptNotices(Notices):
 
 
 @contextmanager
-def quiet_logs() -> Iterator[None]:
+def silence_logs() -> Iterator[None]:
     """Lets what an operator logs while it applies a release go nowhere within the block, or to stderr if it is grave.
 
     A command that rehearses has its answer on stdout, where structlog logs unless somebody configures it.

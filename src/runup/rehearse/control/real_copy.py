@@ -29,7 +29,7 @@ from kubesandbox.apiserver.served_kinds import Kind
 from kubesandbox.apiserver.store import Entry, key_of
 from runup.dump.documents import JSON, identity
 from runup.dump.large_lists import unpacked
-from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, account_user, copied
+from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, account_user, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.real_server import (
     RealServer,
@@ -254,11 +254,11 @@ class RealCopy(ClusterCopy):
             if fields:
                 yield ObjectChange(identity_, Action.UPDATE, fields)
 
-    async def judged_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
+    async def judge_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
         """Returns what becomes of a stored object at its next write, with the real server's refusal if it has one.
 
-        `computed` is what the schema alone says, of a write that changes the part in which a fault is. The server is asked
-        about a write that changes an annotation, and lets pass what that leaves alone.
+        `computed` is what the schema alone says, of a write that changes the part in which a fault is. The server is
+        asked about a write that changes an annotation, and lets pass what that leaves alone.
         """
         if computed is not None and (computed.refused or computed.unknown):
             return computed
@@ -269,14 +269,14 @@ class RealCopy(ClusterCopy):
 
 
 @asynccontextmanager
-async def copied_to_real_server(
+async def open_real_copy(
     source: ClusterSource, clock: Clock, programs: ServerPrograms, *, account: tuple[str, str], scratch: Path | None
 ) -> AsyncIterator[RealCopy]:
     """Yields the copy of a cluster on a real kube-apiserver, which ends with the block. Raises OSError and Terminal.
 
-    As `copied`, for its other arguments.
+    As `open_copy`, for its other arguments.
     """
-    async with copied(source, clock, account=account, scratch=scratch, has_authorizer=True) as staged:
+    async with open_copy(source, clock, account=account, scratch=scratch, has_authorizer=True) as staged:
         objects = _rows_of_etcd(staged, source)
         addresses = (
             str((obj.get("spec") or {}).get("clusterIP") or "")

@@ -33,10 +33,10 @@ from runup.dump.documents import identity
 from runup.dump.large_lists import unpacked
 from runup.preflight.control.target_process import Request, filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
-from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, copied, is_conversion_refusal
+from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, is_conversion_refusal, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
-from runup.rehearse.control.quiet_parts import quiet_logs
-from runup.rehearse.control.real_copy import RealCopy, copied_to_real_server
+from runup.rehearse.control.quiet_parts import silence_logs
+from runup.rehearse.control.real_copy import RealCopy, open_real_copy
 from runup.rehearse.control.real_server import ServerPrograms
 from runup.rehearse.control.rehearsal_run import (
     WANT_OF_MEMORY,
@@ -83,7 +83,7 @@ REST_LIMIT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TargetRelease:
     """The update to rehearse: the release, its image as typed, and what is declared of the components.
 
     `account` is namespace and name of the operator's ServiceAccount, `limit_s` the seconds that the rehearsal may take.
@@ -103,14 +103,14 @@ class Wanted:
 
 
 @dataclass
-class _Found:
+class _ObjectsBefore:
     """The objects of the copy before the release was applied that are compared afterwards."""
 
     definitions: dict[str, Definition] = field(default_factory=dict)
     going: list[tuple[Identity, str]] = field(default_factory=list)
 
 
-async def rehearse(source: ClusterSource, release: Wanted, clock: Clock) -> Rehearsal:
+async def rehearse(source: ClusterSource, release: TargetRelease, clock: Clock) -> Rehearsal:
     """Returns what the update comes to on a copy of `source`.
 
     Raises OSError if the copy cannot be made, MemoryError if it needs more memory than there is, and Terminal if it
@@ -131,7 +131,7 @@ async def rehearse_kubernetes(
 
 async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -> Rehearsal:
     try:
-        with quiet_logs():
+        with silence_logs():
             async with asyncio.timeout(limit_s + REST_LIMIT_S):
                 return await work
     except TimeoutError:
@@ -139,10 +139,10 @@ async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -
         raise Terminal(f"{text}; rehearse on a dump of fewer namespaces", reason="RehearsalTooLong") from None
     except (StoreError, ServerError, KubeError) as error:
         # The cluster was read before: whoever fails here is the copy.
-        raise _error_of_copy(error) from error
+        raise _as_copy_error(error) from error
 
 
-def _error_of_copy(error: StoreError | ServerError | KubeError) -> MemoryError | Terminal:
+def _as_copy_error(error: StoreError | ServerError | KubeError) -> MemoryError | Terminal:
     """Returns what is told of an error of the copy."""
     message = words_of(error) if isinstance(error, KubeError) else str(error)
     text = f"the copy of the cluster failed: {message}"
@@ -154,7 +154,7 @@ def _error_of_copy(error: StoreError | ServerError | KubeError) -> MemoryError |
     return Terminal(text, reason="CopyFailed")
 
 
-async def _rehearse_on_copy(source: ClusterSource, release: Wanted, clock: Clock) -> Rehearsal:
+async def _rehearse_on_copy(source: ClusterSource, release: TargetRelease, clock: Clock) -> Rehearsal:
     deadline = clock.monotonic() + release.limit_s
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
@@ -181,20 +181,18 @@ async def _rehearse_on_copy(source: ClusterSource, release: Wanted, clock: Clock
         rehearsed = _rehearsal_from_results(source, release, version, copy_, before, result, account)
         if not isinstance(copy_, RealCopy):
             return rehearsed
-        definitions = [await _judged_by_server(copy_, outcome) for outcome in rehearsed.definitions]
+        definitions = [await _judge_by_server(copy_, outcome) for outcome in rehearsed.definitions]
         return replace(rehearsed, server=server, definitions=tuple(definitions))
 
 
 @contextlib.asynccontextmanager
-async def _copy_for(source: ClusterSource, release: Wanted, clock: Clock) -> AsyncIterator[ClusterCopy]:
+async def _copy_for(source: ClusterSource, release: TargetRelease, clock: Clock) -> AsyncIterator[ClusterCopy]:
     """Yields the copy on the API server that is wanted: the sandbox's, or a real one."""
     if release.server is None:
-        async with copied(source, clock, account=release.account, scratch=release.scratch) as copy_:
+        async with open_copy(source, clock, account=release.account, scratch=release.scratch) as copy_:
             yield copy_
         return
-    async with copied_to_real_server(
-        source, clock, release.server, account=release.account, scratch=release.scratch
-    ) as copy_:
+    async with open_real_copy(source, clock, release.server, account=release.account, scratch=release.scratch) as copy_:
         yield copy_
 
 
@@ -205,7 +203,7 @@ async def _try_on_real_server(
     deadline = clock.monotonic() + limit_s
     running, of_server = kubernetes_version_of(source), Version(server.version)
     account = account_of(source)
-    async with copied_to_real_server(source, clock, server, account=("default", "default"), scratch=None) as copy_:
+    async with open_real_copy(source, clock, server, account=("default", "default"), scratch=None) as copy_:
         account = replace(account, left_out=(*account.left_out, *copy_.left_out))
         outcome = await _outcome_of_server(source, copy_, server, target, deadline)
         served = copy_.served_versions()
@@ -229,13 +227,13 @@ async def _outcome_of_server(
     )
 
 
-async def _judged_by_server(copy_: RealCopy, outcome: DefinitionOutcome) -> DefinitionOutcome:
+async def _judge_by_server(copy_: RealCopy, outcome: DefinitionOutcome) -> DefinitionOutcome:
     """Returns the outcome of a definition with what the real server says to the next write of each stored object."""
     computed_objects = {stored.identity: stored for stored in outcome.objects}
     judged: list[StoredObject] = []
     for entry in copy_.stored_entries(outcome.group, outcome.kind, outcome.plural):
         identity_ = Identity(outcome.group, outcome.kind, entry.namespace, entry.name)
-        judged_object = await copy_.judged_stored_object(computed_objects.get(identity_), identity_)
+        judged_object = await copy_.judge_stored_object(computed_objects.get(identity_), identity_)
         judged += [judged_object] if judged_object is not None else []
     return replace(outcome, objects=tuple(judged))
 
@@ -270,7 +268,7 @@ def account_of(source: ClusterSource) -> CopyAccount:
     )
 
 
-def _manifests_for_cluster(source: ClusterSource, release: Wanted, version: ClusterVersion) -> Sequence[Any]:
+def _manifests_for_cluster(source: ClusterSource, release: TargetRelease, version: ClusterVersion) -> Sequence[Any]:
     """Returns the manifests that this cluster gets of the release; of two for one object the last one counts."""
     gate = _read(source, FeatureGate, "cluster")
     running = Version(version.status.desired.version)
@@ -285,7 +283,7 @@ def _manifests_for_cluster(source: ClusterSource, release: Wanted, version: Clus
     return tuple(manifest for manifest in manifests if last_manifests[manifest.identity] is manifest)
 
 
-def _enabled_capabilities(source: ClusterSource, release: Wanted, filters: Filters) -> frozenset[str]:
+def _enabled_capabilities(source: ClusterSource, release: TargetRelease, filters: Filters) -> frozenset[str]:
     """Returns the capabilities that the update enables, since the release has moved objects of the cluster into them.
 
     The cluster's objects stand for the manifests of the running release: they have its annotations.
@@ -296,8 +294,8 @@ def _enabled_capabilities(source: ClusterSource, release: Wanted, filters: Filte
     return implicit_capabilities_of(release.payload.manifests, running, filters, Version(release.target).major)
 
 
-def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _Found:
-    before = _Found()
+def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _ObjectsBefore:
+    before = _ObjectsBefore()
     owners: dict[str, Identity] = {}
     for task in tasks:
         entry = copy_.entry(task.identity)
@@ -330,14 +328,14 @@ def _objects_of_definition(copy_: ClusterCopy, definition: JSON) -> Iterator[Ide
 
 def _rehearsal_from_results(
     source: ClusterSource,
-    release: Wanted,
+    release: TargetRelease,
     version: ClusterVersion,
     copy_: ClusterCopy,
-    before: _Found,
+    before: _ObjectsBefore,
     result: RunResult,
     account: CopyAccount,
 ) -> Rehearsal:
-    pairs = [_pair_of_task(source, copy_, result, task) for task in result.tasks]
+    pairs = [_change_of_task(source, copy_, result, task) for task in result.tasks]
     graph = graph_of(result.tasks, State.UPDATING)
     refused = tuple(
         _refusal_of(source, copy_, failure, count_behind(graph, failure.task))
@@ -369,7 +367,7 @@ def _rehearsal_from_results(
 Pair = tuple[ObjectChange, JSON | None, JSON | None]
 
 
-def _pair_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Task) -> Pair:
+def _change_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult, task: Task) -> Pair:
     """Returns what became of the object of a task, and the object before and after."""
     identity = task.identity
     entry, now = result.before.get(identity), copy_.get(identity)
@@ -393,7 +391,7 @@ def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, wai
     task, message = failure.task, failure.message
     kind, policy = server_refusals.kind_of(message)
     if isinstance(failure.error, KindMissing):
-        kind = RefusalKind.NOT_SERVED if _would_be_known(source, task.identity.group) else RefusalKind.NOT_KNOWN
+        kind = RefusalKind.NOT_SERVED if _would_serve_group(source, task.identity.group) else RefusalKind.NOT_KNOWN
     lost_namespace = f'namespaces "{task.identity.namespace}" not found'
     unknown_namespace = lost_namespace in message and not source.knows(*_NAMESPACE)
     if is_conversion_refusal(message) or unknown_namespace or failure.by_copy or _is_invented(copy_, task):
@@ -416,7 +414,7 @@ def _is_stand_in(copy_: ClusterCopy, task: Task) -> bool:
     return isinstance(names, dict) and (str(spec.get("group")), str(names.get("kind"))) in copy_.invented
 
 
-def _would_be_known(source: ClusterSource, group: str) -> bool:
+def _would_serve_group(source: ClusterSource, group: str) -> bool:
     """Returns whether the copy would serve the kinds of a group if the cluster did."""
     return has_definitions(group) and source.knows(*DEFINITION)
 
@@ -440,7 +438,7 @@ def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[P
 
 
 def _definition_outcomes(
-    source: ClusterSource, release: Wanted, copy_: ClusterCopy, before: _Found, tasks: Sequence[Task]
+    source: ClusterSource, release: TargetRelease, copy_: ClusterCopy, before: _ObjectsBefore, tasks: Sequence[Task]
 ) -> Iterator[DefinitionOutcome]:
     for task in tasks:
         if task.kind != DEFINITION or task.deletes:
@@ -454,11 +452,11 @@ def _definition_outcomes(
                 task.manifest.object,
                 copy_.stored_entries(group, names["kind"], names["plural"]),
                 kubernetes=release.kubernetes,
-                complete=source.knows(group, names["kind"]) or not _may_have(source, before, task),
+                complete=source.knows(group, names["kind"]) or not _may_have_objects(source, before, task),
             )
 
 
-def _may_have(source: ClusterSource, before: _Found, task: Task) -> bool:
+def _may_have_objects(source: ClusterSource, before: _ObjectsBefore, task: Task) -> bool:
     """Returns whether the cluster may have objects of a definition: not if it is known not to have the definition."""
     return task.identity.name in before.definitions or not source.knows(*DEFINITION)
 

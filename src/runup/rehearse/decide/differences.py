@@ -47,7 +47,7 @@ _FIXED: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-def essence(obj: JSON) -> JSON:
+def without_server_fields(obj: JSON) -> JSON:
     """Returns the parts of an object that a release decides on: no status, nothing that only the server writes."""
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _SERVERS}
     labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key not in _OWN_LABELS}
@@ -69,13 +69,13 @@ def changes(identity: Identity, before: JSON, after: JSON) -> tuple[FieldChange,
     hides = (identity.group, identity.kind) == _SECRET
     field_changes = [
         FieldChange(
-            path=shown(path),
+            path=path_text(path),
             before=HIDDEN if hides and old is not None else old,
             after=HIDDEN if hides and new is not None else new,
-            weight=weight(identity, path),
+            weight=weight_of_field(identity, path),
             others=field_owners.others(owners, path) if old is not None else (),
         )
-        for path, old, new in _differing_values(essence(before), essence(after), ())
+        for path, old, new in _differing_values(without_server_fields(before), without_server_fields(after), ())
     ]
     return tuple(sorted(field_changes, key=lambda each: (WEIGHTS.index(each.weight), each.path)))
 
@@ -112,9 +112,9 @@ def _is_key_field(items: Sequence[Any], name: str) -> bool:
     return len(values) == len(items) and plain and len(set(values)) == len(values)
 
 
-def weight(identity: Identity, path: Path) -> Weight:
+def weight_of_field(identity: Identity, path: Path) -> Weight:
     """Returns how much a change of that field may hurt."""
-    text, segments = shown(path), [segment.removeprefix("f:") for segment in path]
+    text, segments = path_text(path), [segment.removeprefix("f:") for segment in path]
     kind = (identity.group, identity.kind)
     if any(text == fixed or text.startswith(f"{fixed}.") for fixed in _FIXED.get(kind, ())):
         return Weight.FIXED
@@ -132,7 +132,7 @@ def weight(identity: Identity, path: Path) -> Weight:
     return Weight.RIGHTS if rbac and segments[0] in {"rules", "subjects", "aggregationRule"} else Weight.OTHER
 
 
-def shown(path: Path) -> str:
+def path_text(path: Path) -> str:
     """Returns the path as people write it: `spec.template.spec.containers[name=web].image`."""
     text = ""
     for segment in path:

@@ -68,7 +68,8 @@ def _refused_finding(kind: str, refusals: Sequence[WriteRefused], version: str) 
     more_text = f" and {len(refusals) - _NAMED} more" if len(refusals) > _NAMED else ""
     return Finding(
         risk_name("RehearsalStoredRefused", kind),
-        f"{count(len(refusals), 'object')} of {kind} are stored, but would be refused on the next write by the API server "
+        f"{count(len(refusals), 'object')} of {kind} are stored, but would be refused on the next write by the API "
+        "server "
         f"of Kubernetes {version}: {refusals_text}{more_text}.",
         resources=_resources(each.identity for each in refusals),
         remediation="Set the fields that the server names to what it takes, before the update.",
@@ -79,7 +80,8 @@ def _read_finding(kind: str, changes: Sequence[ObjectChange], version: str) -> F
     paths = tuple(dict.fromkeys(field.path for change in changes for field in change.fields))
     return Finding(
         risk_name("RehearsalReadsOtherwise", kind),
-        f"{count(len(changes), 'object')} of {kind} read otherwise from Kubernetes {version}, in {names(paths, _NAMED)}: "
+        f"{count(len(changes), 'object')} of {kind} read otherwise from Kubernetes {version}, in "
+        f"{names(paths, _NAMED)}: "
         f"{names([namespaced_name(each.identity) for each in changes], _NAMED)}.",
         severity="info",
         resources=_resources(each.identity for each in changes),

@@ -85,7 +85,7 @@ def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
         findings_by_check: tuple[tuple[str, Iterable[Finding]], ...] = (
             ("RehearsalCopy", _unknown_kind_findings(rehearsal)),
             ("RehearsalServedVersions", map(_unserved_version_finding, rehearsal.unserved)),
-            *_parts_of_server(rehearsal),
+            *_findings_of_server(rehearsal),
         )
     else:
         findings_by_check = (
@@ -96,13 +96,13 @@ def outcomes_of(rehearsal: Rehearsal, url: str) -> Iterator[CheckOutcome]:
             ("RehearsalRights", _rights_findings(rehearsal.rights)),
             ("RehearsalStoredObjects", _stored_object_findings(rehearsal.definitions)),
             ("RehearsalWebhooks", map(_webhook_finding, rehearsal.webhooks)),
-            *_parts_of_server(rehearsal),
+            *_findings_of_server(rehearsal),
         )
     for name, findings in findings_by_check:
         yield _check_outcome(name, tuple(findings), url)
 
 
-def _parts_of_server(rehearsal: Rehearsal) -> Iterator[tuple[str, Iterable[Finding]]]:
+def _findings_of_server(rehearsal: Rehearsal) -> Iterator[tuple[str, Iterable[Finding]]]:
     if rehearsal.server is not None:
         yield "RehearsalServer", real_server_findings.findings(rehearsal.server)
 
@@ -155,7 +155,8 @@ def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
         untried = rehearsal.tasks - rehearsal.tried
         yield Finding(
             "RehearsalEndedEarly",
-            f"The rehearsal ended early, {rehearsal.too_late}: {count(untried, 'object')} of the release were not tried.",
+            f"The rehearsal ended early, {rehearsal.too_late}: {count(untried, 'object')} of the release were not "
+            "tried.",
             Applies.UNKNOWN,
             remediation="Give it more time: --timeout.",
         )
@@ -223,7 +224,8 @@ def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Fin
     if without_owners:
         yield Finding(
             "RehearsalOwnersUnknown",
-            f"{count(len(without_owners), 'object')} that the release changes came without managedFields: whose values it "
+            f"{count(len(without_owners), 'object')} that the release changes came without managedFields: whose values "
+            "it "
             f"overwrites, and which fields of the running release go, is not known: "
             f"{names([str(each) for each in without_owners], _NAMED)}.",
             Applies.UNKNOWN,
@@ -261,11 +263,11 @@ def value_change(field: FieldChange) -> str:
             return f"{field.path}: in another order, or as often"
         before, after = (items[0] if len(removed) == len(added) == 1 else items or None for items in (removed, added))
     if isinstance(before, str) and isinstance(after, str):
-        before, after = _without_shared_start(before, after)
+        before, after = _cut_shared_start(before, after)
     return f"{field.path}: {value(before)} -> {value(after)}"
 
 
-def _without_shared_start(before: str, after: str) -> tuple[str, str]:
+def _cut_shared_start(before: str, after: str) -> tuple[str, str]:
     """Returns both texts without a long beginning that they share."""
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False)))
     keep = max(shared - _SHARED, 0)
@@ -318,7 +320,8 @@ def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
             severity: Severity = "warning" if change.subjects else "info"
             yield Finding(
                 risk_name("RehearsalRightsNarrow", *name_parts),
-                f"{change.identity}{subjects_text}, loses {count(len(change.lost), 'right')}: {names(change.lost, _NAMED)}.",
+                f"{change.identity}{subjects_text}, loses {count(len(change.lost), 'right')}: "
+                f"{names(change.lost, _NAMED)}.",
                 severity=severity,
                 resources=resources,
                 remediation="Give those who need them a role of their own before the update.",
@@ -326,7 +329,8 @@ def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
         if change.gained:
             yield Finding(
                 risk_name("RehearsalRightsWiden", *name_parts),
-                f"{change.identity}{subjects_text}, gains {count(len(change.gained), 'right')}: {names(change.gained, _NAMED)}.",
+                f"{change.identity}{subjects_text}, gains {count(len(change.gained), 'right')}: "
+                f"{names(change.gained, _NAMED)}.",
                 severity="info",
                 resources=resources,
                 remediation="Look whether all of them may have these rights.",
@@ -382,7 +386,8 @@ def _definition_findings(outcome: DefinitionOutcome) -> Iterator[Finding]:
         yield Finding(
             risk_name("RehearsalVersionUnserved", outcome.name),
             f"The target's definition {outcome.name} no longer serves {names(outcome.gone)}, in which "
-            f"{names(managers)} wrote {_share_of(list(dict.fromkeys(identity for _, identity in outcome.writers)), outcome)}.",
+            f"{names(managers)} wrote "
+            f"{_share_of(list(dict.fromkeys(identity for _, identity in outcome.writers)), outcome)}.",
             resources=_reported_resources(identity for _, identity in outcome.writers),
             remediation="Change these clients to a version that the target serves, before the update.",
         )

@@ -20,7 +20,7 @@ _CONTROL_PLANE = frozenset({"kube-apiserver", "kube-controller-manager", "kube-s
 
 def unserved(objects: Iterable[JSON], source: int, target: int) -> tuple[Unserved, ...]:
     """Returns the objects that are written in a version which goes between two minor versions, and by whom."""
-    return _uses_of(objects, removed_versions(source, target))
+    return _users_of_versions(objects, removed_versions(source, target))
 
 
 def unserved_by_server(
@@ -39,7 +39,7 @@ def unserved_by_server(
         if _group_and_version(api_version)[0] == _group_and_version(str(obj["apiVersion"]))[0]
     }
     removed = {triple: server for triple in used if triple not in served and is_built_in(triple[0])}
-    return _uses_of(all_objects, {**removed, **removed_versions(source, server)})
+    return _users_of_versions(all_objects, {**removed, **removed_versions(source, server)})
 
 
 def _group_and_version(api_version: str) -> tuple[str, str]:
@@ -47,7 +47,7 @@ def _group_and_version(api_version: str) -> tuple[str, str]:
     return group, version
 
 
-def _uses_of(objects: Iterable[JSON], removed: Mapping[tuple[str, str, str], int]) -> tuple[Unserved, ...]:
+def _users_of_versions(objects: Iterable[JSON], removed: Mapping[tuple[str, str, str], int]) -> tuple[Unserved, ...]:
     users: dict[tuple[str, str, str], dict[Identity, set[str]]] = {}
     for obj in objects:
         kind = str(obj["kind"])

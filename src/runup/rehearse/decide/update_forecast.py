@@ -46,7 +46,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ForecastPart:
     """The control plane, or a pool: how long it takes, and what that rests on; `guessed` if on a guess of ours."""
 
     name: str
@@ -60,13 +60,13 @@ class Forecast:
     """How long an update takes in all, and each part of it; `unknown` says what could not be told, and why."""
 
     total: Range
-    parts: tuple[Part, ...]
+    parts: tuple[ForecastPart, ...]
     unknown: tuple[str, ...] = ()
     guessed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class WindowFit:
     """Whether something fits between two times."""
 
     opens: datetime
@@ -115,7 +115,7 @@ def earlier_updates(history: Sequence[UpdateHistory]) -> tuple[tuple[str, int], 
     return tuple(updates[:_MAX_UPDATES])
 
 
-def last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[UpdateHistory]) -> RollOut | None:
+def find_last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[UpdateHistory]) -> RollOut | None:
     """Returns the roll-out of a pool in the newest update, None if its nodes do not tell of one.
 
     Every node must have become Ready since that update began. A pool whose nodes all go at once tells nothing of the
@@ -171,7 +171,7 @@ def forecast(
     paused = tuple(f"pool {pool.name} is paused: it stays as it is" for pool in pools if pool.paused)
     unknown = (*paused, *(why_no_history,) * bool(why_no_history), *slow.unknown)
     if history is None:
-        return _of_pools_in_turn(tuple(parts.values()), quick, slow, unknown)
+        return _total_of_pools_in_turn(tuple(parts.values()), quick, slow, unknown)
     outside = _nodes_in_no_pool(pools, by_name)
     why_open = [outside] if outside else []
     if any(pool.name == MASTER and pool.paused for pool in pools):
@@ -180,7 +180,7 @@ def forecast(
     if slow.unknown:
         why_open.append(_NOT_ALL_IS_KNOWN)
     control_plane = _control_plane(history, parts.pop(MASTER, None), why_open)
-    return _of_control_plane_and_pools(control_plane, tuple(parts.values()), unknown)
+    return _total_of_control_plane_and_pools(control_plane, tuple(parts.values()), unknown)
 
 
 def _nodes_in_no_pool(pools: Sequence[Pool], nodes: Mapping[str, Node]) -> str:
@@ -192,8 +192,8 @@ def _nodes_in_no_pool(pools: Sequence[Pool], nodes: Mapping[str, Node]) -> str:
     return f"no pool has {names}: nothing tells how they are updated"
 
 
-def _of_pools_in_turn(
-    parts: tuple[Part, ...], quick: DrainResult, slow: DrainResult, unknown: tuple[str, ...]
+def _total_of_pools_in_turn(
+    parts: tuple[ForecastPart, ...], quick: DrainResult, slow: DrainResult, unknown: tuple[str, ...]
 ) -> Forecast:
     """Returns the forecast of a cluster whose groups of nodes go one after another, the control plane first."""
     open_ended = any(part.range.high_s is None for part in parts) or bool(slow.unknown)
@@ -201,7 +201,9 @@ def _of_pools_in_turn(
     return Forecast(total, parts, unknown, any(part.guessed for part in parts))
 
 
-def _of_control_plane_and_pools(control_plane: Part, pools: tuple[Part, ...], unknown: tuple[str, ...]) -> Forecast:
+def _total_of_control_plane_and_pools(
+    control_plane: ForecastPart, pools: tuple[ForecastPart, ...], unknown: tuple[str, ...]
+) -> Forecast:
     """Returns the forecast of an OpenShift cluster.
 
     The other pools go on side by side; they begin when the machine-config operator is updated, which is at the latest
@@ -216,7 +218,9 @@ def _of_control_plane_and_pools(control_plane: Part, pools: tuple[Part, ...], un
     return Forecast(Range(max(lows), high), parts, unknown, any(part.guessed for part in parts))
 
 
-def _control_plane(history: Sequence[UpdateHistory], master: Part | None, why_open: Sequence[str]) -> Part:
+def _control_plane(
+    history: Sequence[UpdateHistory], master: ForecastPart | None, why_open: Sequence[str]
+) -> ForecastPart:
     """Returns the control plane's part: what earlier updates took, its nodes included.
 
     `why_open` are reasons why nobody knows how long it takes at most, whatever earlier updates took.
@@ -226,12 +230,14 @@ def _control_plane(history: Sequence[UpdateHistory], master: Part | None, why_op
         low = master.range.low_s if master is not None else 0
         no_update_text = "no earlier update is in the history of ClusterVersion"
         of_nodes = master.sources if master is not None else ()
-        return Part(CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((no_update_text, *of_nodes, *why_open))))
+        return ForecastPart(
+            CONTROL_PLANE, Range(low, None), tuple(dict.fromkeys((no_update_text, *of_nodes, *why_open)))
+        )
     took = range_of([seconds for _, seconds in updates])
     sources = (_sentence_of_updates(updates),)
     of_master = master.sources[1:] if master is not None and master.range.high_s is None else ()
     blocks = tuple(dict.fromkeys((*of_master, *why_open)))
-    return Part(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (*sources, *blocks))
+    return ForecastPart(CONTROL_PLANE, Range(took.low_s, None) if blocks else took, (*sources, *blocks))
 
 
 def _sentence_of_updates(updates: Sequence[tuple[str, int]]) -> str:
@@ -253,10 +259,10 @@ def _pool_part(
     slow: DrainResult,
     *,
     guessed: bool,
-) -> Part:
+) -> ForecastPart:
     """Returns the part of a pool: as its last roll-out went if its nodes tell, else as it is simulated."""
     quick_pool, slow_pool = timelines
-    rolled = last_roll_out(pool, nodes, history)
+    rolled = find_last_roll_out(pool, nodes, history)
     if rolled is not None:
         time_s = range_of([rolled.pool_s])
         per_node = _minutes(rolled.pool_s * rolled.at_once // rolled.nodes)
@@ -272,7 +278,7 @@ def _pool_part(
     blocks = _why_without_end(slow_pool, slow)
     if blocks:
         time_s = Range(time_s.low_s, None)
-    return Part(pool.name, time_s, (source, *blocks), guessed and rolled is None)
+    return ForecastPart(pool.name, time_s, (source, *blocks), guessed and rolled is None)
 
 
 def _pool_s(pool: PoolTimeline) -> int:
@@ -305,29 +311,29 @@ def next_window(opens: time, closes: time, zone: tzinfo, now: datetime) -> tuple
     day = now.astimezone(zone).date()
     for number in range(3):
         opening_day = day + timedelta(days=number)
-        opening = _moment(opening_day, opens, zone, later=True)
-        closing = _moment(opening_day + timedelta(days=closes <= opens), closes, zone, later=False)
+        opening = _time_on_day(opening_day, opens, zone, later=True)
+        closing = _time_on_day(opening_day + timedelta(days=closes <= opens), closes, zone, later=False)
         if now.astimezone(UTC) <= opening.astimezone(UTC) < closing.astimezone(UTC):
             return opening, closing
     raise AssertionError("a window opens on each day but the one on which clocks change")
 
 
-def _moment(day: date, at: time, zone: tzinfo, *, later: bool) -> datetime:
+def _time_on_day(day: date, at: time, zone: tzinfo, *, later: bool) -> datetime:
     """Returns when clocks show `at`; where they show it twice or never, the later or the earlier moment (PEP 495)."""
     both_folds = [datetime.combine(day, at.replace(fold=fold), zone) for fold in (0, 1)]
     return (max if later else min)(both_folds, key=lambda moment: moment.astimezone(UTC))
 
 
-def fit(time_s: Range, window: tuple[datetime, datetime], *, guessed: bool) -> Fit:
+def fit_into_window(time_s: Range, window: tuple[datetime, datetime], *, guessed: bool) -> WindowFit:
     """Returns whether what takes `time_s` fits into the window."""
     opens, closes = window
     length_s = _length_s(opens, closes)
     if time_s.low_s > length_s:
-        return Fit(opens, closes, DOES_NOT_FIT, "the shortest time that is reckoned with is longer")
+        return WindowFit(opens, closes, DOES_NOT_FIT, "the shortest time that is reckoned with is longer")
     if time_s.high_s is None:
-        return Fit(opens, closes, CANNOT_TELL, "nothing tells how long it takes at most")
+        return WindowFit(opens, closes, CANNOT_TELL, "nothing tells how long it takes at most")
     if time_s.high_s > length_s:
-        return Fit(opens, closes, CANNOT_TELL, "the longest time that is reckoned with is longer")
+        return WindowFit(opens, closes, CANNOT_TELL, "the longest time that is reckoned with is longer")
     if guessed:
-        return Fit(opens, closes, CANNOT_TELL, "that a node takes so long is guessed; give --node-minutes")
-    return Fit(opens, closes, FITS, "the longest time that is reckoned with is shorter")
+        return WindowFit(opens, closes, CANNOT_TELL, "that a node takes so long is guessed; give --node-minutes")
+    return WindowFit(opens, closes, FITS, "the longest time that is reckoned with is shorter")

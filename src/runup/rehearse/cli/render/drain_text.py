@@ -39,12 +39,16 @@ def drain_text(result: DrainResult, *, whole: bool = False) -> str:
         ),
         _titled_list("Held up a drain until their budgets let them go", list(_delayed_evictions(result)), most),
         _titled_list(
-            "Find no place, even when all nodes are back", [_homeless_text(each) for each in result.homeless], most
+            "Find no place, even when all nodes are back",
+            [_unplaced_before_text(each) for each in result.homeless],
+            most,
         ),
         _titled_list(
             "Wait for a place", [_late_placement_text(each) for each in result.unplaced if _is_late(each)], most
         ),
-        _titled_list("Had no place before", [_homeless_text(each) for each in result.unplaced if each.before], most),
+        _titled_list(
+            "Had no place before", [_unplaced_before_text(each) for each in result.unplaced if each.before], most
+        ),
         _titled_list(
             "Make way for pods of higher priority",
             [f"{preempted.pod} for {preempted.by} on {preempted.node}" for preempted in result.preempted],
@@ -65,7 +69,7 @@ def drain_data(result: DrainResult) -> dict[str, Any]:
     return data
 
 
-def span(seconds: int | None) -> str:
+def duration_text(seconds: int | None) -> str:
     """Returns a duration in its two largest units: `45 s`, `12 min`, `3 h 20 min`, `2 d 4 h`; None is no end."""
     if seconds is None:
         return "without end"
@@ -100,7 +104,8 @@ def _headline(result: DrainResult) -> str:
     nodes = "1 node" if count == 1 else f"{count} nodes"
     end = result.started + timedelta(seconds=result.duration_s)
     return _wrapped_text(
-        f"The drains of {nodes} take {span(result.duration_s)}, from {timestamp(result.started)} to {timestamp(end)}; "
+        f"The drains of {nodes} take {duration_text(result.duration_s)}, from {timestamp(result.started)} to "
+        f"{timestamp(end)}; "
         f"{_pod_count(result.evicted)} {'is' if result.evicted == 1 else 'are'} evicted.",
         "",
     )
@@ -122,7 +127,7 @@ def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str
     if pool.paused or pool.held or not pool.nodes:
         return pool.name, str(pool.node_count), at_once, "-", "paused" if pool.paused else "does not begin"
     begin, end = min(node.from_s for node in pool.nodes), max(map(_end_s, pool.nodes))
-    return pool.name, str(pool.node_count), at_once, span(end - begin), _timeline_bar(begin, end, total_s)
+    return pool.name, str(pool.node_count), at_once, duration_text(end - begin), _timeline_bar(begin, end, total_s)
 
 
 def _timeline_bar(begin: int, end: int, total_s: int) -> str:
@@ -167,7 +172,8 @@ def _delayed_evictions(result: DrainResult) -> Iterator[str]:
         for blocked in node.blocked:
             if blocked.to_s is not None and blocked.to_s > blocked.from_s:
                 budgets = ", ".join(blocked.by)
-                yield f"{node.node}: pod {blocked.pod} for {span(blocked.to_s - blocked.from_s)} ({budgets}; {blocked.why})"
+                duration = duration_text(blocked.to_s - blocked.from_s)
+                yield f"{node.node}: pod {blocked.pod} for {duration} ({budgets}; {blocked.why})"
 
 
 def _lost_pods(result: DrainResult) -> Iterator[str]:
@@ -184,27 +190,27 @@ def _pod_count(number: int) -> str:
     return "1 pod" if number == 1 else f"{number} pods"
 
 
-def _homeless_text(unplaced: Unplaced) -> str:
+def _unplaced_before_text(unplaced: Unplaced) -> str:
     source = f" from {', '.join(unplaced.moved_from[:3])}" if unplaced.moved_from else ""
     return f"{_pod_count(unplaced.pods)} of {unplaced.workload}{source}: {unplaced.why}"
 
 
 def _late_placement_text(unplaced: Unplaced) -> str:
     assert unplaced.to_s is not None
-    waited = span(unplaced.to_s - unplaced.from_s)
+    waited = duration_text(unplaced.to_s - unplaced.from_s)
     pods = f"{_pod_count(unplaced.pods)} of {unplaced.workload}"
     return f"{pods} for {waited}, {_moment_text(unplaced.from_s)}: {unplaced.why}"
 
 
 def _outage_text(outage: Outage) -> str:
-    return f"{outage.workload} for {span(outage.seconds)}, {_moment_text(outage.from_s)}: {outage.why}"
+    return f"{outage.workload} for {duration_text(outage.seconds)}, {_moment_text(outage.from_s)}: {outage.why}"
 
 
 def _moment_text(seconds: int) -> str:
-    return f"{span(seconds)} after the beginning" if seconds else "from the beginning"
+    return f"{duration_text(seconds)} after the beginning" if seconds else "from the beginning"
 
 
 def _step_text(step: PathStep) -> str:
     clock = f"{step.from_s // 3600}:{step.from_s // 60 % 60:02}"
     reason = f": {step.why}" if step.why else ""
-    return f"{clock} {step.what}, {span(step.to_s - step.from_s)}{reason}"
+    return f"{clock} {step.what}, {duration_text(step.to_s - step.from_s)}{reason}"

@@ -28,15 +28,15 @@ _OBJECTS, _FIELDS, _KINDS, _LONGEST = 20, 4, 5, 400
 _ORDER = {Action.DELETE: 0, Action.UPDATE: 1, Action.CREATE: 2}
 
 
-def account(copied: CopyAccount) -> str:
+def account_text(copied: CopyAccount) -> str:
     """Returns what the copy holds, and what was left out of it."""
     kinds = names([f"{number} {kind}" for kind, number in copied.kinds], _KINDS)
     requests_text = f", read by {count(copied.requests, 'request')} (get and list)" if copied.requests else ""
     lines = [f"Copy of {copied.source}: {count(copied.objects, 'object')}{requests_text}: {kinds}."]
-    return "\n".join(map(printable, lines)) + "\n" + not_copied(copied.left_out)
+    return "\n".join(map(printable, lines)) + "\n" + left_out_text(copied.left_out)
 
 
-def not_copied(left_out: Iterable[LeftOut]) -> str:
+def left_out_text(left_out: Iterable[LeftOut]) -> str:
     """Returns what the copy lacks, a line each."""
     lines = (f"Left out: {_left_out_text(each.kind, each.count)}: {each.why}." for each in left_out)
     return "".join(f"{printable(line)}\n" for line in lines)
@@ -100,15 +100,15 @@ def _rights_text(change: RightsChange) -> str:
     return "rights: " + "; ".join(f"{verb} {names(rights, _KINDS)}" for verb, rights in rights_by_verb if rights)
 
 
-def effort(rehearsed: Rehearsal) -> str:
+def effort_text(rehearsed: Rehearsal) -> str:
     """Returns how much was tried, and what stood in for the components."""
     if rehearsed.kubernetes and rehearsed.server is None:
         return "The versions are those of the table of removed APIs; no API server of the target was asked."
     if rehearsed.kubernetes and rehearsed.server is not None:
-        effort_text = (
+        written_text = (
             f"{rehearsed.server.tried} of {count(rehearsed.server.objects, 'object')} were written as dry runs"
         )
-        return f"On kube-apiserver {rehearsed.server.version}: {effort_text}."
+        return f"On kube-apiserver {rehearsed.server.version}: {written_text}."
     tried = f"Tried {rehearsed.tried} of {count(rehearsed.tasks, 'object')} of the release"
     if rehearsed.server is not None:
         tried += f" on kube-apiserver {rehearsed.server.version}"

@@ -16,7 +16,7 @@ def critical_path(nodes: Sequence[NodeDrain]) -> tuple[PathStep, ...]:
         if last_drain.back_s is not None:
             steps.append(PathStep(last_drain.drained_s, last_drain.back_s, f"update of {last_drain.node}"))
         steps.append(PathStep(last_drain.from_s, last_drain.drained_s, f"drain of {last_drain.node}", last_drain.last))
-        previous_drain = by_name.get(last_drain.after) or _last_of_pool_before(nodes, last_drain)
+        previous_drain = by_name.get(last_drain.after) or _last_drain_of_pool_before(nodes, last_drain)
         if previous_drain is not None and _end_s(previous_drain) < last_drain.from_s:
             steps.append(PathStep(_end_s(previous_drain), last_drain.from_s, "wait for the window"))
         if previous_drain is None and last_drain.from_s:
@@ -29,7 +29,7 @@ def _end_s(node: NodeDrain) -> int:
     return node.drained_s if node.back_s is None else node.back_s
 
 
-def _last_of_pool_before(nodes: Sequence[NodeDrain], drain: NodeDrain) -> NodeDrain | None:
+def _last_drain_of_pool_before(nodes: Sequence[NodeDrain], drain: NodeDrain) -> NodeDrain | None:
     """Returns the node of another pool that this first node of its pool waited for."""
     if not drain.from_s:
         return None

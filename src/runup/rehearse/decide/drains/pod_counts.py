@@ -20,10 +20,10 @@ from runup.rehearse.decide.drains.pod_shapes import HARD, Shape, with_own_labels
 from runup.rehearse.decide.drains.term_counts import (
     AffinityCount,
     Count,
+    CountedNode,
     Namespaces,
     Pair,
-    Place,
-    Selecting,
+    PodSelection,
     SpreadCount,
 )
 
@@ -63,7 +63,7 @@ class Counts:
         apart = affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
         if beside:
             key = (shape.namespace, msgspec.json.encode(beside, order="sorted"))
-            terms = tuple((Selecting(term, shape.namespace, self._namespaces), term.topology_key) for term in beside)
+            terms = tuple((PodSelection(term, shape.namespace, self._namespaces), term.topology_key) for term in beside)
             count = self._counts.setdefault(("beside", key), AffinityCount(terms))
             assert isinstance(count, AffinityCount)
             shape.affinity_count = count
@@ -84,7 +84,7 @@ class Counts:
             shape.self_matches = tuple(count.selects_itself(shape.labels) for _, count in shape.spread)
 
     def _count_of_term(self, term: PodAffinityTerm, namespace: str) -> Count:
-        return Count(Selecting(term, namespace, self._namespaces), term.topology_key)
+        return Count(PodSelection(term, namespace, self._namespaces), term.topology_key)
 
     def _spread_count(self, constraint: TopologySpreadConstraint, shape: Shape, keys: tuple[str, ...]) -> SpreadCount:
         """Returns the count of a constraint; `keys` are the node labels that all constraints of the shape need."""
@@ -105,7 +105,7 @@ class Counts:
 
 def _node_filter(
     shape: Shape, keys: tuple[str, ...], honors_affinity: bool, honors_taints: bool
-) -> Callable[[Place], bool]:
+) -> Callable[[CountedNode], bool]:
     """Returns a function that says whether a spread constraint of the shape takes a node into account.
 
     The node must have all labels of `keys`; by the constraint's policies it must also match the pod's node selector and
@@ -114,7 +114,7 @@ def _node_filter(
     spec = shape.spec
     affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
-    def counts_node(node: Place) -> bool:
+    def counts_node(node: CountedNode) -> bool:
         if not all(key in node.labels for key in keys):
             return False
         if honors_affinity and not is_selected(node.labels, node.name, spec.node_selector, affinity):

@@ -19,13 +19,13 @@ from runup.rehearse.decide.drains.cluster_state import (
     Workload,
 )
 from runup.rehearse.decide.drains.drain_result import Outage, Preempted, Unplaced
-from runup.rehearse.decide.drains.starting_state import State
+from runup.rehearse.decide.drains.starting_state import StartingState
 
 # Nodes that are compared for one pod once they are found to fit; the scheduler samples, too.
 _COMPARED = 16
 
 
-class Agenda:
+class EventQueue:
     """What happens when, in seconds from the beginning; at one moment in the order in which it was added."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class _Waiting:
 class PodMoves:
     """Moves the pods of a state. `budget_grew` and `pod_gone` are called when a drain may go on."""
 
-    def __init__(self, state: State, agenda: Agenda) -> None:
+    def __init__(self, state: StartingState, agenda: EventQueue) -> None:
         self._state, self._agenda, self._filters = state, agenda, state.filters
         self.budget_grew: Callable[[PodState], None] = lambda _pod: None
         self.pod_gone: Callable[[PodState, NodeRoom], None] = lambda _pod, _node: None

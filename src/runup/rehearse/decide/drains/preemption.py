@@ -52,10 +52,10 @@ def candidates(shape: Shape, filters: Filters) -> list[Candidate]:
 
 def best_candidate(candidates_: Sequence[Candidate]) -> Candidate | None:
     """Returns the candidate that does the least harm: by budgets, by the victims' priority, by their number."""
-    return min(candidates_, key=_harm_key, default=None)
+    return min(candidates_, key=_harm_order, default=None)
 
 
-def _harm_key(candidate: Candidate) -> tuple[int, int, int, int, float]:
+def _harm_order(candidate: Candidate) -> tuple[int, int, int, int, float]:
     priorities = [pod.shape.spec.priority for pod in candidate.victims]
     top = max(priorities)
     earliest = min(pod.begun_s for pod in candidate.victims if pod.shape.spec.priority == top)

@@ -25,8 +25,8 @@ from runup.rehearse.decide.drains.budget_state import BudgetState
 from runup.rehearse.decide.drains.cluster_state import RUNNING, STARTING, NodeRoom, PodState
 from runup.rehearse.decide.drains.drain_result import Blocked, DrainResult, NodeDrain, PoolTimeline
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool
-from runup.rehearse.decide.drains.pod_moves import Agenda, PodMoves
-from runup.rehearse.decide.drains.starting_state import State, starting_state
+from runup.rehearse.decide.drains.pod_moves import EventQueue, PodMoves
+from runup.rehearse.decide.drains.starting_state import StartingState, starting_state
 
 NO_OWNER = "no owner makes it again, and the drain is not told to force it"
 SEVERAL = "more than one budget is over it, which the eviction API refuses"
@@ -76,8 +76,8 @@ class _PoolRun:
 class _Simulation:
     def __init__(self, cluster: DrainedCluster, settings: DrainSettings, now: datetime) -> None:
         self._cluster, self._settings, self._now = cluster, settings, now
-        self._state: State = starting_state(cluster, settings)
-        self._agenda = Agenda()
+        self._state: StartingState = starting_state(cluster, settings)
+        self._agenda = EventQueue()
         self._moves = PodMoves(self._state, self._agenda)
         self._moves.budget_grew = self._retry_evictions
         self._moves.pod_gone = self._pod_gone

@@ -28,7 +28,7 @@ _STATEFUL_SET = "StatefulSet"
 
 
 @dataclass(slots=True)
-class State:
+class StartingState:
     """The state of a simulated cluster. `staying` are the ids of pods that a drain leaves on their node.
 
     `workloads` are by namespace, kind and name; `without_history` is the number of those whose pods do not show how
@@ -45,7 +45,7 @@ class State:
     without_history: int
 
 
-def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
+def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> StartingState:
     """Returns the state of the cluster before the first drain."""
     csi = {csi_node.metadata.name: csi_node for csi_node in cluster.csi_nodes}
     nodes = {each.metadata.name: NodeRoom(each, csi.get(each.metadata.name)) for each in cluster.nodes}
@@ -59,7 +59,7 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
         owner = controller(source)
         pod = PodState(len(pods), source.metadata.name, shapes.of(source), workloads.workload_of(source, owner))
         pod.begun_s = _timestamp_s(source.status.start_time or source.metadata.creation_timestamp)
-        if stays(source, owner):
+        if stays_on_node(source, owner):
             staying.add(pod.id)
         pods.append(pod)
         sources.append(source)
@@ -70,12 +70,12 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> State:
         _add_pod(pod, source, nodes, filters)
     _set_desired_healthy(budgets, pods, workloads)
     without_history = workloads.learn_starts(pods, sources, settings.default_start_s)
-    return State(
+    return StartingState(
         nodes, filters, pods, staying, workloads.by_key, budgets, Quotas(cluster.quotas, pods), without_history
     )
 
 
-def stays(pod: SchedulingPod, owner: OwnerReference | None) -> bool:
+def stays_on_node(pod: SchedulingPod, owner: OwnerReference | None) -> bool:
     """Returns whether a drain leaves the pod where it is: a DaemonSet's, or the mirror of a static pod."""
     return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 

@@ -19,7 +19,7 @@ Namespaces = Mapping[str, Mapping[str, str]]
 Pair = tuple[str, str] | None
 
 
-class Place(Protocol):
+class CountedNode(Protocol):
     """The fields of a node that counts need."""
 
     @property
@@ -39,7 +39,7 @@ class Place(Protocol):
         """Whether the node was removed from the cluster."""
 
 
-class Selecting:
+class PodSelection:
     """The pods that a term selects: those in `namespaces` (None: in all), with labels that `selector` matches."""
 
     __slots__ = ("namespaces", "selector")
@@ -76,7 +76,7 @@ class Count:
 
     __slots__ = ("by_value", "key", "selecting")
 
-    def __init__(self, selecting: Selecting, key: str) -> None:
+    def __init__(self, selecting: PodSelection, key: str) -> None:
         self.selecting, self.key = selecting, key
         self.by_value: dict[str, int] = {}
 
@@ -84,13 +84,13 @@ class Count:
         """Returns whether such pods count."""
         return self.selecting.selects(namespace, labels)
 
-    def change(self, node: Place, pods: int) -> None:
+    def change(self, node: CountedNode, pods: int) -> None:
         """Counts pods on the node that came or, with a negative number, went."""
         value = node.labels.get(self.key)
         if value is not None:
             self.by_value[value] = self.by_value.get(value, 0) + pods
 
-    def has_any(self, node: Place) -> bool:
+    def has_any(self, node: CountedNode) -> bool:
         """Returns whether there are such pods on a node with the same value of the label."""
         value = node.labels.get(self.key)
         return value is not None and self.by_value.get(value, 0) > 0
@@ -101,7 +101,7 @@ class AffinityCount:
 
     __slots__ = ("by_pair", "keys", "terms")
 
-    def __init__(self, terms: tuple[tuple[Selecting, str], ...]) -> None:
+    def __init__(self, terms: tuple[tuple[PodSelection, str], ...]) -> None:
         self.terms = tuple(selecting for selecting, _ in terms)
         self.keys = tuple(key for _, key in terms)
         self.by_pair: dict[tuple[str, str], int] = {}
@@ -110,13 +110,13 @@ class AffinityCount:
         """Returns whether such pods count: every term selects them."""
         return all(term.selects(namespace, labels) for term in self.terms)
 
-    def change(self, node: Place, pods: int) -> None:
+    def change(self, node: CountedNode, pods: int) -> None:
         """Counts pods on the node that came or, with a negative number, went."""
         for key in self.keys:
             if (value := node.labels.get(key)) is not None:
                 self.by_pair[key, value] = self.by_pair.get((key, value), 0) + pods
 
-    def satisfied(self, node: Place, *, selects_itself: bool) -> bool:
+    def satisfied(self, node: CountedNode, *, selects_itself: bool) -> bool:
         """Returns whether such pods are on nodes with the same values of all labels.
 
         If there are none yet, a pod that the terms themselves select may be on any node that has the labels.
@@ -143,7 +143,7 @@ class SpreadCount:
         namespace: str,
         selector: LabelSelector | None,
         key: str,
-        counts_node: Callable[[Place], bool],
+        counts_node: Callable[[CountedNode], bool],
         *,
         honors_taints: bool,
     ) -> None:
@@ -164,7 +164,7 @@ class SpreadCount:
         """Returns whether a new such pod counts for its own constraint."""
         return self.selector is not None and self.selector.matches(labels)
 
-    def change(self, node: Place, pods: int) -> None:
+    def change(self, node: CountedNode, pods: int) -> None:
         """Counts pods on the node that came or, with a negative number, went."""
         self.by_node[node.name] = self.by_node.get(node.name, 0) + pods
         value = node.labels.get(self.key)
@@ -172,7 +172,7 @@ class SpreadCount:
             self.by_value[value] += pods
             self._least = None
 
-    def look_again(self, nodes: Iterable[Place]) -> None:
+    def look_again(self, nodes: Iterable[CountedNode]) -> None:
         """Takes into account that nodes were added, cordoned or removed."""
         self.by_value = {}
         self._least = None
