@@ -26,7 +26,7 @@ ANY = RequestedUpdate(TargetRelease())
 def test_a_dump() -> None:
     """Each object that a risk names is there with its YAML, and ClusterVersion's own updates."""
     member = Member("harbour", dump=str(EXAMPLES / "skip-level"))
-    judged = work.judge(member, connection=Connection(), wanted=ANY)
+    judged = work.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.found.completed
     assert judged.offered is not None
     assert judged.offered.origin == "5.0.0"
@@ -40,7 +40,7 @@ def test_a_dump() -> None:
 @pytest.mark.parametrize("member", [Member("a", dump="/nowhere"), Member("b", kubeconfig="/nowhere", context="b")])
 def test_a_cluster_that_cannot_be_read(member: Member) -> None:
     """The reason is the result, of the preflight and of the status."""
-    judged = work.judge(member, connection=Connection(), wanted=ANY)
+    judged = work.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.found.failed is not None
     assert "/nowhere" in judged.found.failed.message
     assert isinstance(work.status_of(member, connection=Connection()), str)
@@ -61,7 +61,9 @@ def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path
     """The others are told, and that it is left out."""
     kept[1].write_text("{")
     if member is GONE:
-        judged = work.judge_with_history(member, connection=Connection(), wanted=ANY, store=str(tmp_path), days=0)
+        judged = work.judge_with_history(
+            member, connection=Connection(), requested_update=ANY, store=str(tmp_path), days=0
+        )
     else:
         judged = work.judge_kept(member, store=str(tmp_path), days=0)
     assert judged.found.failed is not None
@@ -71,7 +73,9 @@ def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path
 
 def test_a_store_that_cannot_be_read() -> None:
     """It is not the same as one without reports."""
-    judged = work.judge_with_history(GONE, connection=Connection(), wanted=ANY, store="sqlite:/nowhere", days=0)
+    judged = work.judge_with_history(
+        GONE, connection=Connection(), requested_update=ANY, store="sqlite:/nowhere", days=0
+    )
     assert judged.steps == ()
     assert ["/nowhere: there is no such file" in note for note in judged.history_notes] == [True]
 
@@ -92,7 +96,7 @@ def test_a_live_cluster(server: Server) -> None:
         status={"desired": {"version": "5.0.0", "image": "i@sha256:" + "a" * 64}},
     )
     member = Member("a", kubeconfig=str(server.kubeconfig))
-    judged = work.judge(member, connection=Connection(), wanted=ANY)
+    judged = work.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.found.completed, judged.found.failed
     assert judged.offered is not None
     assert (judged.offered.origin, judged.offered.channel) == ("5.0.0", "stable-5")

@@ -97,11 +97,11 @@ def serve(
         days=days,
         graph=graph,
     )
-    named = named_by(members)
+    named_members = named_by(members)
     return run_guarded(
         lambda: runs.run(
             connection_of(ctx),
-            named,
+            named_members,
             flags,
             lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
         )

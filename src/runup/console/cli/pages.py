@@ -35,8 +35,8 @@ class ConsolePages:
 
     def _results(self, board: Board, names: Sequence[str], now: datetime) -> tuple[list[ClusterResult], list[str]]:
         """Returns what counts of each cluster now, with what is suppressed; and warnings about suppressions."""
-        found = [ClusterResult(name, findings_on(board, name, now, self._max_age), tried=now) for name in names]
-        return run_command.with_accepted(found, self._rules, None, now)
+        results = [ClusterResult(name, findings_on(board, name, now, self._max_age), tried=now) for name in names]
+        return run_command.with_accepted(results, self._rules, None, now)
 
     def fleet(self, board: Board, now: datetime) -> str:
         """Returns the page of all clusters."""
@@ -50,19 +50,21 @@ class ConsolePages:
         (result,), _ = self._results(board, (name,), now)
         return cluster.page(board, name, result.found, now, self._max_age)
 
-    def update(self, board: Board, name: str, seen: Seen | None, now: datetime) -> str:
+    def update(self, board: Board, name: str, status: Seen | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
-        return update.page(board, name, _live(seen) if seen else None, now)
+        return update.page(board, name, _live(status) if status else None, now)
 
-    def update_part(self, name: str, seen: Seen, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
+    def update_part(self, name: str, status: Seen, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
-        return _live(seen)
+        return _live(status)
 
     def graph(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's way through the update graph."""
         judged = board.entries[name].judged
-        way = Way(None, why="Nothing is known of this cluster yet.") if judged is None else way_of(judged, self._graph)
-        return graph.page(name, way, now)
+        update_way = (
+            Way(None, why="Nothing is known of this cluster yet.") if judged is None else way_of(judged, self._graph)
+        )
+        return graph.page(name, update_way, now)
 
     def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
         """Returns the page of what came and went, of one cluster if it is named."""
@@ -76,9 +78,9 @@ class ConsolePages:
         """Returns the page with the form of the login."""
         return login.login_page(problem, next_page)
 
-    def problem(self, status: int, why: str) -> str:
+    def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""
-        return login.problem_page(status, why)
+        return login.problem_page(status, problem)
 
     def style(self) -> str:
         """Returns the style sheet."""
@@ -89,7 +91,7 @@ class ConsolePages:
         return SCRIPT
 
 
-def _live(seen: Seen) -> Markup:
-    if isinstance(seen.value, StatusReading):
-        return update.part(seen.value)
-    return update.problem(seen.why or str(seen.value))
+def _live(status: Seen) -> Markup:
+    if isinstance(status.value, StatusReading):
+        return update.part(status.value)
+    return update.problem(status.why or str(status.value))

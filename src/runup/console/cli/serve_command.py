@@ -94,8 +94,8 @@ def run(connection: Connection, named_members: Named, flags: ServeFlags, access:
         max_age=timedelta(hours=flags.max_age_hours), rules=rules, loaded_graph=loaded_graph, stored=bool(flags.store)
     )
     with ExitStack() as ending:
-        members, kept = ending.enter_context(_members(named_members, connection, flags))
-        judging = _judging(connection, flags, access, kept=kept)
+        members, from_store = ending.enter_context(_members(named_members, connection, flags))
+        judging = _judging(connection, flags, access, from_store=from_store)
         status = partial(work.status_of, connection=connection)
         # A dump in a store is fetched for each of them.
         works: dict[str, Callable[[Member], object]] = {
@@ -108,7 +108,7 @@ def run(connection: Connection, named_members: Named, flags: ServeFlags, access:
             process = JudgingProcess(works, parallel=named_members.parallel, limit_s=float(named_members.timeout_s))
             ending.callback(process.close)
             processes.append(process)
-        return 128 + asyncio.run(_serve(door, members, pages, processes, flags, kept=kept))
+        return 128 + asyncio.run(_serve(door, members, pages, processes, flags, from_store=from_store))
 
 
 def _door(flags: ServeFlags, connection: Connection) -> _Door:
@@ -158,41 +158,47 @@ def _graph(source: str) -> Graph | None:
 
 
 @contextmanager
-def _members(named: Named, connection: Connection, flags: ServeFlags) -> Iterator[tuple[Members, bool]]:
+def _members(named_members: Named, connection: Connection, flags: ServeFlags) -> Iterator[tuple[Members, bool]]:
     """Yields what returns the clusters, and whether they are those of a store alone. Raises CommandError."""
-    if flags.store and not (named.contexts or named.kubeconfigs or named.dumps or named.inventories):
+    if flags.store and not (
+        named_members.contexts or named_members.kubeconfigs or named_members.dumps or named_members.inventories
+    ):
         store = stores.opened(flags.store)
 
         def of_store() -> tuple[Sequence[Member], Sequence[str]]:
             return tuple(map(Member, store.clusters())), ()
 
         if not of_store()[0]:
-            made = f"make some: runup fleet preflight --contexts all --store {flags.store}"
-            raise CommandError(f"--store {flags.store} has no report; {made}")
+            advice = f"make some: runup fleet preflight --contexts all --store {flags.store}"
+            raise CommandError(f"--store {flags.store} has no report; {advice}")
         yield of_store, True
         return
-    with members_of(named, connection) as (members, notes):
-        found = tuple(members), tuple(map(one_line, notes))
-        yield lambda: found, False
+    with members_of(named_members, connection) as (members, notes):
+        members_and_notes = tuple(members), tuple(map(one_line, notes))
+        yield lambda: members_and_notes, False
 
 
 def _judging(
-    connection: Connection, flags: ServeFlags, access: Callable[[], Access], *, kept: bool
+    connection: Connection, flags: ServeFlags, access: Callable[[], Access], *, from_store: bool
 ) -> Callable[[Member], object]:
     """Returns the function that judges a cluster."""
-    if kept:
+    if from_store:
         return partial(work.judge_kept, store=flags.store, days=flags.days)
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     registries = access()
     release = evaluate.release_of(flags.release_dir, flags.to_image, registries.of_administrators())
-    wanted = evaluate.RequestedUpdate(release, flags.to, image=flags.to_image, access=registries)
+    requested_update = evaluate.RequestedUpdate(release, flags.to, image=flags.to_image, access=registries)
     if flags.store:
         stores.opened(flags.store).clusters()
         return partial(
-            work.judge_with_history, connection=connection, wanted=wanted, store=flags.store, days=flags.days
+            work.judge_with_history,
+            connection=connection,
+            requested_update=requested_update,
+            store=flags.store,
+            days=flags.days,
         )
-    return partial(work.judge, connection=connection, wanted=wanted)
+    return partial(work.judge, connection=connection, requested_update=requested_update)
 
 
 async def _serve(
@@ -202,7 +208,7 @@ async def _serve(
     processes: Sequence[JudgingProcess],
     flags: ServeFlags,
     *,
-    kept: bool,
+    from_store: bool,
 ) -> int:
     """Serves until a signal comes, and returns its number.
 
@@ -210,7 +216,7 @@ async def _serve(
     """
     clock = SystemClock()
     async with _reviewer(door) as client:
-        reports = Reports(processes[0], members, clock, every_s=flags.every_s, kept=kept)
+        reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
         logins = Logins(client, clock) if client is not None else None
         server = ConsoleServer(reports, statuses, pages, clock, door.hosts, logins=logins)
@@ -264,9 +270,9 @@ async def _listen(runner: web.AppRunner, door: _Door, flags: ServeFlags) -> None
         await web.TCPSite(runner, door.host, door.port, ssl_context=context).start()
     except OSError as error:
         raise CommandError(f"--listen {flags.listen}: {error.strerror or error}") from error
-    shown = f"[{door.host}]" if ":" in door.host else door.host
+    host = f"[{door.host}]" if ":" in door.host else door.host
     port = runner.addresses[0][1]
-    sys.stdout.write(f"serving at {'https' if context else 'http'}://{shown}:{port}/ (Ctrl-C ends it)\n")
+    sys.stdout.write(f"serving at {'https' if context else 'http'}://{host}:{port}/ (Ctrl-C ends it)\n")
     sys.stdout.flush()
 
 
@@ -278,9 +284,9 @@ async def _until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) 
     try:
         ends: list[asyncio.Future[Any]] = [stopped, *loops]
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        for each in loops:
-            if each.done():
-                each.result()
+        for loop in loops:
+            if loop.done():
+                loop.result()
         return stopped.result()
     except Terminal as error:
         raise CommandError(error.message) from error

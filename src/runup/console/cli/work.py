@@ -39,12 +39,12 @@ JSON = dict[str, Any]
 _MOST_STEPS = 500
 
 
-def judge(member: Member, *, connection: Connection, wanted: evaluate.RequestedUpdate) -> Judgement:
+def judge(member: Member, *, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
     """Returns the preflight of a dump or a live cluster, with the objects that its risks name."""
     try:
         if member.dump:
-            return _of_dump(member, wanted)
-        return _of_cluster(member, connection, wanted)
+            return _of_dump(member, requested_update)
+        return _of_cluster(member, connection, requested_update)
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:
@@ -52,36 +52,42 @@ def judge(member: Member, *, connection: Connection, wanted: evaluate.RequestedU
         return Judgement(failure(problem))
 
 
-def not_judged(_member: Member, why: str) -> Judgement:
+def not_judged(_member: Member, problem: str) -> Judgement:
     """Returns the judgement of a cluster whose dump could not be fetched."""
-    return unknown(why)
+    return unknown(problem)
 
 
-def not_read(_member: Member, why: str) -> str:
+def not_read(_member: Member, problem: str) -> str:
     """Returns the status of a cluster whose dump could not be fetched: the reason."""
-    return why
+    return problem
 
 
-def _of_dump(member: Member, wanted: evaluate.RequestedUpdate) -> Judgement:
-    one = evaluate_dump(member, wanted, SystemClock().now())
-    found = run_command.findings_of(one)
-    items = wanted_objects(found) if found.completed else ()
-    return _judgement(one, found, _evidence_in_dump(Path(member.dump), items, found))
+def _of_dump(member: Member, requested_update: evaluate.RequestedUpdate) -> Judgement:
+    evaluated = evaluate_dump(member, requested_update, SystemClock().now())
+    findings = run_command.findings_of(evaluated)
+    items = wanted_objects(findings) if findings.completed else ()
+    return _judgement(evaluated, findings, _evidence_in_dump(Path(member.dump), items, findings))
 
 
-def _of_cluster(member: Member, connection: Connection, wanted: evaluate.RequestedUpdate) -> Judgement:
+def _of_cluster(member: Member, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
     to = connection_to(member, connection)
-    one = evaluate.of_cluster(to.config(), wanted)
-    found = run_command.findings_of(one)
-    items = wanted_objects(found) if found.completed else ()
+    evaluated = evaluate.of_cluster(to.config(), requested_update)
+    findings = run_command.findings_of(evaluated)
+    items = wanted_objects(findings) if findings.completed else ()
     if not items:
-        return _judgement(one, found, ())
+        return _judgement(evaluated, findings, ())
     with to.client("serve") as client:
-        return _judgement(one, found, tuple(_live_evidence(client, item, found) for item in items))
+        return _judgement(evaluated, findings, tuple(_live_evidence(client, item, findings) for item in items))
 
 
-def _judgement(one: evaluate.EvaluatedCluster, found: Findings, evidence: Sequence[Evidence]) -> Judgement:
-    return Judgement(found, one.notes, one.collect if one.lacking else "", _offered(one.cluster), tuple(evidence))
+def _judgement(evaluated: evaluate.EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
+    return Judgement(
+        findings,
+        evaluated.notes,
+        evaluated.collect if evaluated.lacking else "",
+        _offered(evaluated.cluster),
+        tuple(evidence),
+    )
 
 
 def _offered(cluster: ClusterVersion | None) -> Offered | None:
@@ -92,7 +98,7 @@ def _offered(cluster: ClusterVersion | None) -> Offered | None:
     return Offered(status.desired.version, cluster.spec.channel, available, conditional)
 
 
-def _evidence_in_dump(path: Path, items: Sequence[ReportedResource], found: Findings) -> tuple[Evidence, ...]:
+def _evidence_in_dump(path: Path, items: Sequence[ReportedResource], findings: Findings) -> tuple[Evidence, ...]:
     """Returns the objects as they are in the dump, which is read once more for them."""
     from runup.dump.documents import identity
     from runup.dump.load import read as read_dump
@@ -104,34 +110,34 @@ def _evidence_in_dump(path: Path, items: Sequence[ReportedResource], found: Find
     }
     objects: dict[tuple[str, str, str, str], JSON] = {}
     if plurals:
-        wanted = {_identity_of(item) for item in items}
+        identities = {_identity_of(item) for item in items}
         dump = read_dump(path, only=tuple(plurals | {"clusterversions"}), any_kubernetes=True)
-        objects = {key: obj for obj in dump.objects if (key := identity(obj)) in wanted}
+        objects = {key: obj for obj in dump.objects if (key := identity(obj)) in identities}
     missing = "The dump does not have this object."
-    return tuple(evidence_of(item, found, objects.get(_identity_of(item)), missing) for item in items)
+    return tuple(evidence_of(item, findings, objects.get(_identity_of(item)), missing) for item in items)
 
 
 def _identity_of(item: ReportedResource) -> tuple[str, str, str, str]:
     return item.group, item.kind, item.namespace, item.name
 
 
-def _live_evidence(client: SyncClient, item: ReportedResource, found: Findings) -> Evidence:
+def _live_evidence(client: SyncClient, item: ReportedResource, findings: Findings) -> Evidence:
     """Returns an object as the cluster has it now, or why it is not shown."""
     from kubekit.kube import calls
     from kubekit.kube.api_errors import KubeError, NotFound
 
     if is_secret(item):
-        return evidence_of(item, found, None)
+        return evidence_of(item, findings, None)
     resource = _resource_of(item)
     if resource is None:
-        return evidence_of(item, found, None, "The console does not know this kind.")
+        return evidence_of(item, findings, None, "The console does not know this kind.")
     try:
         obj = client.send(calls.get_raw(resource, item.name, item.namespace if resource.namespaced else ""))
     except NotFound:
-        return evidence_of(item, found, None)
+        return evidence_of(item, findings, None)
     except (KubeError, msgspec.DecodeError, ValueError) as error:
-        return evidence_of(item, found, None, f"It could not be read: {error}")
-    return evidence_of(item, found, obj)
+        return evidence_of(item, findings, None, f"It could not be read: {error}")
+    return evidence_of(item, findings, obj)
 
 
 def _resource_of(item: ReportedResource) -> Resource | None:
@@ -144,9 +150,9 @@ def _resources() -> dict[tuple[str, str], Resource]:
     from runup.api.kinds import resources_by_type
     from runup.checks.catalogue import CHECKS
 
-    known = [*resources_by_type().values(), *(read for check in CHECKS for read in check.reads)]
+    resources = [*resources_by_type().values(), *(read for check in CHECKS for read in check.reads)]
     # Of several of one kind the first counts.
-    return {(resource.group, resource.kind): resource for resource in reversed(known)}
+    return {(resource.group, resource.kind): resource for resource in reversed(resources)}
 
 
 def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
@@ -156,38 +162,38 @@ def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
     reports: list[tuple[str, Any, Report]] = []
     newest: Findings | None = None
     try:
-        place = stores.opened(store)
-        kept = place.reports_of(member.name)
-        for each in kept:
-            if since is not None and each.observed < since and each is not kept[-1]:
+        opened_store = stores.opened(store)
+        stored_reports = opened_store.reports_of(member.name)
+        for stored_report in stored_reports:
+            if since is not None and stored_report.observed < since and stored_report is not stored_reports[-1]:
                 continue
             try:
-                report = each.report()
+                report = stored_report.report()
             except Terminal as error:
                 notes.append(f"left out: {error.message}")
                 # The newest report decides: if it cannot be read, no older one takes its place.
                 newest = failure(f"its newest report cannot be read: {error.message}")
                 continue
-            reports.append((member.name, each.observed, report))
+            reports.append((member.name, stored_report.observed, report))
             newest = run_command.findings_of(evaluate.EvaluatedCluster(member.name, report))
-            newest = msgspec.structs.replace(newest, observed=newest.observed or each.observed)
+            newest = msgspec.structs.replace(newest, observed=newest.observed or stored_report.observed)
     except Terminal as error:
         return unknown(error.message)
-    told = steps(reports)
-    lost = [*notes, *place.notes()]
-    if len(told) > _MOST_STEPS:
-        lost.append(f"the newest {_MOST_STEPS} of {len(told)} reports are told")
-    found = newest or failure("the store has no report of it")
-    return Judgement(found, tuple(notes), steps=told[-_MOST_STEPS:], history_notes=tuple(lost))
+    report_steps = steps(reports)
+    lost = [*notes, *opened_store.notes()]
+    if len(report_steps) > _MOST_STEPS:
+        lost.append(f"the newest {_MOST_STEPS} of {len(report_steps)} reports are told")
+    findings = newest or failure("the store has no report of it")
+    return Judgement(findings, tuple(notes), steps=report_steps[-_MOST_STEPS:], history_notes=tuple(lost))
 
 
 def judge_with_history(
-    member: Member, *, connection: Connection, wanted: evaluate.RequestedUpdate, store: str, days: int
+    member: Member, *, connection: Connection, requested_update: evaluate.RequestedUpdate, store: str, days: int
 ) -> Judgement:
     """Returns the preflight of a cluster, with what came and went in its kept reports."""
-    judged = judge(member, connection=connection, wanted=wanted)
-    kept = judge_kept(member, store=store, days=days)
-    return msgspec.structs.replace(judged, steps=kept.steps, history_notes=kept.history_notes)
+    judged = judge(member, connection=connection, requested_update=requested_update)
+    from_store = judge_kept(member, store=store, days=days)
+    return msgspec.structs.replace(judged, steps=from_store.steps, history_notes=from_store.history_notes)
 
 
 def status_of(member: Member, *, connection: Connection) -> StatusReading | str:

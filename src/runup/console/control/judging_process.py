@@ -66,12 +66,12 @@ class JudgingProcess:
     ) -> None:
         # Only Linux can fork safely whatever libraries are loaded; elsewhere the process begins anew.
         context: Any = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-        self._pipe, theirs = context.Pipe()
-        args = (theirs, self._pipe, dict(works), parallel, limit_s)
+        self._pipe, process_end = context.Pipe()
+        args = (process_end, self._pipe, dict(works), parallel, limit_s)
         # Not a daemon: those may not have children, and this one's are the workers.
         self._process = context.Process(target=_serve, args=args, daemon=False)
         self._process.start()
-        theirs.close()
+        process_end.close()
         self._one_round = asyncio.Lock()
         self._rounds = 0
         self._messages: asyncio.Queue[tuple[int, Any]] | None = None
@@ -158,17 +158,17 @@ def _stop(_number: int, _frame: object) -> None:
 
 
 def _do_round(
-    pipe: Connection, asked: _Round, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
+    pipe: Connection, round_: _Round, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
 ) -> None:
     try:
-        for part, at_once in _dumps_and_live(asked.members, parallel):
-            _do_part(pipe, asked.number, works[asked.work], part, at_once, limit_s)
+        for batch, at_once in _dumps_and_live(round_.members, parallel):
+            _do_part(pipe, round_.number, works[round_.work], batch, at_once, limit_s)
     except (EOFError, OSError):
         raise
     except Exception as error:  # noqa: BLE001 (told to who waits for the round)
-        pipe.send((asked.number, _End(f"{type(error).__name__}: {error}")))
+        pipe.send((round_.number, _End(f"{type(error).__name__}: {error}")))
         return
-    pipe.send((asked.number, _End()))
+    pipe.send((round_.number, _End()))
 
 
 def _dumps_and_live(members: Sequence[Member], parallel: int) -> tuple[tuple[list[Member], int], ...]:

@@ -45,8 +45,8 @@ class Logins:
         try:
             return await run_within(self._clock, ANSWER_S, self._review(token))
         except (KubeError, DecodeError, TimeoutError) as error:
-            why = str(error) or "it did not answer in time"
-            return Refusal(503, f"the API server could not be asked who this is: {why}")
+            reason = str(error) or "it did not answer in time"
+            return Refusal(503, f"the API server could not be asked who this is: {reason}")
         finally:
             self._waiting -= 1
 

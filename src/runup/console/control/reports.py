@@ -23,9 +23,9 @@ class Reports:
     """The board, and the loop that renews it every `every_s` seconds; `members` names the clusters each time."""
 
     def __init__(
-        self, process: JudgingProcess, members: Members, clock: Clock, *, every_s: float, kept: bool = False
+        self, process: JudgingProcess, members: Members, clock: Clock, *, every_s: float, from_store: bool = False
     ) -> None:
-        self.board = Board(kept=kept)
+        self.board = Board(kept=from_store)
         self._process = process
         self._members = members
         self._clock = clock
@@ -48,8 +48,8 @@ class Reports:
             members, notes = await asyncio.to_thread(self._members)
         except Terminal as error:
             # What is known stays, with its age, and the page says why it is not renewed.
-            known = [entry.member for entry in self.board.entries.values()]
-            self.board = named(self.board, known, [error.message])
+            known_members = [entry.member for entry in self.board.entries.values()]
+            self.board = named(self.board, known_members, [error.message])
             return
         self.board = named(self.board, members, notes)
         for member in members:

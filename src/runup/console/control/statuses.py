@@ -72,18 +72,18 @@ class Statuses:
 
     def is_fresh(self, name: str) -> bool:
         """Reports whether what was read last is as new as the next reading would be."""
-        seen, member = self._seen.get(name), self._member(name)
-        if seen is None or member is None:
+        status, member = self._seen.get(name), self._member(name)
+        if status is None or member is None:
             return False
-        return bool(member.dump) or self._clock.monotonic() - seen.read_s < self._every_s
+        return bool(member.dump) or self._clock.monotonic() - status.read_s < self._every_s
 
     async def run(self) -> None:
         """Reads for ever what is looked at. Raises Terminal if nothing can be read any more."""
         while True:
             await self._asked.wait()
             self._asked.clear()
-            due = [name for name in self._looked_at if not self.is_fresh(name)]
-            await self._read(due)
+            stale_names = [name for name in self._looked_at if not self.is_fresh(name)]
+            await self._read(stale_names)
             if any(not self._is_of_a_dump(name) for name in self._looked_at):
                 with suppress(TimeoutError):
                     await run_within(self._clock, self._every_s, self._asked.wait())
@@ -99,17 +99,17 @@ class Statuses:
             return
         async for result in self._process.run(STATUS, members):
             if result.size > MAX_STATUS:
-                why = f"the status takes {result.size // 1024} KiB, more than the console keeps"
-                await self._keep(result.name, None, why)
+                problem = f"the status takes {result.size // 1024} KiB, more than the console keeps"
+                await self._keep(result.name, None, problem)
             else:
                 await self._keep(result.name, result.value, result.why)
 
-    async def _keep(self, name: str, value: Any, why: str) -> None:
+    async def _keep(self, name: str, value: Any, problem: str) -> None:
         async with self._changed:
             self._count += 1
-            self._seen[name] = Seen(value, why, self._count, self._clock.monotonic())
+            self._seen[name] = Seen(value, problem, self._count, self._clock.monotonic())
             self._seen.move_to_end(name)
             while len(self._seen) > MOST_KEPT:
-                oldest = next((each for each in self._seen if each not in self._looked_at), next(iter(self._seen)))
+                oldest = next((name_ for name_ in self._seen if name_ not in self._looked_at), next(iter(self._seen)))
                 del self._seen[oldest]
             self._changed.notify_all()

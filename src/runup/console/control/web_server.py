@@ -58,10 +58,10 @@ class Pages(Protocol):
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
 
-    def update(self, board: Board, name: str, seen: Seen | None, now: datetime) -> str:
+    def update(self, board: Board, name: str, status: Seen | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
 
-    def update_part(self, name: str, seen: Seen, now: datetime) -> str:
+    def update_part(self, name: str, status: Seen, now: datetime) -> str:
         """Returns the part of that page that is renewed."""
 
     def graph(self, board: Board, name: str, now: datetime) -> str:
@@ -73,7 +73,7 @@ class Pages(Protocol):
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""
 
-    def problem(self, status: int, why: str) -> str:
+    def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""
 
     def style(self) -> str:
@@ -156,9 +156,9 @@ class ConsoleServer:
         finally:
             self._requests -= 1
 
-    async def _problem(self, status: int, why: str) -> web.Response:
+    async def _problem(self, status: int, problem: str) -> web.Response:
         headers = {"Retry-After": "10"} if status == 503 else {"Allow": "GET, HEAD"} if status == 405 else {}
-        return _page(self._pages.problem(status, why).encode(), status, headers)
+        return _page(self._pages.problem(status, problem).encode(), status, headers)
 
     async def _rendered(self, render: Callable[[], str], key: tuple[object, ...] | None = None) -> web.Response:
         """Returns the answer with a page, which is rendered in a thread; by `key` it is kept for others."""
@@ -167,10 +167,10 @@ class ConsoleServer:
             async with self._rendering:
                 body = await asyncio.to_thread(lambda: render().encode())
         if len(body) > MAX_ANSWER:
-            why = (
+            problem = (
                 f"this page would have {len(body) // 1024} KiB; `runup fleet preflight -o html=FILE` writes such pages"
             )
-            return await self._problem(507, why)
+            return await self._problem(507, problem)
         if key and len(body) <= _MAX_KEPT_PAGE:
             self._kept[key] = body
             self._kept.move_to_end(key)
@@ -185,9 +185,9 @@ class ConsoleServer:
             raise web.HTTPNotFound
         return name
 
-    def _key_now(self, *parts: object) -> tuple[object, ...]:
+    def _key_now(self, *key_parts: object) -> tuple[object, ...]:
         # Pages say ages to the minute.
-        return (*parts, self._reports.board.version, int(self._clock.now().timestamp()) // 60)
+        return (*key_parts, self._reports.board.version, int(self._clock.now().timestamp()) // 60)
 
     async def _fleet(self, _request: web.Request) -> web.Response:
         board, now = self._reports.board, self._clock.now()
@@ -210,9 +210,9 @@ class ConsoleServer:
 
     async def _update(self, request: web.Request) -> web.Response:
         name = self._name(request)
-        seen = await self._status_of(name)
+        status = await self._status_of(name)
         board, now = self._reports.board, self._clock.now()
-        return await self._rendered(lambda: self._pages.update(board, name, seen, now))
+        return await self._rendered(lambda: self._pages.update(board, name, status, now))
 
     async def _status_of(self, name: str) -> Seen | None:
         """Returns the status of a cluster, read anew if it is old; None if it did not come in time or never does."""
@@ -256,15 +256,15 @@ class ConsoleServer:
         with self._statuses.looking_at(name), suppress(ConnectionError):
             await response.write(f"retry: {_RETRY_MS}\n\n".encode())
             while self._clock.monotonic() < until_s and self._may_go_on(request) and not self._ending.is_set():
-                seen = await self._next_status(name, count)
-                if seen is None:
+                cluster_status = await self._next_status(name, count)
+                if cluster_status is None:
                     await response.write(b": still here\n\n")
                     continue
-                count = seen.count
+                count = cluster_status.count
                 now = self._clock.now()
                 async with self._rendering:
-                    part = await asyncio.to_thread(self._pages.update_part, name, seen, now)
-                await response.write(_event(part, count))
+                    page_part = await asyncio.to_thread(self._pages.update_part, name, cluster_status, now)
+                await response.write(_event(page_part, count))
         return response
 
     def _may_go_on(self, request: web.Request) -> bool:
@@ -280,15 +280,15 @@ class ConsoleServer:
             await asyncio.wait((status, ending, pause), return_when=asyncio.FIRST_COMPLETED)
             return status.result() if status.done() else None
         finally:
-            for each in (status, ending, pause):
-                each.cancel()
+            for task in (status, ending, pause):
+                task.cancel()
 
     async def _end_streams(self, _app: web.Application) -> None:
         self._ending.set()
 
     async def _login_page(self, request: web.Request) -> web.Response:
-        after = request_rules.next_page(request.query.get("next", "/"))
-        return _page(self._pages.login("", after).encode())
+        next_path = request_rules.next_page(request.query.get("next", "/"))
+        return _page(self._pages.login("", next_path).encode())
 
     async def _login(self, request: web.Request) -> web.Response:
         """Answers the form of the login: with a cookie and the page that was asked for, or with the form again."""
@@ -299,15 +299,15 @@ class ConsoleServer:
         try:
             form = await self._form(request)
         except TimeoutError:
-            late = await self._problem(408, f"the login was not sent within {FORM_S:g} seconds")
-            late.force_close()
-            return late
-        token, after = form.get("token"), form.get("next")
-        after = request_rules.next_page(after if isinstance(after, str) else "/")
+            timeout_page = await self._problem(408, f"the login was not sent within {FORM_S:g} seconds")
+            timeout_page.force_close()
+            return timeout_page
+        token, next_path = form.get("token"), form.get("next")
+        next_path = request_rules.next_page(next_path if isinstance(next_path, str) else "/")
         user = await self._logins.user_of(token if isinstance(token, str) else "")
         if isinstance(user, Refusal):
-            return _page(self._pages.login(user.message, after).encode(), user.status)
-        response = web.Response(status=303, headers={"Location": after})
+            return _page(self._pages.login(user.message, next_path).encode(), user.status)
+        response = web.Response(status=303, headers={"Location": next_path})
         cookie = sessions.cookie_of(user, self._clock.now(), self._key)
         # A login is asked for only where TLS is, so the cookie is for TLS alone.
         response.set_cookie(_COOKIE, cookie, httponly=True, secure=True, samesite="Strict", path="/")
@@ -347,8 +347,8 @@ def _to_login(request: web.Request) -> web.Response:
     """Returns the way to the login; a stream of events gets an error that a script can read."""
     if request.path.endswith("/events"):
         return web.Response(status=401)
-    after = quote(request_rules.next_page(request.path_qs), safe="")
-    return web.Response(status=303, headers={"Location": f"{request_rules.LOGIN}?next={after}"})
+    next_path = quote(request_rules.next_page(request.path_qs), safe="")
+    return web.Response(status=303, headers={"Location": f"{request_rules.LOGIN}?next={next_path}"})
 
 
 def _event(html: str, count: int) -> bytes:

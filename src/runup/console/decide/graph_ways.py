@@ -38,58 +38,58 @@ class Way(msgspec.Struct, frozen=True):
 
 def way_of(judged: Judgement, graph: Graph | None) -> Way:
     """Returns the way of a cluster to its target, or to the newest release where the graph does not have that."""
-    found, offered = judged.found, judged.offered
-    if found.kind == "Kubernetes" and found.steps:
+    findings, offered = judged.found, judged.offered
+    if findings.kind == "Kubernetes" and findings.steps:
         return _by_steps(judged)
-    origin = (offered.origin if offered else "") or found.source
+    origin = (offered.origin if offered else "") or findings.source
     if not origin:
         return Way(None, why="The cluster's own release is not known, so no way begins there.")
     if graph is not None:
-        return _by_graph(graph, origin, found.target, offered.channel if offered else "")
+        return _by_graph(graph, origin, findings.target, offered.channel if offered else "")
     if offered is None:
         return Way(
             None,
             why="A kept report has no update graph. Give one that `runup graph build` made: runup serve --graph FILE",
         )
-    return _by_offer(offered, found.target)
+    return _by_offer(offered, findings.target)
 
 
 def _by_graph(graph: Graph, origin: str, target: str, channel: str) -> Way:
     document = of_channel(graph.document, channel) if channel else graph.document
-    where = f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
+    source = f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
     versions = [node["version"] for node in document["nodes"]]
     if not versions:
-        return Way(None, where, f"The graph has no release in channel {channel}.")
+        return Way(None, source, f"The graph has no release in channel {channel}.")
     goal = target if target in versions else ""
     paths = ways(document, graph.removed, origin, goal)
     if paths is None:
-        return Way(None, where, f"Release {origin} is not in the graph, so nothing is known of its updates.")
+        return Way(None, source, f"Release {origin} is not in the graph, so nothing is known of its updates.")
     missing = "" if goal or not target else f"Release {target} is not in the graph; the way is to its newest release."
-    return _limited(paths, where, missing)
+    return _limited(paths, source, missing)
 
 
-def _limited(paths: UpdatePaths, where: str, why: str) -> Way:
-    more = max(0, len(paths.updates) - MOST_UPDATES) + max(0, len(paths.blocked) - MOST_UPDATES)
+def _limited(paths: UpdatePaths, source: str, problem: str) -> Way:
+    left_out = max(0, len(paths.updates) - MOST_UPDATES) + max(0, len(paths.blocked) - MOST_UPDATES)
     blocked = dict(list(paths.blocked.items())[:MOST_UPDATES])
-    return Way(paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked), where, why, more)
+    return Way(paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked), source, problem, left_out)
 
 
 def _by_offer(offered: Offered, target: str) -> Way:
     """Returns the updates that ClusterVersion names: one update far, with the risks that the service names."""
-    free = [Step(offered.origin, each.version) for each in offered.available if parse(each.version)]
+    free_steps = [Step(offered.origin, update.version) for update in offered.available if parse(update.version)]
     risky = [
         Step(offered.origin, each.release.version, _risk_names(each))
         for each in offered.conditional
         if parse(each.release.version)
     ]
-    updates = (*free, *risky)
-    where = "what ClusterVersion offers, one update far"
+    updates = (*free_steps, *risky)
+    source = "what ClusterVersion offers, one update far"
     if not updates:
-        return Way(None, where, "ClusterVersion names no update; `runup upgrade` says why.")
+        return Way(None, source, "ClusterVersion names no update; `runup upgrade` says why.")
     goal = target or updates[0].to
-    way = tuple(step for step in updates if step.to == goal)[:1]
-    missing = "" if way else f"ClusterVersion does not offer {goal} as one update."
-    return _limited(UpdatePaths(offered.origin, goal, updates, {}, way, {}), where, missing)
+    path = tuple(step for step in updates if step.to == goal)[:1]
+    missing = "" if path else f"ClusterVersion does not offer {goal} as one update."
+    return _limited(UpdatePaths(offered.origin, goal, updates, {}, path, {}), source, missing)
 
 
 def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
@@ -101,13 +101,13 @@ def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
 
 def _by_steps(judged: Judgement) -> Way:
     """Returns the steps of an update of Kubernetes, whose control plane goes by one minor version at a time."""
-    found = judged.found
-    versions = [found.source]
+    findings = judged.found
+    versions = [findings.source]
     risks: dict[str, list[str]] = {}
-    for step in found.steps:
+    for step in findings.steps:
         if step.version not in versions:
             versions.append(step.version)
         risks.setdefault(step.version, []).extend(step.risks)
-    way = tuple(Step(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
+    path = tuple(Step(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
     goal = versions[-1]
-    return Way(UpdatePaths(found.source, goal, way[:1], {}, way, {}), "the steps of an update of Kubernetes")
+    return Way(UpdatePaths(findings.source, goal, path[:1], {}, path, {}), "the steps of an update of Kubernetes")

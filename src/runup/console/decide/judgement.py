@@ -87,15 +87,15 @@ class Board(msgspec.Struct, frozen=True):
         return sum(entry.size + entry.good_size for entry in self.entries.values())
 
 
-def failure(why: str) -> Findings:
+def failure(problem: str) -> Findings:
     """Returns the findings of a cluster that could not be judged."""
-    condition = Condition(type=FAILED, status="True", reason="NotJudged", message=why)
+    condition = Condition(type=FAILED, status="True", reason="NotJudged", message=problem)
     return Findings(source="", target="", conditions=(condition,))
 
 
-def unknown(why: str) -> Judgement:
+def unknown(problem: str) -> Judgement:
     """Returns the judgement of a cluster of which neither the newest report nor those before it are known."""
-    return Judgement(failure(why), history_notes=(why,))
+    return Judgement(failure(problem), history_notes=(problem,))
 
 
 def named(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
@@ -113,18 +113,18 @@ def with_judgement(
     A judgement for which there is no room is replaced by the reason: an absent result is never a good one. A cluster
     that is no longer named stays away. What was found before a failure is kept only where there is room for it, too.
     """
-    before = board.entries.get(name)
-    if before is None:
+    previous_entry = board.entries.get(name)
+    if previous_entry is None:
         return board
-    others = board.size - before.size - before.good_size
-    if size > MAX_OF_ONE or others + size > most:
+    others_size = board.size - previous_entry.size - previous_entry.good_size
+    if size > MAX_OF_ONE or others_size + size > most:
         judged, size = _reduced(judged), _size_without_evidence(judged, size)
-    if size > MAX_OF_ONE or others + size > most:
+    if size > MAX_OF_ONE or others_size + size > most:
         judged, size = unknown(_no_room(size, most)), 0
-    good, good_size = _last_good(before)
-    if judged.found.completed or others + size + good_size > most:
-        good, good_size = None, 0
-    entry = Entry(before.member, judged, now, good, size, good_size)
+    last_good, good_size = _last_good(previous_entry)
+    if judged.found.completed or others_size + size + good_size > most:
+        last_good, good_size = None, 0
+    entry = Entry(previous_entry.member, judged, now, last_good, size, good_size)
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
 
 
@@ -145,7 +145,7 @@ def _last_good(entry: Entry) -> tuple[Findings | None, int]:
 
 
 def _size_without_evidence(judged: Judgement, size: int) -> int:
-    return max(0, size - sum(len(each.yaml.encode()) for each in judged.evidence))
+    return max(0, size - sum(len(evidence.yaml.encode()) for evidence in judged.evidence))
 
 
 def _no_room(size: int, most: int) -> str:
@@ -163,17 +163,17 @@ def findings_on(board: Board, name: str, now: datetime, max_age: timedelta) -> F
     entry = board.entries[name]
     if entry.judged is None:
         return Findings(source="", target="")
-    found = entry.judged.found
-    if found.completed and not found.of_dump and is_old(found, now, max_age):
-        return replace(found, ended=True)
-    return found
+    findings = entry.judged.found
+    if findings.completed and not findings.of_dump and is_old(findings, now, max_age):
+        return replace(findings, ended=True)
+    return findings
 
 
-def is_old(found: Findings, now: datetime, max_age: timedelta) -> bool:
+def is_old(findings: Findings, now: datetime, max_age: timedelta) -> bool:
     """Reports whether the findings are older than `max_age`; of an unknown age, or of a time to come, counts as old."""
-    return found.observed is None or now - found.observed > max_age or is_to_come(found.observed, now)
+    return findings.observed is None or now - findings.observed > max_age or is_to_come(findings.observed, now)
 
 
-def is_to_come(when: datetime, now: datetime) -> bool:
+def is_to_come(moment: datetime, now: datetime) -> bool:
     """Reports whether a time is later than clocks may differ: how old something is cannot be told then."""
-    return when - now > CLOCKS_DIFFER
+    return moment - now > CLOCKS_DIFFER

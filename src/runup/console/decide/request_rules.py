@@ -59,10 +59,10 @@ def host_of(header: str) -> str:
     return (match["six"] or match["name"]).lower() if match else ""
 
 
-def hosts_of(listen: str, further: Collection[str]) -> frozenset[str]:
+def hosts_of(listen: str, more_hosts: Collection[str]) -> frozenset[str]:
     """Returns the names by which a server on `listen` may be asked: its own, and those that were typed."""
-    own = LOOPBACK if is_loopback(listen) else () if is_any_address(listen) else (listen,)
-    return frozenset(name.lower() for name in (*own, listen, *further) if not is_any_address(name))
+    own_hosts = LOOPBACK if is_loopback(listen) else () if is_any_address(listen) else (listen,)
+    return frozenset(name.lower() for name in (*own_hosts, listen, *more_hosts) if not is_any_address(name))
 
 
 def refusal(method: str, path: str, headers: Mapping[str, str], hosts: Collection[str]) -> tuple[int, str] | None:
@@ -95,10 +95,14 @@ def _is_same_origin(headers: Mapping[str, str]) -> bool:
         return False
 
 
-def next_page(asked: str) -> str:
-    """Returns the page of this server to show after the login: `asked`, or the first page for what may lead elsewhere.
+def next_page(requested_path: str) -> str:
+    """Returns the page of this server to show after the login: `requested_path`, or `/` if that may lead elsewhere.
 
     Browsers read `//host` and `/\\host` as another server.
     """
-    is_ours = _PATH.fullmatch(asked) is not None and not asked.startswith("//") and not asked.startswith(LOGIN)
-    return asked if is_ours else "/"
+    is_ours = (
+        _PATH.fullmatch(requested_path) is not None
+        and not requested_path.startswith("//")
+        and not requested_path.startswith(LOGIN)
+    )
+    return requested_path if is_ours else "/"

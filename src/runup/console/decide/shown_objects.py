@@ -46,27 +46,29 @@ def is_secret(item: ReportedResource) -> bool:
     return item.kind.lower() in _SECRET_KINDS
 
 
-def wanted_objects(found: Findings) -> tuple[ReportedResource, ...]:
+def wanted_objects(findings: Findings) -> tuple[ReportedResource, ...]:
     """Returns the objects to show: those of open risks first, each once, `MOST_OBJECTS` at most."""
-    risks = sorted(found.risks, key=lambda risk: not risk.open)
+    risks = sorted(findings.risks, key=lambda risk: not risk.open)
     items = {item.text: item for risk in risks for item in risk.resources if item.kind and item.name}
     return tuple(items.values())[:MOST_OBJECTS]
 
 
-def evidence_of(item: ReportedResource, found: Findings, obj: JSON | None, why: str = "") -> Evidence:
+def evidence_of(item: ReportedResource, findings: Findings, obj: JSON | None, problem: str = "") -> Evidence:
     """Returns the evidence of an object that was read (`obj`), or why it was not."""
-    risks = tuple(risk.name for risk in found.risks if any(each.text == item.text for each in risk.resources))
+    risks = tuple(
+        risk.name for risk in findings.risks if any(resource.text == item.text for resource in risk.resources)
+    )
     if is_secret(item) or (obj is not None and str(obj.get("kind", "")).lower() in _SECRET_KINDS):
         return Evidence(item.text, risks, why="Secrets are never shown.")
     if obj is None:
-        return Evidence(item.text, risks, why=why or "The object is not there any more.")
+        return Evidence(item.text, risks, why=problem or "The object is not there any more.")
     return Evidence(item.text, risks, yaml_of(obj))
 
 
 def yaml_of(obj: JSON) -> str:
     """Returns the object as YAML without what is hidden; a long one is cut, and says so."""
-    shown = _without_hidden(obj, (), str(obj.get("kind", "")))
-    text = dump_document(shown)
+    shown_object = _without_hidden(obj, (), str(obj.get("kind", "")))
+    text = dump_document(shown_object)
     if len(text) <= MOST_YAML:
         return text
     return f"{text[:MOST_YAML].rpartition(chr(10))[0]}\n# cut: {len(text) - MOST_YAML} characters more\n"
@@ -83,8 +85,8 @@ def _without_hidden(value: Any, path: tuple[str, ...], kind: str) -> Any:
 
 
 def _shown_text(text: str) -> str:
-    shown = _USER_OF_URL.sub(f"{HIDDEN}@", text)
-    return shown if len(shown) <= _MOST_TEXT else f"{shown[:_MOST_TEXT]}... ({len(text)} characters)"
+    shown_text = _USER_OF_URL.sub(f"{HIDDEN}@", text)
+    return shown_text if len(shown_text) <= _MOST_TEXT else f"{shown_text[:_MOST_TEXT]}... ({len(text)} characters)"
 
 
 def _shown_fields(value: JSON, path: tuple[str, ...], kind: str) -> Iterable[tuple[str, Any]]:

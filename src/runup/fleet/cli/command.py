@@ -108,7 +108,7 @@ def named_by(members: dict[str, Any]) -> Named:
         raise click.UsageError(
             "--engine dask and --scheduler tcp://HOST:PORT need each other", click.get_current_context()
         )
-    contexts = tuple(name for part in members["contexts"] for name in part.split(",") if name)
+    contexts = tuple(name for names in members["contexts"] for name in names.split(",") if name)
     return Named(
         contexts,
         members["kubeconfigs"],
@@ -211,11 +211,11 @@ def preflight(
         store=store,
         baseline=baseline,
     )
-    named = named_by(members)
+    named_members = named_by(members)
     return run_guarded(
         lambda: runs.run(
             connection_of(ctx),
-            named,
+            named_members,
             flags,
             lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
         )
@@ -239,8 +239,8 @@ def status(ctx: click.Context, /, output: str | None, **members: Any) -> int:
     """
     from runup.fleet.cli import status_command as runs
 
-    named = named_by(members)
-    return run_guarded(lambda: runs.run(connection_of(ctx), named, output))
+    named_members = named_by(members)
+    return run_guarded(lambda: runs.run(connection_of(ctx), named_members, output))
 
 
 @fleet.command("recommend", sections=SECTIONS)
@@ -262,9 +262,11 @@ def recommend(ctx: click.Context, /, target: str, accept: tuple[str, ...], outpu
     from runup.advice.cli.recommend.recommend_text import RecommendFlags
     from runup.fleet.cli import recommend_command as runs
 
-    names = frozenset(name for part in accept for name in part.split(","))
-    named = named_by(members)
-    return run_guarded(lambda: runs.run(connection_of(ctx), named, RecommendFlags(target, accept=names), output))
+    names = frozenset(name for risk_names in accept for name in risk_names.split(","))
+    named_members = named_by(members)
+    return run_guarded(
+        lambda: runs.run(connection_of(ctx), named_members, RecommendFlags(target, accept=names), output)
+    )
 
 
 @fleet.command("history")

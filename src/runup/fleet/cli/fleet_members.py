@@ -48,7 +48,7 @@ class Named(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Member, ...], list[str]]]:
+def members_of(named_members: Named, connection: Connection) -> Iterator[tuple[tuple[Member, ...], list[str]]]:
     """Yields the fleet, and notes about what was left out; archives of dumps are unpacked meanwhile.
 
     Raises CommandError for a fleet that nobody could read, and ConfigError.
@@ -57,33 +57,33 @@ def members_of(named: Named, connection: Connection) -> Iterator[tuple[tuple[Mem
         raise CommandError(
             f"--context {connection.context} is for a command about one cluster; a fleet is named by --contexts"
         )
-    found: list[Member] = []
+    members: list[Member] = []
     notes: list[str] = []
     try:
         with _ended_by_sigterm(), ExitStack() as unpacked:
-            if named.contexts:
-                _append_to(cluster_sources.of_contexts(named.contexts, connection.kubeconfig), found, notes)
-            for folder in named.kubeconfigs:
-                _append_to(cluster_sources.of_kubeconfigs(Path(folder)), found, notes)
-            for path in named.dumps:
+            if named_members.contexts:
+                _append_to(cluster_sources.of_contexts(named_members.contexts, connection.kubeconfig), members, notes)
+            for folder in named_members.kubeconfigs:
+                _append_to(cluster_sources.of_kubeconfigs(Path(folder)), members, notes)
+            for path in named_members.dumps:
                 refuse_password(path, "--dumps")
                 if is_address(path):
-                    _append_to(_remote_members(path, named), found, notes)
+                    _append_to(_remote_members(path, named_members), members, notes)
                     continue
-                if named.scheduler and Path(path).is_file():
+                if named_members.scheduler and Path(path).is_file():
                     way_out = "unpack it where the workers of the scheduler read it"
                     raise BadFleet(f"--dumps {path}: what is unpacked here is not on their machines; {way_out}")
-                _append_to(unpacked.enter_context(cluster_sources.of_dumps(Path(path))), found, notes)
-            for file in named.inventories:
-                found += cluster_sources.of_inventory(Path(file))
-            yield selected(fleet_of(found), named.selector), notes
+                _append_to(unpacked.enter_context(cluster_sources.of_dumps(Path(path))), members, notes)
+            for file in named_members.inventories:
+                members += cluster_sources.of_inventory(Path(file))
+            yield selected(fleet_of(members), named_members.selector), notes
     except BadFleet as error:
         raise CommandError(error.message) from error
 
 
-def _remote_members(address: str, named: Named) -> tuple[list[Member], list[str]]:
+def _remote_members(address: str, named_members: Named) -> tuple[list[Member], list[str]]:
     """Returns the members of which a store has dumps, listed by a process that ends before others begin."""
-    pool: Pool[str, remote_dumps.Listing] = Pool(remote_dumps.list_dumps, 1, float(named.timeout_s))
+    pool: Pool[str, remote_dumps.Listing] = Pool(remote_dumps.list_dumps, 1, float(named_members.timeout_s))
     listing = remote_dumps.Listing()
     for _, answer in pool.run([address]):
         if isinstance(answer, Lost):
@@ -99,11 +99,11 @@ def _ended_by_sigterm() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _stop)
+    previous_handler = signal.signal(signal.SIGTERM, _stop)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _stop(number: int, _: object) -> None:
@@ -111,9 +111,9 @@ def _stop(number: int, _: object) -> None:
     raise SystemExit(128 + number)
 
 
-def _append_to(more: tuple[list[Member], list[str]], found: list[Member], notes: list[str]) -> None:
-    found += more[0]
-    notes += more[1]
+def _append_to(read_members: tuple[list[Member], list[str]], members: list[Member], notes: list[str]) -> None:
+    members += read_members[0]
+    notes += read_members[1]
 
 
 def connection_to(member: Member, of: Connection) -> Connection:
@@ -142,7 +142,7 @@ def _text_of(error: Exception) -> str | None:
 
 
 def read_all(
-    members: Sequence[Member], work: Callable[[Member], R], lost: Callable[[Member, str], R], named: Named
+    members: Sequence[Member], work: Callable[[Member], R], lost: Callable[[Member, str], R], named_members: Named
 ) -> list[R]:
     """Returns the result of each member, in their order; what is lost on the way is told on stderr as it happens."""
     results: dict[str, R] = {member.name: lost(member, member.problem) for member in members if member.problem}
@@ -150,13 +150,13 @@ def read_all(
     for member in members:
         if member.problem:
             progress.count_one()
-    for part, size in _dumps_and_live(members, named):
-        if not part:
+    for batch, size in _dumps_and_live(members, named_members):
+        if not batch:
             continue
         reading = partial(read_wherever, work=work, lost=lost)
-        pool = _pool(reading, min(size, len(part)), named, dumps=bool(part[0].dump))
-        for index, answer in pool.run(part):
-            member = part[index]
+        pool = _pool(reading, min(size, len(batch)), named_members, dumps=bool(batch[0].dump))
+        for index, answer in pool.run(batch):
+            member = batch[index]
             if isinstance(answer, Retried):
                 progress.print_line(f"{one_line(member.name)}: {answer.why}; it is tried once more")
             elif isinstance(answer, Lost):
@@ -182,31 +182,31 @@ def read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable
 
 
 def _pool(
-    reading: Callable[[Member], R], size: int, named: Named, *, dumps: bool
+    reading: Callable[[Member], R], size: int, named_members: Named, *, dumps: bool
 ) -> Pool[Member, R] | DaskPool[Member, R]:
-    if dumps and named.scheduler:
+    if dumps and named_members.scheduler:
         from runup.fleet.control.dask_engine import DaskPool
 
-        return DaskPool(reading, named.scheduler, float(named.timeout_s))
-    return Pool(reading, size, float(named.timeout_s))
+        return DaskPool(reading, named_members.scheduler, float(named_members.timeout_s))
+    return Pool(reading, size, float(named_members.timeout_s))
 
 
-def _dumps_and_live(members: Sequence[Member], named: Named) -> tuple[tuple[list[Member], int], ...]:
+def _dumps_and_live(members: Sequence[Member], named_members: Named) -> tuple[tuple[list[Member], int], ...]:
     """Returns the dumps, which cost processor time, and the live clusters, which cost waiting; each with how many.
 
     Dumps that others read come last: their client has threads, beside which no process is forked.
     """
     readable = [member for member in members if not member.problem]
-    dumps = [_as_workers_find_it(member, named) for member in readable if member.dump]
+    dumps = [_as_workers_find_it(member, named_members) for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
-    parallel = named.parallel
-    parts = (dumps, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
-    return parts[::-1] if named.scheduler else parts
+    parallel = named_members.parallel
+    batches = (dumps, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
+    return batches[::-1] if named_members.scheduler else batches
 
 
-def _as_workers_find_it(member: Member, named: Named) -> Member:
+def _as_workers_find_it(member: Member, named_members: Named) -> Member:
     """Returns the member with a whole path for the workers of a scheduler, whose working directory is another one."""
-    if not named.scheduler or is_address(member.dump):
+    if not named_members.scheduler or is_address(member.dump):
         return member
     return msgspec.structs.replace(member, dump=os.path.abspath(member.dump))  # noqa: PTH100 -- links stay as typed
 

@@ -31,48 +31,48 @@ def run(
     connection: Connection, store: str, cluster: str, last_days: int, output: str | None, *, weeks: bool = False
 ) -> int:
     """Prints the history of one cluster, or of all of them day by day, or week by week."""
-    place = stores.opened(store, connection.config)
-    names = place.clusters()
+    opened_store = stores.opened(store, connection.config)
+    names = opened_store.clusters()
     if cluster and cluster not in names:
-        there = f"there are reports of {fleet_text.fitting_names(names, 200)}" if names else "it has none at all"
-        raise CommandError(f"--store {store} has no report of {one_line(cluster)}; {there}")
+        stored_text = f"there are reports of {fleet_text.fitting_names(names, 200)}" if names else "it has none at all"
+        raise CommandError(f"--store {store} has no report of {one_line(cluster)}; {stored_text}")
     if not names:
         raise CommandError(f"--store {store} has no report; make some: runup fleet preflight --store {store}")
     since = SystemClock().now() - timedelta(days=last_days) if last_days else None
     notes: list[str] = []
     # One cluster after the other: the reports of all of them need not be in memory at once.
-    found = sorted(
+    report_steps = sorted(
         (
             step
             for name in ([cluster] if cluster else names)
-            for step in steps(_reports(place, name, notes))
+            for step in steps(_reports(opened_store, name, notes))
             if since is None or step.observed >= since
         ),
         key=lambda step: (step.observed, step.cluster),
     )
     screen = screen_of(sys.stdout)
     if output:
-        printed = [out(machine(reports_as_data(found), output))]
+        printed = [out(machine(reports_as_data(report_steps), output))]
     elif cluster:
-        printed = [out(part) for part in report_lines(found, screen)]
+        printed = [out(line) for line in report_lines(report_steps, screen)]
     else:
-        printed = [out(part) for part in day_lines(days(found, weeks=weeks), screen, weeks=weeks)]
-    write([*warnings([*notes, *place.notes()]), *printed])
+        printed = [out(part) for part in day_lines(days(report_steps, weeks=weeks), screen, weeks=weeks)]
+    write([*warnings([*notes, *opened_store.notes()]), *printed])
     return 0
 
 
 def _reports(store: Store, cluster: str, notes: list[str]) -> Iterator[tuple[str, datetime, Report]]:
     """Yields the reports of a cluster; those that cannot be read are added to `notes`."""
-    for kept in store.reports_of(cluster):
+    for report in store.reports_of(cluster):
         try:
-            yield cluster, kept.observed, kept.report()
+            yield cluster, report.observed, report.report()
         except Terminal as error:
             notes.append(f"left out: {error.message}")
 
 
-def day_lines(found: Sequence[Day], screen: Screen = PIPE, *, weeks: bool = False) -> Iterator[Drawn]:
+def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool = False) -> Iterator[Drawn]:
     """Yields a line for each day, or each week by its Monday, the newest last."""
-    if not found:
+    if not history_days:
         yield join_parts(wrap_text("No report is as new as that; leave out --days, or give more.", screen))
         return
     columns = tuple(map(Column, ("WEEK OF" if weeks else "DAY", "CLUSTERS", "NOT JUDGED", "APPLY", "UNKNOWN")))
@@ -85,12 +85,12 @@ def day_lines(found: Sequence[Day], screen: Screen = PIPE, *, weeks: bool = Fals
                 names_with_counts(day.gone),
             )
         )
-        for day in found
+        for day in history_days
     ]
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
-def report_lines(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
+def report_lines(report_steps: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a line for each report of a cluster, the newest last."""
     columns = tuple(map(Column, ("OBSERVED", "TARGET", "APPLY", "UNKNOWN")))
     rows = [
@@ -103,12 +103,12 @@ def report_lines(found: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn
                 one_line(went_text(step)),
             )
         )
-        for step in found
+        for step in report_steps
     ]
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
-def reports_as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
+def reports_as_data(report_steps: Sequence[Step]) -> list[dict[str, Any]]:
     """Returns each report for programs."""
     return [
         {
@@ -121,8 +121,8 @@ def reports_as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
             "new": list(step.new),
             "gone": list(step.gone),
             "first": step.first,
-            "came": [{"risk": each.risk, "objects": list(each.objects)} for each in step.came],
+            "came": [{"risk": change.risk, "objects": list(change.objects)} for change in step.came],
             "went": [{"risk": each.risk, "objects": list(each.objects)} for each in step.went],
         }
-        for step in found
+        for step in report_steps
     ]

@@ -29,16 +29,16 @@ def check(targets: Sequence[Target]) -> None:
 
 def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
     """Yields a row for each risk of each cluster; one without a risk for a cluster that has none, or was not judged."""
-    for one in results:
-        found = one.found
+    for result in results:
+        findings = result.found
         cluster = {
-            "cluster": one.where,
-            "source": found.source or None,
-            "target": found.target or None,
-            "judged": found.completed,
-            "observed": found.observed or one.tried,
+            "cluster": result.where,
+            "source": findings.source or None,
+            "target": findings.target or None,
+            "judged": findings.completed,
+            "observed": findings.observed or result.tried,
         }
-        for risk in found.risks:
+        for risk in findings.risks:
             yield cluster | {
                 "risk": risk.name,
                 "severity": risk.severity or None,
@@ -47,7 +47,7 @@ def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
                 "message": risk.message,
                 "objects": len(risk.resources),
             }
-        if not found.risks:
+        if not findings.risks:
             yield cluster | dict.fromkeys(("risk", "severity", "applies", "accepted", "message", "objects"))
 
 

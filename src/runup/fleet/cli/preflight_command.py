@@ -60,7 +60,11 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def run(
-    connection: Connection, named: Named, flags: Flags, access: Callable[[], Access], work_of: WorkOf | None = None
+    connection: Connection,
+    named_members: Named,
+    flags: Flags,
+    access: Callable[[], Access],
+    work_of: WorkOf | None = None,
 ) -> int:
     """Judges and prints the fleet, and returns the exit code of its worst cluster.
 
@@ -69,31 +73,38 @@ def run(
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     parquet_file.check(flags.outputs)
-    rules, known = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
+    rules, baseline = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)
     now = SystemClock().now()
-    with members_of(named, connection) as (members, notes):
+    with members_of(named_members, connection) as (members, notes):
         work = (work_of or _preflights)(connection, flags, access, now)
-        judged = read_all(members, work, lost, named)
+        judged = read_all(members, work, lost, named_members)
     problems = []
     if store is not None:
-        kept = ((m.name, one.report, flags.to, one.problem) for m, one in zip(members, judged, strict=True))
-        problems = run_command.stored(store, kept, now)
+        to_store = (
+            (member.name, judged_member.report, flags.to, judged_member.problem)
+            for member, judged_member in zip(members, judged, strict=True)
+        )
+        problems = run_command.stored(store, to_store, now)
     results = [_cluster_result(member, one, now) for member, one in zip(members, judged, strict=True)]
-    marked, further = run_command.with_accepted(results, rules, known, now)
+    marked, more_warnings = run_command.with_accepted(results, rules, baseline, now)
     notes += [f"{one_line(m.name)}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
-    notes += [*_warn_of_repeated_clusters(members, judged), *further, *(store.notes() if store is not None else ())]
+    notes += [
+        *_warn_of_repeated_clusters(members, judged),
+        *more_warnings,
+        *(store.notes() if store is not None else ()),
+    ]
     code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
-    _print_results(marked, members, notes, flags, code, problems, known)
+    _print_results(marked, members, notes, flags, code, problems, baseline)
     return code
 
 
 def _preflights(
     connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime
 ) -> Callable[[Member], Judged]:
-    wanted = _requested_update(flags, access())
+    requested_update = _requested_update(flags, access())
     with_places = any(form == "sarif" for form, _ in flags.outputs)
-    return partial(judge, connection=connection, wanted=wanted, now=now, with_places=with_places)
+    return partial(judge, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
 
 
 def _requested_update(flags: Flags, access: Access) -> evaluate.RequestedUpdate:
@@ -111,61 +122,79 @@ def _requested_update(flags: Flags, access: Access) -> evaluate.RequestedUpdate:
 
 
 def judge(
-    member: Member, *, connection: Connection, wanted: evaluate.RequestedUpdate, now: datetime, with_places: bool
+    member: Member,
+    *,
+    connection: Connection,
+    requested_update: evaluate.RequestedUpdate,
+    now: datetime,
+    with_places: bool,
 ) -> Judged:
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.dump:
-            one = evaluate_dump(member, wanted, now)
+            evaluated = evaluate_dump(member, requested_update, now)
         else:
-            one = evaluate.of_cluster(connection_to(member, connection).config(), wanted)
-        found = run_command.findings_of(one)
-        places = _dump_locations(member, found) if with_places and member.dump and found.completed else {}
+            evaluated = evaluate.of_cluster(connection_to(member, connection).config(), requested_update)
+        findings = run_command.findings_of(evaluated)
+        locations = _dump_locations(member, findings) if with_places and member.dump and findings.completed else {}
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:
             raise
         return lost(member, problem)
-    cluster_id = one.cluster.spec.cluster_id if one.cluster is not None else ""
-    return Judged(found, one.report, one.problem, one.notes, one.lacking, one.collect, places, cluster_id)
+    cluster_id = evaluated.cluster.spec.cluster_id if evaluated.cluster is not None else ""
+    return Judged(
+        findings,
+        evaluated.report,
+        evaluated.problem,
+        evaluated.notes,
+        evaluated.lacking,
+        evaluated.collect,
+        locations,
+        cluster_id,
+    )
 
 
-def evaluate_dump(member: Member, wanted: evaluate.RequestedUpdate, now: datetime) -> evaluate.EvaluatedCluster:
+def evaluate_dump(
+    member: Member, requested_update: evaluate.RequestedUpdate, now: datetime
+) -> evaluate.EvaluatedCluster:
     """Returns the result for a dump; its texts name the place that was typed, where it was fetched to be read.
 
     Raises as reading the dump does.
     """
-    one = evaluate.of_dump(Path(member.dump), wanted, now)
-    notes = tuple(member.as_named(note) for note in one.notes)
-    return replace(one, problem=member.as_named(one.problem), notes=notes, collect=member.as_named(one.collect))
+    evaluated = evaluate.of_dump(Path(member.dump), requested_update, now)
+    notes = tuple(member.as_named(note) for note in evaluated.notes)
+    return replace(
+        evaluated, problem=member.as_named(evaluated.problem), notes=notes, collect=member.as_named(evaluated.collect)
+    )
 
 
-def _dump_locations(member: Member, found: Findings) -> Mapping[str, tuple[str, int]]:
+def _dump_locations(member: Member, findings: Findings) -> Mapping[str, tuple[str, int]]:
     from runup.preflight.cli.dump_places import places, uri_of
 
-    resources = [item for risk in found.risks for item in risk.resources]
+    resources = [item for risk in findings.risks for item in risk.resources]
     found_places = places(Path(member.dump), resources).items()
-    here = uri_of(Path(member.dump))
-    named = member.address or here
-    return {text: (place.uri.replace(here, named, 1), place.line) for text, place in found_places}
+    local_uri = uri_of(Path(member.dump))
+    shown_uri = member.address or local_uri
+    return {text: (place.uri.replace(local_uri, shown_uri, 1), place.line) for text, place in found_places}
 
 
-def lost(member: Member, why: str) -> Judged:
+def lost(member: Member, problem: str) -> Judged:
     """Returns the result of a cluster that could not be read."""
-    return Judged(run_command.findings_of(evaluate.EvaluatedCluster(member.name, problem=why)), problem=why)
+    return Judged(run_command.findings_of(evaluate.EvaluatedCluster(member.name, problem=problem)), problem=problem)
 
 
-def _cluster_result(member: Member, one: Judged, now: datetime) -> ClusterResult:
-    places = {text: Place(uri, line) for text, (uri, line) in one.places.items()}
-    return ClusterResult(member.name, one.found, one.lacking, one.collect, places, now)
+def _cluster_result(member: Member, judged: Judged, now: datetime) -> ClusterResult:
+    places = {text: Place(uri, line) for text, (uri, line) in judged.places.items()}
+    return ClusterResult(member.name, judged.found, judged.lacking, judged.collect, places, now)
 
 
 def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[Judged]) -> list[str]:
     """Returns a warning for each cluster that is in the fleet under several names."""
     by_id: dict[str, list[str]] = {}
-    for member, one in zip(members, judged, strict=True):
-        if one.cluster_id:
-            by_id.setdefault(one.cluster_id, []).append(member.name)
+    for member, judged_member in zip(members, judged, strict=True):
+        if judged_member.cluster_id:
+            by_id.setdefault(judged_member.cluster_id, []).append(member.name)
     return [
         f"{fleet_text.fitting_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
         for cluster_id, names in by_id.items()
@@ -180,14 +209,14 @@ def _print_results(
     flags: Flags,
     code: int,
     problems: Sequence[str],
-    known: Baseline | None,
+    baseline: Baseline | None,
 ) -> None:
     """Writes and prints every output. Raises CommandError after that, for `problems` and files not written."""
-    table = matrix([(one.where, one.found) for one in results])
+    table = matrix([(result.where, result.found) for result in results])
 
     def text_of(form: str) -> str:
-        if form == "markdown" and known is not None:
-            return report_changes.markdown(results, known)
+        if form == "markdown" and baseline is not None:
+            return report_changes.markdown(results, baseline)
         return _as_document(form, results, members, table, code)
 
     texts = [target for target in flags.outputs if target[0] != parquet_file.FORM]
@@ -195,7 +224,7 @@ def _print_results(
     printed = [out(text_of(form)) for form, path in flags.outputs if path == outputs.STDOUT]
     if not printed:
         screen = screen_of(sys.stdout)
-        printed = [out(part) for part in fleet_text.text(table, screen, whole=flags.verbose)]
+        printed = [out(section) for section in fleet_text.text(table, screen, whole=flags.verbose)]
         if flags.verbose:
             printed += [out("\n"), *(out(part) for part in forms.table_of(results, screen))]
     write([*warnings(notes), *printed])
@@ -207,7 +236,9 @@ def _as_document(
     form: str, results: Sequence[ClusterResult], members: Sequence[Member], table: Matrix, code: int
 ) -> str:
     if form in ("json", "yaml"):
-        data: dict[str, Any] = fleet_forms.data(results, {m.name: m.labels for m in members}, table, code)
+        data: dict[str, Any] = fleet_forms.data(
+            results, {member.name: member.labels for member in members}, table, code
+        )
         return machine(data, form)
     if form == "markdown":
         return fleet_forms.markdown(table)

@@ -43,24 +43,24 @@ class AdviceRow(msgspec.Struct, frozen=True):
     data: dict[str, Any] | None = None
 
 
-def run(connection: Connection, named: Named, asked: RecommendFlags, output: str | None) -> int:
+def run(connection: Connection, named_members: Named, flags: RecommendFlags, output: str | None) -> int:
     """Reads and prints the advice for each cluster; returns 1 if one could not be read, or is refused the version."""
     from runup.advice.cli.recommend.command import reject_bad_flags
 
-    reject_bad_flags(asked.version, asked.quiet, asked.outdated)
-    with members_of(named, connection) as (members, notes):
-        work = partial(advice_of, connection=connection, asked=asked, whole=bool(output))
-        rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named)
-    shown = (
+    reject_bad_flags(flags.version, flags.quiet, flags.outdated)
+    with members_of(named_members, connection) as (members, notes):
+        work = partial(advice_of, connection=connection, flags=flags, whole=bool(output))
+        rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named_members)
+    printed = (
         [out(machine(data(rows), output))]
         if output
-        else [out(part) for part in text(rows, asked.version, screen_of(sys.stdout))]
+        else [out(section) for section in text(rows, flags.version, screen_of(sys.stdout))]
     )
-    write([*warnings(notes), *shown])
+    write([*warnings(notes), *printed])
     return 1 if any(row.problem or row.refused for row in rows) else 0
 
 
-def advice_of(member: Member, *, connection: Connection, asked: RecommendFlags, whole: bool) -> AdviceRow:
+def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, whole: bool) -> AdviceRow:
     """Returns the advice for one cluster; why it could not be read is a result, too."""
     from runup.advice.cli.recommend import additions_to_oc, recommend_text
     from runup.advice.cli.recommend.command import read_input
@@ -68,30 +68,32 @@ def advice_of(member: Member, *, connection: Connection, asked: RecommendFlags, 
     from runup.cli import facts
 
     try:
-        found = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
-        read = facts.read(found.cluster)
-        advice = recommend_text.advise(read, found.checks, found.problem, asked)
-        more = additions_to_oc.of(found.cluster, found.config_maps, asked.version, found.now)
+        advice_input = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
+        cluster_facts = facts.read(advice_input.cluster)
+        advice = recommend_text.advise(cluster_facts, advice_input.checks, advice_input.problem, flags)
+        additions = additions_to_oc.of(advice_input.cluster, advice_input.config_maps, flags.version, advice_input.now)
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:
             raise
         return AdviceRow(member.name, problem=problem)
-    document = as_data(read, found.checks, found.problem, asked, advice, more) if whole else None
-    return _advice_row(member.name, read, tuple(sorted(advice.issues - asked.accept)), advice.error, document)
+    document = (
+        as_data(cluster_facts, advice_input.checks, advice_input.problem, flags, advice, additions) if whole else None
+    )
+    return _advice_row(member.name, cluster_facts, tuple(sorted(advice.issues - flags.accept)), advice.error, document)
 
 
 def _advice_row(
-    cluster: str, read: Facts, issues: tuple[str, ...], refused: str, document: dict[str, Any] | None
+    cluster: str, cluster_facts: Facts, issues: tuple[str, ...], refused: str, document: dict[str, Any] | None
 ) -> AdviceRow:
     from runup.advice.cli.recommend.updates_by_minor import buckets, issue
 
-    offered = buckets(read).by_minor.values()
-    newest = [next((each for each in updates if issue(each) is None), None) for updates in offered]
+    offered = buckets(cluster_facts).by_minor.values()
+    newest = [next((update for update in updates if issue(update) is None), None) for updates in offered]
     return AdviceRow(
         cluster,
-        read.desired.version,
-        read.channel,
+        cluster_facts.desired.version,
+        cluster_facts.channel,
         tuple(update.release.version for update in newest if update is not None),
         sum(issue(each) is not None for updates in offered for each in updates),
         issues,
@@ -102,13 +104,15 @@ def _advice_row(
 
 def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields the advice for the fleet, one line for all clusters with the same."""
-    read = [row for row in rows if not row.problem]
-    lost = len(rows) - len(read)
+    read_rows = [row for row in rows if not row.problem]
+    lost = len(rows) - len(read_rows)
     total = f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}"
-    words = f"recommended: {sum(not row.refused for row in read)} of {total}" if version else f"of {total}"
-    head = f"Update to {version} {words}" if version else f"Updates {words}"
+    recommended_text = (
+        f"recommended: {sum(not row.refused for row in read_rows)} of {total}" if version else f"of {total}"
+    )
+    head = f"Update to {version} {recommended_text}" if version else f"Updates {recommended_text}"
     yield join_parts(wrap_text(f"{head}{f'; {lost} could not be read' if lost else ''}", screen))
-    if read:
+    if read_rows:
         columns = (
             Column("NUMBER"),
             Column("VERSION"),
@@ -118,7 +122,9 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
             Column("ISSUES", flows=True),
             Column("CLUSTERS", flows=True),
         )
-        lines = [_group_cells(group, version=version) for _, group in alike(read, partial(_group_key, version=version))]
+        lines = [
+            _group_cells(group, version=version) for _, group in alike(read_rows, partial(_group_key, version=version))
+        ]
         yield join_parts("\n", draw_table(Table(columns, [Row(line) for line in lines], gap=2), screen))
     if lost:
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
@@ -132,10 +138,10 @@ def _group_key(row: AdviceRow, *, version: str) -> tuple[Any, ...]:
 
 
 def _group_cells(group: Sequence[AdviceRow], *, version: str) -> tuple[str, ...]:
-    one = group[0]
-    answer = (one.refused or "recommended",) if version else (", ".join(one.newest), str(one.risky))
+    first_row = group[0]
+    answer = (first_row.refused or "recommended",) if version else (", ".join(first_row.newest), str(first_row.risky))
     names = ", ".join(one_line(row.cluster) for row in group)
-    return str(len(group)), one.version, one.channel, *answer, ", ".join(one.issues), names
+    return str(len(group)), first_row.version, first_row.channel, *answer, ", ".join(first_row.issues), names
 
 
 def data(rows: Sequence[AdviceRow]) -> dict[str, Any]:

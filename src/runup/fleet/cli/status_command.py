@@ -44,14 +44,16 @@ class StatusRow(msgspec.Struct, frozen=True):
     obj: dict[str, Any] | None = None
 
 
-def run(connection: Connection, named: Named, output: str | None) -> int:
+def run(connection: Connection, named_members: Named, output: str | None) -> int:
     """Reads and prints the status of each cluster; returns 1 if one could not be read."""
-    with members_of(named, connection) as (members, notes):
+    with members_of(named_members, connection) as (members, notes):
         work = partial(status_of, connection=connection, whole=bool(output))
-        rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named)
+        rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named_members)
     notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]
     printed = (
-        [out(machine(data(rows), output))] if output else [out(part) for part in text(rows, screen_of(sys.stdout))]
+        [out(machine(data(rows), output))]
+        if output
+        else [out(section) for section in text(rows, screen_of(sys.stdout))]
     )
     write([*warnings(notes), *printed])
     return 1 if any(row.problem for row in rows) else 0
@@ -113,23 +115,23 @@ def _status_row(cluster: str, report: Report, notes: tuple[str, ...], obj: dict[
 
 def headline(rows: Sequence[StatusRow]) -> str:
     """Returns one sentence with the number of clusters that are updating, and that could not be read."""
-    read = [row for row in rows if not row.problem]
-    updating, unknown = (sum(row.updating == status for row in read) for status in ("True", "Unknown"))
-    parts = [f"{updating} updating"]
-    parts += [f"of {unknown} it is not known"] if unknown else []
-    parts += [f"{len(rows) - len(read)} could not be read"] if len(read) < len(rows) else []
-    return f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}: {', '.join(parts)}"
+    read_rows = [row for row in rows if not row.problem]
+    updating, unknown = (sum(row.updating == status for row in read_rows) for status in ("True", "Unknown"))
+    counts = [f"{updating} updating"]
+    counts += [f"of {unknown} it is not known"] if unknown else []
+    counts += [f"{len(rows) - len(read_rows)} could not be read"] if len(read_rows) < len(rows) else []
+    return f"{len(rows)} {'cluster' if len(rows) == 1 else 'clusters'}: {', '.join(counts)}"
 
 
 def text(rows: Sequence[StatusRow], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields the status of the fleet: those that update first, then those that need attention."""
     yield join_parts(wrap_text(headline(rows), screen))
-    read = sorted((row for row in rows if not row.problem), key=_sort_key)
-    if read:
+    read_rows = sorted((row for row in rows if not row.problem), key=_sort_key)
+    if read_rows:
         columns = tuple(map(Column, ("CLUSTER", "UPDATING", "TARGET", "OPERATORS", "POOLS", "ATTENTION")))
-        table = Table((*columns, Column("FIRST", flows=True)), [Row(_row_cells(row)) for row in read], gap=2)
+        table = Table((*columns, Column("FIRST", flows=True)), [Row(_row_cells(row)) for row in read_rows], gap=2)
         yield join_parts("\n", draw_table(table, screen))
-    if len(read) < len(rows):
+    if len(read_rows) < len(rows):
         yield join_parts("\nCould not be read, so nothing is known of them:\n")
         for row in rows:
             if row.problem:

@@ -32,16 +32,16 @@ def of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[list[Memb
     `all` is every context of the kubeconfig, one for each server: people have a context for each namespace of a
     cluster. Raises BadFleet for a context that is named twice or is not there, and ConfigError.
     """
-    known = config.context_names(kubeconfig)
+    known_contexts = config.context_names(kubeconfig)
     if ALL in names:
         if len(names) > 1:
             raise BadFleet(f"--contexts {ALL} has every context; leave out {', '.join(set(names) - {ALL})}")
-        return _one_context_per_server(known, kubeconfig)
+        return _one_context_per_server(known_contexts, kubeconfig)
     for name in names:
         if names.count(name) > 1:
             raise BadFleet(f"--contexts names {name} twice; a cluster counts once, so name it once")
-        if name not in known:
-            raise BadFleet(f'context "{name}" does not exist; there is {", ".join(known) or "none"}')
+        if name not in known_contexts:
+            raise BadFleet(f'context "{name}" does not exist; there is {", ".join(known_contexts) or "none"}')
     return [_member_of_context(name, kubeconfig) for name in names], []
 
 
@@ -98,8 +98,8 @@ def of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
 
 def _visible_entries(folder: Path, flag: str) -> list[Path]:
     if not folder.is_dir():
-        what = "is not a folder" if folder.exists() else "does not exist"
-        raise BadFleet(f"{flag} {folder}: {what}; give the folder that they are in")
+        problem = "is not a folder" if folder.exists() else "does not exist"
+        raise BadFleet(f"{flag} {folder}: {problem}; give the folder that they are in")
     return sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
 
 
@@ -152,8 +152,8 @@ def _dumps_in_folder(folder: Path, typed: str) -> tuple[list[Member], list[str]]
     if not members:
         hint = "; if it is itself a dump: " + f"runup preflight run --dump {typed}" if skipped else ""
         raise BadFleet(f"--dumps {typed}: has no dump (a folder or a tar archive){hint}")
-    first = ", ".join(skipped[:3]) + (f" and {len(skipped) - 3} more" if len(skipped) > 3 else "")
-    notes = [f"{typed}: not a folder or a tar archive, and left out: {first}"] if skipped else []
+    names_text = ", ".join(skipped[:3]) + (f" and {len(skipped) - 3} more" if len(skipped) > 3 else "")
+    notes = [f"{typed}: not a folder or a tar archive, and left out: {names_text}"] if skipped else []
     return members, notes
 
 
@@ -169,5 +169,5 @@ def of_inventory(file: Path) -> tuple[Member, ...]:
     except kyaml.YamlError as error:
         raise BadFleet(f"--inventory {error}") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL is in the name
-        why = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise BadFleet(f"--inventory {file}: cannot be read: {why}") from error
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise BadFleet(f"--inventory {file}: cannot be read: {reason}") from error

@@ -71,9 +71,11 @@ class DaskPool(Generic[T, R]):
                     waiting.discard(index)
                     yield index, _result_of(futures[index])
             except queue.Empty:
-                why = f"no dump was read for {self._limit_s:g} s; give it more with --timeout, or look at the workers"
+                problem = (
+                    f"no dump was read for {self._limit_s:g} s; give it more with --timeout, or look at the workers"
+                )
                 for index in sorted(waiting):
-                    yield index, Lost(why)
+                    yield index, Lost(problem)
             finally:
                 client.cancel(futures, force=True)
 
@@ -88,8 +90,8 @@ def _connected(scheduler: str) -> Any:
     try:
         client = Client(scheduler, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        why = " ".join(str(error).split())
-        raise NoEngine(f"--scheduler {scheduler}: does not answer ({why}); {hint}") from error
+        problem = " ".join(str(error).split())
+        raise NoEngine(f"--scheduler {scheduler}: does not answer ({problem}); {hint}") from error
     try:
         client.wait_for_workers(1, timeout=_CONNECT_S)
     except TimeoutError as error:

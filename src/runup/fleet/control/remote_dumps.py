@@ -47,9 +47,9 @@ def members_of(address: str, listing: Listing) -> tuple[list[Member], list[str]]
     if not listing.dumps:
         raise BadFleet(f"--dumps {address}: has no dump (a folder or a tar archive)")
     names = listing.left_out
-    first = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-    notes = [f"{address}: not a folder or a tar archive, and left out: {first}"] if names else []
-    return [Member(name, dump=place) for name, place in listing.dumps], notes
+    names_text = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    notes = [f"{address}: not a folder or a tar archive, and left out: {names_text}"] if names else []
+    return [Member(name, dump=dump_address) for name, dump_address in listing.dumps], notes
 
 
 def list_dumps(address: str) -> Listing:
@@ -68,8 +68,8 @@ def list_dumps(address: str) -> Listing:
         if entry["name"].rstrip("/") == root.rstrip("/") or name.startswith("."):
             continue  # the marker that some tools make for a folder, or what is hidden elsewhere too
         if entry["type"] == "directory" or name.endswith(PACKED):
-            short = name if entry["type"] == "directory" else without_suffixes(name)
-            dumps.append((short, store.unstrip_protocol(entry["name"].rstrip("/"))))
+            dump_name = name if entry["type"] == "directory" else without_suffixes(name)
+            dumps.append((dump_name, store.unstrip_protocol(entry["name"].rstrip("/"))))
         else:
             left_out.append(name)
     return Listing(tuple(dumps), tuple(left_out))
@@ -90,13 +90,13 @@ def fetched(address: str) -> Iterator[Path]:
     """
     folder = Path(tempfile.mkdtemp(prefix="runup-dump-"))
     try:
-        store, place = _opened(address)
-        into = folder / (PurePosixPath(place).name or "dump")
+        store, path = _opened(address)
+        into = folder / (PurePosixPath(path).name or "dump")
         with _explained(address):
-            if store.isfile(place):
-                _fetch_file(store, place, into, MAX_BYTES, address)
+            if store.isfile(path):
+                _fetch_file(store, path, into, MAX_BYTES, address)
             else:
-                _fetch_folder(store, place, into, address)
+                _fetch_folder(store, path, into, address)
         yield into
     finally:
         remove_tree(folder)
@@ -142,32 +142,32 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _fetch_folder(store: Any, place: str, into: Path, address: str) -> None:
+def _fetch_folder(store: Any, path: str, into: Path, address: str) -> None:
     """Fetches what may hold objects from a folder of the store."""
-    left, found = MAX_BYTES, 0
+    bytes_left, files = MAX_BYTES, 0
     into.mkdir()
-    for name in store.find(place):
-        inner = PurePosixPath(name.removeprefix(place.rstrip("/")).lstrip("/"))
+    for name in store.find(path):
+        inner = PurePosixPath(name.removeprefix(path.rstrip("/")).lstrip("/"))
         if ".." in inner.parts or not archive.may_hold_objects(inner):
             continue
-        found += 1
-        if found > MAX_ENTRIES:
+        files += 1
+        if files > MAX_ENTRIES:
             raise CannotFetch(f"{address}: it has more than {MAX_ENTRIES} files; give a dump of one cluster")
         target = into / inner
         target.parent.mkdir(parents=True, exist_ok=True)
-        left -= _fetch_file(store, name, target, left, address)
-    if not found:
+        bytes_left -= _fetch_file(store, name, target, bytes_left, address)
+    if not files:
         raise CannotFetch(f"{address}: nothing in it is a file of a dump")
 
 
-def _fetch_file(store: Any, place: str, into: Path, limit: int, address: str) -> int:
+def _fetch_file(store: Any, path: str, into: Path, limit: int, address: str) -> int:
     """Streams a file of the store into a new one, and returns its bytes. Raises CannotFetch beyond `limit`."""
     size = 0
-    with store.open(place, "rb", block_size=_PIECE) as source, into.open("xb") as target:
-        while piece := source.read(_PIECE):
-            size += len(piece)
+    with store.open(path, "rb", block_size=_PIECE) as source, into.open("xb") as target:
+        while chunk := source.read(_PIECE):
+            size += len(chunk)
             if size > limit:
                 gib = MAX_BYTES // 1024**3
                 raise CannotFetch(f"{address}: it has more than {gib} GiB; give a dump of one cluster, without logs")
-            target.write(piece)
+            target.write(chunk)
     return size

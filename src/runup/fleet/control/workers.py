@@ -163,28 +163,30 @@ class Pool(Generic[T, R]):
                 worker.pipe.send(items[index])
 
     def _start_worker(self) -> _Worker[T]:
-        ours, theirs = self._context.Pipe()
-        others = [worker.pipe for worker in self._workers]
+        own_end, worker_end = self._context.Pipe()
+        other_pipes = [worker.pipe for worker in self._workers]
         scratch = Path(tempfile.mkdtemp(prefix="runup-fleet-"))
-        args = (theirs, [*others, ours], self._work, str(scratch))
+        args = (worker_end, [*other_pipes, own_end], self._work, str(scratch))
         process = self._context.Process(target=_serve, args=args, daemon=True)
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         process.start()
-        theirs.close()
-        worker: _Worker[T] = _Worker(process, ours, scratch)
+        worker_end.close()
+        worker: _Worker[T] = _Worker(process, own_end, scratch)
         self._workers.append(worker)
         return worker
 
     def _wait_for_workers(self) -> list[_Worker[T]]:
         """Waits until a worker has answered, ended, or exceeded the time limit, and returns those that have."""
         busy = [worker for worker in self._workers if worker.work_index is not None]
-        left = None
+        wait_s = None
         if self._limit_s:
-            left = max(min(worker.started_s for worker in busy) + self._limit_s - time.monotonic(), 0.0)
-        answered = set(wait([worker.pipe for worker in busy], left))
-        late = time.monotonic() - self._limit_s if self._limit_s else 0.0
-        return [worker for worker in busy if worker.pipe in answered or (late and worker.started_s <= late)]
+            wait_s = max(min(worker.started_s for worker in busy) + self._limit_s - time.monotonic(), 0.0)
+        answered = set(wait([worker.pipe for worker in busy], wait_s))
+        late_since_s = time.monotonic() - self._limit_s if self._limit_s else 0.0
+        return [
+            worker for worker in busy if worker.pipe in answered or (late_since_s and worker.started_s <= late_since_s)
+        ]
 
     def _answer_of(self, worker: _Worker[T]) -> _Answer:
         """Returns the answer of a worker, or why it has none; one that has ended or took too long is removed."""
@@ -210,11 +212,11 @@ class Pool(Generic[T, R]):
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """Holds back SIGINT and SIGTERM until the `with` statement is left."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
 
 
 def _exit_cause(code: int | None) -> str:
@@ -237,9 +239,9 @@ def _serve(pipe: Connection, inherited: Sequence[Connection], work: Callable[[T]
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     tempfile.tempdir = scratch
-    for each in inherited:
+    for inherited_pipe in inherited:
         # An open copy here would keep the pipe of another worker, or this one's own, from ever being closed.
-        each.close()
+        inherited_pipe.close()
     at_fork_mib = _peak_mib()
     while True:
         try:

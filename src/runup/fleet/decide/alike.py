@@ -15,4 +15,4 @@ def alike(items: Iterable[T], key: Callable[[T], K]) -> tuple[tuple[K, tuple[T, 
     groups: dict[K, list[T]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
-    return tuple(sorted(((k, tuple(group)) for k, group in groups.items()), key=lambda pair: -len(pair[1])))
+    return tuple(sorted(((key, tuple(group)) for key, group in groups.items()), key=lambda pair: -len(pair[1])))

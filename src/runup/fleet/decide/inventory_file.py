@@ -31,42 +31,42 @@ def members_in(document: Any, file: str) -> tuple[Member, ...]:
     return tuple(_parse_member(entry, file, f"{file}: clusters[{number}]") for number, entry in enumerate(entries))
 
 
-def _parse_member(entry: Any, file: str, where: str) -> Member:
+def _parse_member(entry: Any, file: str, position: str) -> Member:
     if not isinstance(entry, dict):
-        raise BadFleet(f"{where}: is not a map")
+        raise BadFleet(f"{position}: is not a map")
     if unknown := sorted(str(key) for key in entry if key not in _FIELDS):
-        raise BadFleet(f"{where}: does not know {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
-    name, context, kubeconfig, dump = (_optional_text(entry, key, where) for key in _FIELDS[:4])
+        raise BadFleet(f"{position}: does not know {', '.join(unknown)}; it has {', '.join(_FIELDS)}")
+    name, context, kubeconfig, dump = (_optional_text(entry, key, position) for key in _FIELDS[:4])
     if not name:
-        raise BadFleet(f"{where}: name is missing")
+        raise BadFleet(f"{position}: name is missing")
     if dump and (context or kubeconfig):
-        raise BadFleet(f"{where}: dump and {'context' if context else 'kubeconfig'} both say where {name} is read")
+        raise BadFleet(f"{position}: dump and {'context' if context else 'kubeconfig'} both say where {name} is read")
     if not (dump or context or kubeconfig):
-        raise BadFleet(f"{where}: where {name} is read is missing; give context, kubeconfig or dump")
-    refuse_password(dump, f"{where}: dump")
+        raise BadFleet(f"{position}: where {name} is read is missing; give context, kubeconfig or dump")
+    refuse_password(dump, f"{position}: dump")
     return Member(
         name,
         dump if is_address(dump) else _relative_to_file(dump, file),
         _relative_to_file(kubeconfig, file),
         context,
-        _parse_labels(entry.get("labels"), where),
+        _parse_labels(entry.get("labels"), position),
     )
 
 
-def _optional_text(entry: Mapping[str, Any], key: str, where: str) -> str:
+def _optional_text(entry: Mapping[str, Any], key: str, position: str) -> str:
     value = entry.get(key)
     if value is None:
         return ""
     if not isinstance(value, str) or not value.strip():
-        raise BadFleet(f"{where}: {key} is not text")
+        raise BadFleet(f"{position}: {key} is not text")
     return value
 
 
-def _parse_labels(value: Any, where: str) -> Mapping[str, str]:
+def _parse_labels(value: Any, position: str) -> Mapping[str, str]:
     if value is None:
         return {}
-    if not isinstance(value, dict) or not all(isinstance(each, str | int | bool) for each in value.values()):
-        raise BadFleet(f"{where}: labels is not a map of names and values")
+    if not isinstance(value, dict) or not all(isinstance(label, str | int | bool) for label in value.values()):
+        raise BadFleet(f"{position}: labels is not a map of names and values")
     return {str(key): str(each).lower() if isinstance(each, bool) else str(each) for key, each in value.items()}
 
 

@@ -64,7 +64,7 @@ class Matrix(msgspec.Struct, frozen=True):
 
 def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
     """Returns the matrix of the clusters' findings, in the order in which the clusters are given."""
-    codes = {name: found.exit_code for name, found in results}
+    codes = {name: findings.exit_code for name, findings in results}
     failed = tuple(
         (name, found.failed.message if found.failed else "it has no result yet")
         for name, found in results
@@ -76,8 +76,8 @@ def matrix(results: Sequence[tuple[str, Findings]]) -> Matrix:
 
 def _risk_rows(judged: Sequence[tuple[str, Findings]]) -> tuple[RiskRow, ...]:
     by_name: dict[str, list[tuple[str, Risk]]] = defaultdict(list)
-    for cluster, found in judged:
-        for risk in found.risks:
+    for cluster, findings in judged:
+        for risk in findings.risks:
             if risk.applies != "False":
                 by_name[risk.name].append((cluster, risk))
     return tuple(sorted((_risk_row(name, pairs) for name, pairs in by_name.items()), key=_sort_key))
@@ -117,11 +117,11 @@ def _severity_rank(severity: str) -> int:
 
 def _groups_by_risks(judged: Sequence[tuple[str, Findings]]) -> tuple[Group, ...]:
     by_risks: dict[tuple[tuple[str, ...], tuple[str, ...], int], list[str]] = defaultdict(list)
-    for cluster, found in judged:
-        open_risks = [risk for risk in found.risks if risk.open]
+    for cluster, findings in judged:
+        open_risks = [risk for risk in findings.risks if risk.open]
         applies = tuple(sorted(risk.name for risk in open_risks if risk.applies == "True"))
         unknown = tuple(sorted(risk.name for risk in open_risks if risk.applies == "Unknown"))
-        by_risks[applies, unknown, found.exit_code].append(cluster)
+        by_risks[applies, unknown, findings.exit_code].append(cluster)
     groups = (Group(tuple(clusters), applies, unknown, code) for (applies, unknown, code), clusters in by_risks.items())
     return tuple(sorted(groups, key=lambda group: (-len(group.clusters), group.clusters)))
 

@@ -47,31 +47,33 @@ class BadFleet(Terminal):
 
 def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
     """Returns the members, sorted by name. Raises BadFleet if there is none, or two have one place or one name."""
-    found = tuple(sorted(members, key=lambda member: member.name))
-    if not found:
+    sorted_members = tuple(sorted(members, key=lambda member: member.name))
+    if not sorted_members:
         raise BadFleet("the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps or --inventory")
-    _refuse_repeated(found)
+    _refuse_repeated(sorted_members)
     by_name: dict[str, list[Member]] = defaultdict(list)
-    for member in found:
+    for member in sorted_members:
         by_name[member.name].append(member)
-    for name, same in by_name.items():
-        if len(same) > 1:
-            places = " and ".join(member.place for member in same)
+    for name, namesakes in by_name.items():
+        if len(namesakes) > 1:
+            places = " and ".join(member.place for member in namesakes)
             way_out = "give each a name of its own in a file for --inventory"
-            raise BadFleet(f"{len(same)} clusters are called {name}: {places}; {way_out}")
-    return found
+            raise BadFleet(f"{len(namesakes)} clusters are called {name}: {places}; {way_out}")
+    return sorted_members
 
 
 def _refuse_repeated(members: Sequence[Member]) -> None:
-    seen: dict[tuple[str, str, str], str] = {}
+    names_by_source: dict[tuple[str, str, str], str] = {}
     for member in members:
         if member.problem:
             continue
         key = (member.dump, member.kubeconfig, member.context)
-        if key in seen:
-            named = f" (as {seen[key]} and as {member.name})" if seen[key] != member.name else ""
-            raise BadFleet(f"{member.place} is given twice{named}; a cluster counts once, so give it once")
-        seen[key] = member.name
+        if key in names_by_source:
+            named_text = (
+                f" (as {names_by_source[key]} and as {member.name})" if names_by_source[key] != member.name else ""
+            )
+            raise BadFleet(f"{member.place} is given twice{named_text}; a cluster counts once, so give it once")
+        names_by_source[key] = member.name
 
 
 def selected(members: Iterable[Member], selector: str) -> tuple[Member, ...]:
@@ -80,10 +82,10 @@ def selected(members: Iterable[Member], selector: str) -> tuple[Member, ...]:
     The selector has kubectl's forms `key=value`, `key!=value`, `key` and `!key`, joined by commas.
     """
     terms = [term.strip() for term in selector.split(",") if term.strip()]
-    found = tuple(members)
-    chosen = tuple(member for member in found if all(_fits_term(member.labels, term) for term in terms))
-    if found and not chosen:
-        keys = ", ".join(sorted({key for member in found for key in member.labels})) or "none"
+    remaining = tuple(members)
+    chosen = tuple(member for member in remaining if all(_fits_term(member.labels, term) for term in terms))
+    if remaining and not chosen:
+        keys = ", ".join(sorted({key for member in remaining for key in member.labels})) or "none"
         raise BadFleet(f"no cluster has labels that fit {selector!r}; the labels that there are: {keys}")
     return chosen
 
@@ -98,12 +100,12 @@ def _fits_term(labels: Mapping[str, str], term: str) -> bool:
     return term[1:].strip() not in labels if term.startswith("!") else term in labels
 
 
-def refuse_password(address: str, where: str) -> None:
+def refuse_password(address: str, position: str) -> None:
     """Raises BadFleet for an address with a password: it is printed, kept with reports and sent to other machines."""
     credentials, at, _ = address.partition("://")[2].partition("/")[0].rpartition("@")
     if at and ":" in credentials:
         way_out = "fsspec reads it from its configuration (~/.config/fsspec) or the environment"
-        raise BadFleet(f"{where}: an address with a password would be printed and kept; leave it out, {way_out}")
+        raise BadFleet(f"{position}: an address with a password would be printed and kept; leave it out, {way_out}")
 
 
 def is_address(text: str) -> bool:

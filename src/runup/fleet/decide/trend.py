@@ -66,26 +66,30 @@ class Day(msgspec.Struct, frozen=True):
 
 def steps(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[Step, ...]:
     """Returns a step for each report (cluster, when, report), in the order of time."""
-    before: dict[tuple[str, str], Report] = {}
-    found = []
+    last_reports: dict[tuple[str, str], Report] = {}
+    report_steps = []
     for cluster, observed, report in sorted(reports, key=lambda each: (each[1], each[0])):
         completed = report.execution_status == "completed"
-        last = before.get((cluster, report.target_version))
-        found.append(
-            _step_between(cluster, observed, report, last) if completed else _step_of_failure(cluster, observed, report)
+        last_report = last_reports.get((cluster, report.target_version))
+        report_steps.append(
+            _step_between(cluster, observed, report, last_report)
+            if completed
+            else _step_of_failure(cluster, observed, report)
         )
         if completed:
-            before[cluster, report.target_version] = report
-    return tuple(found)
+            last_reports[cluster, report.target_version] = report
+    return tuple(report_steps)
 
 
 def _step_of_failure(cluster: str, observed: datetime, report: Report) -> Step:
     return Step(cluster, observed, report.target_version, completed=False)
 
 
-def _step_between(cluster: str, observed: datetime, report: Report, last: Report | None) -> Step:
-    now, then = ({risk.name: risk for risk in each.risks} if each else {} for each in (report, last))
-    still = {name: risk for name, risk in then.items() if name in now or not untold(report, name)}
+def _step_between(cluster: str, observed: datetime, report: Report, last_report: Report | None) -> Step:
+    risks_now, risks_before = (
+        {risk.name: risk for risk in each.risks} if each else {} for each in (report, last_report)
+    )
+    still = {name: risk for name, risk in risks_before.items() if name in risks_now or not untold(report, name)}
     applies = sum(risk.applies == "True" for risk in report.risks)
     return Step(
         cluster,
@@ -94,41 +98,42 @@ def _step_between(cluster: str, observed: datetime, report: Report, last: Report
         completed=True,
         applies=applies,
         unknown=len(report.risks) - applies,
-        first=last is None,
-        came=_changes(now, then) if last else (),
-        went=_changes(still, now) if last else (),
+        first=last_report is None,
+        came=_changes(risks_now, risks_before) if last_report else (),
+        went=_changes(still, risks_now) if last_report else (),
     )
 
 
-def _changes(here: Mapping[str, ReportedRisk], there: Mapping[str, ReportedRisk]) -> tuple[Change, ...]:
-    """Returns what the risks `here` name and those of the same names `there` do not."""
-    found = []
-    for name in sorted(here):
-        others = {item.text for item in there[name].resources} if name in there else set()
-        objects = tuple(sorted({item.text for item in here[name].resources} - others))
+def _changes(risks: Mapping[str, ReportedRisk], other_risks: Mapping[str, ReportedRisk]) -> tuple[Change, ...]:
+    """Returns what the risks `risks` name and those of the same names `other_risks` do not."""
+    changes = []
+    for name in sorted(risks):
+        other_objects = {item.text for item in other_risks[name].resources} if name in other_risks else set()
+        objects = tuple(sorted({item.text for item in risks[name].resources} - other_objects))
         # A check that could not tell names no objects, so none of them came or went.
-        told = name not in there or here[name].applies == there[name].applies
-        if name not in there or (objects and told):
-            found.append(Change(name, objects, name not in there))
-    return tuple(found)
+        is_told = name not in other_risks or risks[name].applies == other_risks[name].applies
+        if name not in other_risks or (objects and is_told):
+            changes.append(Change(name, objects, name not in other_risks))
+    return tuple(changes)
 
 
-def days(found: Sequence[Step], *, weeks: bool = False) -> tuple[Day, ...]:
+def days(report_steps: Sequence[Step], *, weeks: bool = False) -> tuple[Day, ...]:
     """Returns each day that has reports: counts are of the newest of each cluster, changes are of all of them.
 
     `weeks`: each week, by its Monday.
     """
     by_day: dict[date, list[Step]] = defaultdict(list)
-    for step in found:
+    for step in report_steps:
         day = step.observed.date()
         by_day[day - timedelta(days=day.weekday()) if weeks else day].append(step)
     return tuple(_day_of_steps(day, by_day[day]) for day in sorted(by_day))
 
 
-def _day_of_steps(day: date, found: Sequence[Step]) -> Day:
-    newest = {step.cluster: step for step in found}.values()
-    new, gone = (
-        Counter(name for _, name in {(s.cluster, n) for s in found for n in of(s)}) for of in (_new_risks, _gone_risks)
+def _day_of_steps(day: date, report_steps: Sequence[Step]) -> Day:
+    newest = {step.cluster: step for step in report_steps}.values()
+    new_counts, gone_counts = (
+        Counter(name for _, name in {(s.cluster, name) for s in report_steps for name in of(s)})
+        for of in (_new_risks, _gone_risks)
     )
     return Day(
         day,
@@ -136,8 +141,8 @@ def _day_of_steps(day: date, found: Sequence[Step]) -> Day:
         sum(not step.completed for step in newest),
         sum(step.applies for step in newest),
         sum(step.unknown for step in newest),
-        tuple(sorted(new.items(), key=_most_frequent_first)),
-        tuple(sorted(gone.items(), key=_most_frequent_first)),
+        tuple(sorted(new_counts.items(), key=_most_frequent_first)),
+        tuple(sorted(gone_counts.items(), key=_most_frequent_first)),
     )
 
 

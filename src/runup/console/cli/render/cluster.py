@@ -16,56 +16,60 @@ from runup.preflight.cli.render.preflight_page import page_body
 from runup.preflight.decide.findings import Findings
 
 
-def page(board: Board, name: str, found: Findings, now: datetime, max_age: timedelta, notes: Sequence[str] = ()) -> str:
-    """Returns the page of cluster `name`; `found` is what counts of it now."""
+def page(
+    board: Board, name: str, findings: Findings, now: datetime, max_age: timedelta, notes: Sequence[str] = ()
+) -> str:
+    """Returns the page of cluster `name`; `findings` is what counts of it now."""
     entry = board.entries[name]
     judged = entry.judged
-    told = (*(judged.notes if judged else ()), *notes)
+    all_notes = (*(judged.notes if judged else ()), *notes)
     if judged is None:
         body = message("Not judged yet", "Nothing is known of this cluster yet. Reload this page in a moment.")
-    elif not found.completed:
-        body = _not_judged(entry, found, now)
+    elif not findings.completed:
+        body = _not_judged(entry, findings, now)
     else:
         body = join(
-            _age(found, now, max_age),
-            page_body(found),
+            _age(findings, now, max_age),
+            page_body(findings),
             _lacking(judged.collect),
-            _evidence(judged.evidence, kept=board.kept),
+            _evidence(judged.evidence, from_store=board.kept),
         )
     return frame(
         "Preflight",
         body,
-        commands(_lines(entry.member, found)),
+        commands(_lines(entry.member, findings)),
         now=now,
-        here="cluster",
+        current_path="cluster",
         cluster=name,
-        notes=told,
+        notes=all_notes,
     )
 
 
-def _not_judged(entry: Entry, found: Findings, now: datetime) -> Markup:
+def _not_judged(entry: Entry, findings: Findings, now: datetime) -> Markup:
     """Returns why there is no result, and what was found when there last was one."""
-    why = found.failed.message if found.failed else "it has no result yet"
-    last = entry.last_good
-    words = "Nothing is known of it now." if last else "Nothing is known of it."
-    head = message("Could not be judged", f"Tried {how_old(entry.at, now)}: {why}", words)
-    if last is None:
+    problem = findings.failed.message if findings.failed else "it has no result yet"
+    last_good = entry.last_good
+    known_text = "Nothing is known of it now." if last_good else "Nothing is known of it."
+    head = message("Could not be judged", f"Tried {how_old(entry.at, now)}: {problem}", known_text)
+    if last_good is None:
         return head
-    before = el("p", f"What follows is what was found {how_old(last.observed, now)}. It does not count any more.")
-    return join(head, before, page_body(replace(last, ended=True)))
+    age_note = el(
+        "p", f"What follows is what was found {how_old(last_good.observed, now)}. It does not count any more."
+    )
+    return join(head, age_note, page_body(replace(last_good, ended=True)))
 
 
-def _age(found: Findings, now: datetime, max_age: timedelta) -> Markup:
-    words = f"As the cluster was {how_old(found.observed, now)}."
-    if found.of_dump:
-        words += " A dump is of one moment: what has changed since is not in it."
-    elif found.observed and is_to_come(found.observed, now):
-        words += " A clock is wrong, so how old that is cannot be told, and it does not count as known."
-        return el("p", words, class_="card issue warn")
-    elif is_old(found, now, max_age):
-        words += f" That is older than {max_age.total_seconds() / 3600:g} h, so it does not count as known any more."
-        return el("p", words, class_="card issue warn")
-    return el("p", words, class_="faint")
+def _age(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
+    age_text = f"As the cluster was {how_old(findings.observed, now)}."
+    if findings.of_dump:
+        age_text += " A dump is of one moment: what has changed since is not in it."
+    elif findings.observed and is_to_come(findings.observed, now):
+        age_text += " A clock is wrong, so how old that is cannot be told, and it does not count as known."
+        return el("p", age_text, class_="card issue warn")
+    elif is_old(findings, now, max_age):
+        age_text += f" That is older than {max_age.total_seconds() / 3600:g} h, so it does not count as known any more."
+        return el("p", age_text, class_="card issue warn")
+    return el("p", age_text, class_="faint")
 
 
 def _lacking(collect: str) -> Markup | None:
@@ -74,21 +78,21 @@ def _lacking(collect: str) -> Markup | None:
     return el("section", el("h2", "What the dump lacks"), el("pre", el("code", collect), class_="card"))
 
 
-def _evidence(evidence: Sequence[Evidence], *, kept: bool) -> Markup | None:
+def _evidence(evidence: Sequence[Evidence], *, from_store: bool) -> Markup | None:
     """Returns the objects that the risks are about, folded."""
-    if kept:
-        words = "A kept report names objects and does not hold them."
-        return el("section", el("h2", "Objects"), el("p", words, class_="faint"))
+    if from_store:
+        store_note = "A kept report names objects and does not hold them."
+        return el("section", el("h2", "Objects"), el("p", store_note, class_="faint"))
     if not evidence:
         return None
-    items = (_object(each) for each in evidence)
+    items = (_object(shown_object) for shown_object in evidence)
     return el("section", el("h2", f"Objects ({len(evidence)})"), el("div", *items, class_="card long"))
 
 
-def _object(each: Evidence) -> Markup:
-    about = el("p", f"Named by {', '.join(each.risks)}.", class_="faint")
-    content = el("pre", el("code", each.yaml), tabindex="0") if each.yaml else el("p", each.why)
-    return el("details", el("summary", each.name), about, content)
+def _object(evidence: Evidence) -> Markup:
+    about = el("p", f"Named by {', '.join(evidence.risks)}.", class_="faint")
+    content = el("pre", el("code", evidence.yaml), tabindex="0") if evidence.yaml else el("p", evidence.why)
+    return el("details", el("summary", evidence.name), about, content)
 
 
 def where_flags(member: Member) -> str:
@@ -101,15 +105,15 @@ def where_flags(member: Member) -> str:
     return "".join(f" {flag} {shlex.quote(value)}" for flag, value in words if value)
 
 
-def _lines(member: Member, found: Findings) -> Iterator[tuple[str, str]]:
+def _lines(member: Member, findings: Findings) -> Iterator[tuple[str, str]]:
     """Yields what can be done about this cluster, each with its command."""
     flags = where_flags(member)
     if not flags:
         return
-    to = f" --to {shlex.quote(found.target)}" if found.target else ""
+    to = f" --to {shlex.quote(findings.target)}" if findings.target else ""
     yield "Judge it again", f"runup preflight run{flags}{to}"
-    if member.dump or found.kind == "Kubernetes":
+    if member.dump or findings.kind == "Kubernetes":
         return
     yield "Accept a risk", f"runup upgrade accept NAME --reason TEXT{flags}"
-    if found.target:
+    if findings.target:
         yield "Start the update, once nothing stands in its way", f"runup upgrade{flags}{to}"

@@ -22,7 +22,7 @@ def page(
     board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta, notes: Sequence[str] = ()
 ) -> str:
     """Returns the page; `results` are the findings that count now, one for each cluster of the board."""
-    table = matrix([(one.where, one.found) for one in results])
+    table = matrix([(result.where, result.found) for result in results])
     body = join(
         fleet_page.summary_card(table),
         _progress(board),
@@ -30,7 +30,7 @@ def page(
         fleet_page.sections(table, cluster_link),
         commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
     )
-    return frame("Fleet", body, now=now, here="fleet", notes=(*board.notes, *notes))
+    return frame("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes))
 
 
 def _progress(board: Board) -> Markup | None:
@@ -41,52 +41,54 @@ def _progress(board: Board) -> Markup | None:
     waiting = sum(entry.judged is None for entry in board.entries.values())
     if not waiting:
         return None
-    words = f"Not judged yet: {waiting} of {len(board.entries)} clusters. Nothing is known of them; reload this page."
-    return el("p", words, class_="card issue warn")
+    waiting_text = (
+        f"Not judged yet: {waiting} of {len(board.entries)} clusters. Nothing is known of them; reload this page."
+    )
+    return el("p", waiting_text, class_="card issue warn")
 
 
 def _clusters(board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta) -> Markup:
-    lines = (_line(board.entries[one.where], one.found, now, max_age) for one in results)
+    lines = (_line(board.entries[result.where], result.found, now, max_age) for result in results)
     table = grid("Every cluster, what it comes to, and how old that is", _HEADS, lines)
     return el("section", el("h2", f"Clusters ({len(results)})"), el("div", table, class_="card long"))
 
 
-def _line(entry: Entry, found: Findings, now: datetime, max_age: timedelta) -> Markup:
-    code = found.exit_code
-    numbers = tuple(map(str, count_risks(found.risks))) if code != COULD_NOT_RUN else ("", "", "")
+def _line(entry: Entry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
+    code = findings.exit_code
+    numbers = tuple(map(str, count_risks(findings.risks))) if code != COULD_NOT_RUN else ("", "", "")
     return el(
         "tr",
         el("th", cluster_link(entry.member.name), scope="row"),
-        el("td", _result(entry, found, code, now)),
-        el("td", found.source),
-        el("td", found.target),
+        el("td", _result(entry, findings, code, now)),
+        el("td", findings.source),
+        el("td", findings.target),
         *(el("td", number) for number in numbers),
-        el("td", _age(entry, found, now, max_age), class_="wide"),
+        el("td", _age(entry, findings, now, max_age), class_="wide"),
     )
 
 
-def _is_to_come(found: Findings, now: datetime) -> bool:
-    return found.observed is not None and is_to_come(found.observed, now)
+def _is_to_come(findings: Findings, now: datetime) -> bool:
+    return findings.observed is not None and is_to_come(findings.observed, now)
 
 
-def _result(entry: Entry, found: Findings, code: int, now: datetime) -> Markup:
+def _result(entry: Entry, findings: Findings, code: int, now: datetime) -> Markup:
     if entry.judged is None:
         return badge("not judged yet", BUSY)
-    if found.ended:
-        words = "its time is still to come" if _is_to_come(found, now) else "too old to count"
-        return badge(words, WARN)
+    if findings.ended:
+        age_problem = "its time is still to come" if _is_to_come(findings, now) else "too old to count"
+        return badge(age_problem, WARN)
     return badge(RESULTS[code], _TONES[code])
 
 
-def _age(entry: Entry, found: Findings, now: datetime, max_age: timedelta) -> str:
+def _age(entry: Entry, findings: Findings, now: datetime, max_age: timedelta) -> str:
     """Returns how old the result is, or the last one that there was."""
     if entry.judged is None:
         return ""
-    if found.completed:
-        words = how_old(found.observed, now)
-        if not found.ended or _is_to_come(found, now):
-            return words
-        return f"{words}: older than {max_age.total_seconds() / 3600:g} h"
+    if findings.completed:
+        age_text = how_old(findings.observed, now)
+        if not findings.ended or _is_to_come(findings, now):
+            return age_text
+        return f"{age_text}: older than {max_age.total_seconds() / 3600:g} h"
     tried = f"tried {how_old(entry.at, now)}"
-    last = entry.last_good
-    return f"{tried}; last judged as it was {how_old(last.observed, now)}" if last else tried
+    last_good = entry.last_good
+    return f"{tried}; last judged as it was {how_old(last_good.observed, now)}" if last_good else tried

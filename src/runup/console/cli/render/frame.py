@@ -54,26 +54,31 @@ def path_of(cluster: str, page: str = "") -> str:
 
 
 def frame(
-    title: str, *body: Child, now: datetime | None = None, here: str = "", cluster: str = "", notes: Sequence[str] = ()
+    title: str,
+    *body: Child,
+    now: datetime | None = None,
+    current_path: str = "",
+    cluster: str = "",
+    notes: Sequence[str] = (),
 ) -> str:
-    """Returns the page `title`, which stands `here` among the pages (of `cluster`, if it is about one)."""
-    named = f"{title}: {cluster}" if cluster else title
+    """Returns the page `title`, which stands `current_path` among the pages (of `cluster`, if it is about one)."""
+    full_title = f"{title}: {cluster}" if cluster else title
     head = el(
         "head",
         el("meta", charset="utf-8"),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="color-scheme", content="light dark"),
-        el("title", f"{named} - runup console"),
+        el("title", f"{full_title} - runup console"),
         el("link", rel="stylesheet", href="/console.css"),
         el("script", src="/console.js", defer=""),
     )
     top = el(
         "header",
         el("strong", "runup console"),
-        _links("Console", (("/", "Fleet", "fleet"), ("/history", "History", "history")), here),
+        _links("Console", (("/", "Fleet", "fleet"), ("/history", "History", "history")), current_path),
         el("span", "As of ", el("strong", minute_text(now)), class_="top") if now else None,
     )
-    whole = join(_cluster_links(cluster, here) if cluster else None, _notes(notes), *body)
+    whole = join(_cluster_links(cluster, current_path) if cluster else None, _notes(notes), *body)
     page = el(
         "body",
         el("a", "Skip to the content", href="#main", class_="skip"),
@@ -84,17 +89,17 @@ def frame(
     return f"<!DOCTYPE html>\n{el('html', head, page, lang='en')}\n"
 
 
-def _cluster_links(cluster: str, here: str) -> Markup:
+def _cluster_links(cluster: str, current_path: str) -> Markup:
     pages = (("", "Preflight", "cluster"), ("update", "Update", "update"), ("graph", "Way", "graph"))
     links = tuple((path_of(cluster, page), label, name) for page, label, name in pages)
-    named = el("p", "Cluster ", el("strong", cluster), class_="name")
-    return join(named, _links(f"Cluster {cluster}", links, here, class_="cluster"))
+    cluster_heading = el("p", "Cluster ", el("strong", cluster), class_="name")
+    return join(cluster_heading, _links(f"Cluster {cluster}", links, current_path, class_="cluster"))
 
 
-def _links(label: str, links: Iterable[tuple[str, str, str]], here: str, class_: str | None = None) -> Markup:
+def _links(label: str, links: Iterable[tuple[str, str, str]], current_path: str, class_: str | None = None) -> Markup:
     items = (
-        el("li", el("a", words, href=path, aria_current="page" if name == here else None))
-        for path, words, name in links
+        el("li", el("a", text, href=path, aria_current="page" if name == current_path else None))
+        for path, text, name in links
     )
     return el("nav", el("ul", *items), aria_label=label, class_=class_)
 
@@ -111,16 +116,16 @@ def cluster_link(name: str) -> Markup:
     return el("a", name, href=path_of(name))
 
 
-def how_old(when: datetime | None, now: datetime) -> str:
+def how_old(moment: datetime | None, now: datetime) -> str:
     """Returns how long ago something was, and when."""
-    if when and is_to_come(when, now):
-        return f"at {minute_text(when)}, which is still to come"
-    return f"{age(now - when)} ago ({minute_text(when)})" if when else "at an unknown time"
+    if moment and is_to_come(moment, now):
+        return f"at {minute_text(moment)}, which is still to come"
+    return f"{age(now - moment)} ago ({minute_text(moment)})" if moment else "at an unknown time"
 
 
 def commands(lines: Iterable[tuple[str, str]]) -> Markup | None:
     """Returns commands to type, each after what it does; None without one."""
-    rows = [part for what, line in lines for part in (el("dt", what), el("dd", el("code", line)))]
+    rows = [cell for purpose, line in lines for cell in (el("dt", purpose), el("dd", el("code", line)))]
     if not rows:
         return None
     card = el("div", el("dl", *rows, class_="rows"), class_="card")

@@ -17,17 +17,22 @@ _TONES = {"plain": GOOD, "risky": WARN, "blocked": BAD}
 _WORDS = {"plain": "no known risks", "risky": "with risks", "blocked": "blocked"}
 
 
-def page(name: str, way: Way, now: datetime) -> str:
+def page(name: str, update_way: Way, now: datetime) -> str:
     """Returns the page of cluster `name`."""
-    if way.paths is None:
-        body = message("The way is not known", way.why)
+    if update_way.paths is None:
+        body = message("The way is not known", update_way.why)
     else:
-        body = join(_head(way, way.paths), _picture(way.paths), _way_table(way.paths), _updates_table(way, way.paths))
-    return frame("Way", body, now=now, here="graph", cluster=name)
+        body = join(
+            _head(update_way, update_way.paths),
+            _picture(update_way.paths),
+            _way_table(update_way.paths),
+            _updates_table(update_way, update_way.paths),
+        )
+    return frame("Way", body, now=now, current_path="graph", cluster=name)
 
 
-def _head(way: Way, paths: UpdatePaths) -> Markup:
-    where = f"As told by {way.source}."
+def _head(update_way: Way, paths: UpdatePaths) -> Markup:
+    source_text = f"As told by {update_way.source}."
     if paths.origin == paths.goal:
         verdict = f"{paths.goal} is the newest release there."
     elif paths.way:
@@ -40,8 +45,8 @@ def _head(way: Way, paths: UpdatePaths) -> Markup:
         "section",
         el("h1", f"The way from {paths.origin} to {paths.goal}"),
         el("p", verdict),
-        el("p", way.why, class_="warn") if way.why else None,
-        el("p", where, class_="faint"),
+        el("p", update_way.why, class_="warn") if update_way.why else None,
+        el("p", source_text, class_="faint"),
         class_="card",
     )
 
@@ -55,14 +60,14 @@ def _edges(paths: UpdatePaths) -> list[tuple[Step, str]]:
 def _picture(paths: UpdatePaths) -> Markup:
     """Returns the drawing: a column for each minor version, the newest release on top."""
     edges = _edges(paths)
-    places = _places({version for step, _ in edges for version in (step.origin, step.to)} | {paths.origin})
-    width = max(x for x, _ in places.values()) + _RIGHT
-    height = max(y for _, y in places.values()) + _TOP
+    positions = _places({version for step, _ in edges for version in (step.origin, step.to)} | {paths.origin})
+    width = max(x for x, _ in positions.values()) + _RIGHT
+    height = max(y for _, y in positions.values()) + _TOP
     label = f"Updates from {paths.origin}, and the way to {paths.goal}; the tables below say the same"
     drawn = el(
         "svg",
-        *(_edge(step, kind, places, on_way=step in paths.way) for step, kind in edges),
-        *(_node(version, place, paths) for version, place in places.items()),
+        *(_edge(step, kind, positions, on_way=step in paths.way) for step, kind in edges),
+        *(_node(version, position, paths) for version, position in positions.items()),
         width=str(width),
         height=str(height),
         viewBox=f"0 0 {width} {height}",
@@ -78,8 +83,8 @@ def _picture(paths: UpdatePaths) -> Markup:
     return el("section", el("h2", "Drawing"), el("div", legend, frame_, class_="card long"))
 
 
-def _edge(step: Step, kind: str, places: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
-    (x1, y1), (x2, y2) = places[step.origin], places[step.to]
+def _edge(step: Step, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
+    (x1, y1), (x2, y2) = positions[step.origin], positions[step.to]
     # Releases of one minor version are in one column, so that a straight line would run through them.
     bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
     reason = f": {', '.join(step.risks)}" if step.risks else ""
@@ -88,8 +93,8 @@ def _edge(step: Step, kind: str, places: dict[str, tuple[int, int]], *, on_way: 
     return el("path", title, class_=class_, d=f"M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}")
 
 
-def _node(version: str, place: tuple[int, int], paths: UpdatePaths) -> Markup:
-    x, y = place
+def _node(version: str, position: tuple[int, int], paths: UpdatePaths) -> Markup:
+    x, y = position
     class_ = "origin" if version == paths.origin else "goal" if version == paths.goal else None
     label = el("text", version, x=str(x + 9), y=str(y + 4), class_=class_)
     return join(el("circle", cx=str(x), cy=str(y), r="4"), label)
@@ -109,7 +114,7 @@ def _places(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
 def _numbers(version: str) -> tuple[tuple[int, ...], str]:
     """Returns a sort key of a version; those of Kubernetes may lack the patch."""
     match = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", version)
-    return tuple(int(part or 0) for part in match.groups()) if match else (), version
+    return tuple(int(number or 0) for number in match.groups()) if match else (), version
 
 
 def _way_table(paths: UpdatePaths) -> Markup | None:
@@ -130,7 +135,7 @@ def _way_table(paths: UpdatePaths) -> Markup | None:
     return el("section", el("h2", "The way"), el("div", table, class_="card long"))
 
 
-def _updates_table(way: Way, paths: UpdatePaths) -> Markup | None:
+def _updates_table(update_way: Way, paths: UpdatePaths) -> Markup | None:
     rows: Sequence[tuple[str, str, Sequence[str]]] = [
         *((step.to, "risky" if step.risks else "plain", step.risks) for step in paths.updates),
         *((to, "blocked", files) for to, files in paths.blocked.items()),
@@ -138,12 +143,16 @@ def _updates_table(way: Way, paths: UpdatePaths) -> Markup | None:
     if not rows:
         return None
     lines = (
-        el("tr", el("th", to, scope="row"), el("td", _kind_badge(kind)), el("td", ", ".join(why), class_="wide"))
-        for to, kind, why in rows
+        el("tr", el("th", to, scope="row"), el("td", _kind_badge(kind)), el("td", ", ".join(reason), class_="wide"))
+        for to, kind, reason in rows
     )
     table = grid(f"Where {paths.origin} can go next", ("Release", "State", "Risks, or what blocks it"), lines)
-    more = el("p", f"{way.left_out} more are left out; `runup graph show` has them all.") if way.left_out else None
-    return el("section", el("h2", f"Updates of {paths.origin}"), el("div", table, more, class_="card long"))
+    left_out_note = (
+        el("p", f"{update_way.left_out} more are left out; `runup graph show` has them all.")
+        if update_way.left_out
+        else None
+    )
+    return el("section", el("h2", f"Updates of {paths.origin}"), el("div", table, left_out_note, class_="card long"))
 
 
 def _kind_badge(kind: str) -> Markup:

@@ -19,13 +19,13 @@ _NOTES = 20
 
 def no_store(now: datetime, notes: Sequence[str]) -> str:
     """Returns the page of a console that was given no store."""
-    words = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
+    no_store_text = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
     body = join(
-        message("No history", words),
+        message("No history", no_store_text),
         el("pre", el("code", "runup fleet preflight --contexts all --store reports")),
         el("pre", el("code", "runup serve --store reports")),
     )
-    return frame("History", body, now=now, here="history", notes=notes)
+    return frame("History", body, now=now, current_path="history", notes=notes)
 
 
 def page(entries: Sequence[Entry], cluster: str, now: datetime, *, weeks: bool, notes: Sequence[str]) -> str:
@@ -34,11 +34,13 @@ def page(entries: Sequence[Entry], cluster: str, now: datetime, *, weeks: bool, 
     ordered = sorted(steps, key=lambda step: (step.observed, step.cluster))
     missing = _missing(entries)
     if not ordered:
-        whose = "of this cluster yet" if cluster else "yet"
-        body = message("No history", "No report is known." if missing or notes else f"The store has no report {whose}.")
+        of_cluster = "of this cluster yet" if cluster else "yet"
+        body = message(
+            "No history", "No report is known." if missing or notes else f"The store has no report {of_cluster}."
+        )
     else:
         body = _of_cluster(ordered, cluster) if cluster else _of_fleet(ordered, weeks=weeks)
-    return frame("History", body, now=now, here="history", notes=(*notes, *missing))
+    return frame("History", body, now=now, current_path="history", notes=(*notes, *missing))
 
 
 def _missing(entries: Sequence[Entry]) -> list[str]:
@@ -48,17 +50,17 @@ def _missing(entries: Sequence[Entry]) -> list[str]:
     for entry in entries:
         for note in entry.judged.history_notes if entry.judged else ():
             whose_notes.setdefault(note, []).append(entry.member.name)
-    told = [
+    missing_lines = [
         f"{names[0] if len(names) == 1 else f'{len(names)} clusters'}: {note}" for note, names in whose_notes.items()
     ]
-    more = [f"and {len(told) - _NOTES} more of this kind"] if len(told) > _NOTES else []
-    whose = f": {waiting} of {len(entries)} clusters" if len(entries) > 1 else ""
-    begun = [f"not read yet{whose}; reload this page"] if waiting else []
-    return [*begun, *told[:_NOTES], *more]
+    more_lines = [f"and {len(missing_lines) - _NOTES} more of this kind"] if len(missing_lines) > _NOTES else []
+    counts_text = f": {waiting} of {len(entries)} clusters" if len(entries) > 1 else ""
+    begun = [f"not read yet{counts_text}; reload this page"] if waiting else []
+    return [*begun, *missing_lines[:_NOTES], *more_lines]
 
 
 def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
-    word = "Week of" if weeks else "Day"
+    period_label = "Week of" if weeks else "Day"
     lines = [
         el(
             "tr",
@@ -72,26 +74,26 @@ def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
         )
         for day in reversed(days(steps, weeks=weeks))
     ]
-    heads = (word, "Clusters", "Not judged", "Apply", "Unknown", "New", "Gone")
+    heads = (period_label, "Clusters", "Not judged", "Apply", "Unknown", "New", "Gone")
     span = "week" if weeks else "day"
     table = grid(
         f"What the newest reports of each {span} come to, the newest first{_cut(lines, f'{span}s')}",
         heads,
         lines[:_LINES],
     )
-    other = el("a", "By day", href="/history") if weeks else el("a", "By week", href="/history?by=week")
+    other_grouping_link = el("a", "By day", href="/history") if weeks else el("a", "By week", href="/history?by=week")
     names = sorted({step.cluster for step in steps})
     clusters = (el("li", el("a", name, href=_href(name))) for name in names)
     return join(
-        el("section", el("h1", "What came and went"), el("p", other), class_="card"),
+        el("section", el("h1", "What came and went"), el("p", other_grouping_link), class_="card"),
         el("section", el("h2", "All clusters"), el("div", table, class_="card long")),
         el("section", el("h2", f"One cluster ({len(names)})"), el("nav", el("ul", *clusters), aria_label="Clusters")),
     )
 
 
-def _cut(lines: Sequence[Markup], what: str) -> str:
+def _cut(lines: Sequence[Markup], noun: str) -> str:
     """Returns what a table says of lines that it does not have."""
-    return f": the newest {_LINES} of {len(lines)} {what}" if len(lines) > _LINES else ""
+    return f": the newest {_LINES} of {len(lines)} {noun}" if len(lines) > _LINES else ""
 
 
 def _href(cluster: str) -> str:
@@ -112,9 +114,11 @@ def _of_cluster(steps: Sequence[Step], cluster: str) -> Markup:
         for step in reversed(steps)
     ]
     heads = ("As the cluster was", "Target", "Apply", "Unknown", "New", "Gone")
-    cut = _cut(lines, "reports")
+    cut_text = _cut(lines, "reports")
     table = grid(
-        f"{'Reports' if cut else 'Every report'} of this cluster, the newest first{cut}", heads, lines[:_LINES]
+        f"{'Reports' if cut_text else 'Every report'} of this cluster, the newest first{cut_text}",
+        heads,
+        lines[:_LINES],
     )
     links = el("p", el("a", "Its preflight", href=path_of(cluster)), " ", el("a", "All clusters", href="/history"))
     return join(

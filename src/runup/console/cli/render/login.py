@@ -27,10 +27,10 @@ def login_page(problem: str, next_page: str) -> str:
         method="post",
         action="/login",
     )
-    words = "Whoever may get the cluster's ClusterVersion may look."
-    return frame("Login", el("section", el("h1", "Login"), el("p", words), form, class_="card"))
+    rights_text = "Whoever may get the cluster's ClusterVersion may look."
+    return frame("Login", el("section", el("h1", "Login"), el("p", rights_text), form, class_="card"))
 
 
-def problem_page(status: int, why: str) -> str:
+def problem_page(status: int, problem: str) -> str:
     """Returns the page of an error."""
-    return frame("Error", message(f"{status}: not shown", f"{why[:1].upper()}{why[1:]}."))
+    return frame("Error", message(f"{status}: not shown", f"{problem[:1].upper()}{problem[1:]}."))

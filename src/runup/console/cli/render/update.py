@@ -19,24 +19,24 @@ def page(board: Board, name: str, live: Markup | None, now: datetime) -> str:
     """Returns the page; `live` is the part that is renewed, None if nothing was read yet."""
     member = board.entries[name].member
     if board.kept:
-        words = "The console reads kept reports, which do not say how an update goes."
-        return frame("Update", message("Not known", words), now=now, here="update", cluster=name)
+        store_note = "The console reads kept reports, which do not say how an update goes."
+        return frame("Update", message("Not known", store_note), now=now, current_path="update", cluster=name)
     if member.problem:
         body = problem(member.problem)
-        return frame("Update", body, now=now, here="update", cluster=name)
+        return frame("Update", body, now=now, current_path="update", cluster=name)
     body = _of_dump(live) if member.dump else _renewed(live, name)
     flags = where_flags(member)
     lines = [
         ("The same in a terminal", f"runup upgrade status{flags}"),
         *([] if member.dump else [("Follow it there", f"runup upgrade status --watch{flags}")]),
     ]
-    return frame("Update", body, commands(lines), now=now, here="update", cluster=name)
+    return frame("Update", body, commands(lines), now=now, current_path="update", cluster=name)
 
 
-def _of_dump(shown: Markup | None) -> Markup:
-    words = "A dump is of one moment: what has changed since is not in it, and this page does not change."
+def _of_dump(status_markup: Markup | None) -> Markup:
+    dump_note = "A dump is of one moment: what has changed since is not in it, and this page does not change."
     waiting = message("Not read yet", "The dump is being read. Reload this page in a moment.")
-    return join(el("p", words, class_="faint"), el("div", shown if shown is not None else waiting))
+    return join(el("p", dump_note, class_="faint"), el("div", status_markup if status_markup is not None else waiting))
 
 
 def _renewed(live: Markup | None, name: str) -> Markup:
@@ -59,14 +59,14 @@ def part(reading: StatusReading) -> Markup:
     ]
     warned = el("ul", *(el("li", note) for note in notes), class_="refs")
     # 0: a dump that does not tell its time.
-    when = f"at {minute_text(now)}" if reading.now_ns else "at an unknown time"
+    time_text = f"at {minute_text(now)}" if reading.now_ns else "at an unknown time"
     return join(
-        el("p", f"As the cluster was {when}.", class_="faint"),
+        el("p", f"As the cluster was {time_text}.", class_="faint"),
         el("div", warned, class_="card issue warn") if notes else None,
         page_body(with_unknown(status, unknown, now), now),
     )
 
 
-def problem(why: str) -> Markup:
+def problem(reason: str) -> Markup:
     """Returns what stands instead of a status that could not be read."""
-    return message("The status is not known", f"It could not be read: {why}")
+    return message("The status is not known", f"It could not be read: {reason}")

@@ -20,20 +20,20 @@ def data(
     """Returns the fleet for programs: what it comes to, each risk with its clusters, groups, and every cluster."""
     return {
         "exitCode": code,
-        "counts": {_json_key(words): table.number(each) for each, words in RESULTS.items()},
+        "counts": {_json_key(label): table.number(code) for code, label in RESULTS.items()},
         "risks": [_risk_data(row) for row in table.rows],
         "groups": [
             {"clusters": list(each.clusters), "applies": list(each.applies), "unknown": list(each.unknown)}
             for each in table.groups
         ],
-        "notJudged": [{"cluster": name, "why": why} for name, why in table.failed],
-        "clusters": [{**forms.data(one), "labels": dict(labels.get(one.where, {}))} for one in results],
+        "notJudged": [{"cluster": name, "why": problem} for name, problem in table.failed],
+        "clusters": [{**forms.data(result), "labels": dict(labels.get(result.where, {}))} for result in results],
     }
 
 
-def _json_key(words: str) -> str:
-    first, *others = words.split()
-    return first + "".join(word.capitalize() for word in others)
+def _json_key(label: str) -> str:
+    first_word, *other_words = label.split()
+    return first_word + "".join(word.capitalize() for word in other_words)
 
 
 def _risk_data(row: RiskRow) -> dict[str, Any]:
@@ -71,11 +71,11 @@ def _markdown_lines(table: Matrix) -> Iterator[str]:
             yield f"- [x] {row.name} is accepted: {_names_and_share(row.accepted, total)}"
     if table.failed:
         yield "\n## Could not be judged\n"
-        yield from (f"- **{forms.plain(name)}**: {forms.plain(why)}" for name, why in table.failed)
-    shared = [group for group in table.groups if len(group.clusters) > 1]
-    if shared and len(table.groups) > 1:
+        yield from (f"- **{forms.plain(name)}**: {forms.plain(problem)}" for name, problem in table.failed)
+    shared_groups = [group for group in table.groups if len(group.clusters) > 1]
+    if shared_groups and len(table.groups) > 1:
         yield "\n## Clusters with the same result\n"
-        for group in shared:
+        for group in shared_groups:
             risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
             yield f"- {len(group.clusters)}: {forms.plain(fitting_names(group.clusters, _ROOM))}: {risks}"
 

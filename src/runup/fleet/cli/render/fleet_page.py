@@ -28,11 +28,11 @@ def page(table: Matrix, results: Sequence[ClusterResult], now: datetime) -> str:
     return document("Preflights of a fleet", body, now=now)
 
 
-def sections(table: Matrix, shown: Callable[[str], Child] = str) -> Markup:
-    """Returns what the clusters have in common; `shown` returns how a cluster's name is shown."""
+def sections(table: Matrix, link: Callable[[str], Child] = str) -> Markup:
+    """Returns what the clusters have in common; `link` returns how a cluster's name is shown."""
     return join(
-        _unread_clusters(table, shown) if table.failed else None,
-        _risk_matrix(table, shown) if table.rows and len(table.clusters) <= _COLUMNS else None,
+        _unread_clusters(table, link) if table.failed else None,
+        _risk_matrix(table, link) if table.rows and len(table.clusters) <= _COLUMNS else None,
         *(_risk_details(row, len(table.clusters)) for row in table.rows if row.applies or row.unknown),
         _cluster_groups(table.groups) if len(table.groups) > 1 else None,
     )
@@ -50,13 +50,15 @@ def summary_card(table: Matrix) -> Markup:
     )
 
 
-def _unread_clusters(table: Matrix, shown: Callable[[str], Child]) -> Markup:
-    lines = (el("tr", el("th", shown(name), scope="row"), el("td", why, class_="wide")) for name, why in table.failed)
+def _unread_clusters(table: Matrix, link: Callable[[str], Child]) -> Markup:
+    lines = (
+        el("tr", el("th", link(name), scope="row"), el("td", problem, class_="wide")) for name, problem in table.failed
+    )
     grid_ = grid("Clusters that could not be judged: nothing is known of them", ("Cluster", "Why"), lines)
     return el("section", el("h2", f"Could not be judged ({len(table.failed)})"), el("div", grid_, class_="card long"))
 
 
-def _risk_matrix(table: Matrix, shown: Callable[[str], Child]) -> Markup:
+def _risk_matrix(table: Matrix, link: Callable[[str], Child]) -> Markup:
     judged = [name for name in table.clusters if table.results[name] != COULD_NOT_RUN]
     lines = (
         el(
@@ -71,7 +73,7 @@ def _risk_matrix(table: Matrix, shown: Callable[[str], Child]) -> Markup:
         el("h2", "Risks by cluster"),
         el(
             "div",
-            grid("Each risk, and what it is for each cluster", ("Risk", *map(shown, judged)), lines),
+            grid("Each risk, and what it is for each cluster", ("Risk", *map(link, judged)), lines),
             class_="card long",
         ),
     )
@@ -81,8 +83,8 @@ def _risk_details(row: RiskRow, total: int) -> Markup:
     tone = _SEVERITIES.get(row.severity, WARN) if row.applies else WARN
     state = badge(f"{len(row.applies or row.unknown)} of {total}", tone)
     lists = [
-        el("details", el("summary", f"{words} ({len(names)})"), el("p", ", ".join(names), class_="body"))
-        for words, names in (
+        el("details", el("summary", f"{label} ({len(names)})"), el("p", ", ".join(names), class_="body"))
+        for label, names in (
             ("Applies", row.applies),
             ("Could not be told", row.unknown),
             ("Accepted", row.accepted),
@@ -121,15 +123,15 @@ def _cluster_groups(groups: Sequence[Group]) -> Markup:
 
 def _cluster_table(results: Sequence[ClusterResult]) -> Markup:
     lines = []
-    for one in results:
-        found, code = one.found, one.found.exit_code
-        numbers = count_risks(found.risks) if code != COULD_NOT_RUN else ()
+    for result in results:
+        findings, code = result.found, result.found.exit_code
+        numbers = count_risks(findings.risks) if code != COULD_NOT_RUN else ()
         lines.append(
             el(
                 "tr",
-                el("th", one.where, scope="row"),
-                el("td", found.source),
-                el("td", found.target),
+                el("th", result.where, scope="row"),
+                el("td", findings.source),
+                el("td", findings.target),
                 el("td", badge(finding_texts.RESULTS[code], _TONES[code])),
                 *(el("td", str(number)) for number in numbers or ("", "", "")),
             )

@@ -39,24 +39,24 @@ def text(table: Matrix, screen: Screen = PIPE, *, whole: bool = False) -> Iterat
         yield from _risk_lines(rows if whole else rows[:_ROWS], table, screen, width, whole=whole)
     if not whole and len(rows) > _ROWS:
         yield join_parts(f"  and {len(rows) - _ROWS} more risks: -v\n")
-    shared = [group for group in table.groups if whole or len(group.clusters) > 1]
-    if shared and len(table.groups) > 1 and len(table.clusters) > 2:
+    shared_groups = [group for group in table.groups if whole or len(group.clusters) > 1]
+    if shared_groups and len(table.groups) > 1 and len(table.clusters) > 2:
         yield join_parts("\nClusters with the same result:\n")
-        for group in shared if whole else shared[:_GROUPS]:
+        for group in shared_groups if whole else shared_groups[:_GROUPS]:
             yield join_parts(*_group_lines(group, screen, width, whole=whole))
-        if not whole and len(shared) > _GROUPS:
-            yield join_parts(f"  and {len(shared) - _GROUPS} more groups: -v\n")
+        if not whole and len(shared_groups) > _GROUPS:
+            yield join_parts(f"  and {len(shared_groups) - _GROUPS} more groups: -v\n")
     if table.failed:
         yield join_parts("\nCould not be judged, so nothing is known of them:\n")
-        for name, why in table.failed:
-            yield wrap_text(f"{one_line(name)}: {why.strip()}", screen, first="  ", indent=4)
+        for name, problem in table.failed:
+            yield wrap_text(f"{one_line(name)}: {problem.strip()}", screen, first="  ", indent=4)
 
 
 def headline(table: Matrix) -> str:
     """Returns one sentence with the number of clusters by their result, the worst first."""
-    parts = [f"{table.number(code)} {words}" for code, words in _COUNTED.items() if table.number(code)]
+    counts = [f"{table.number(code)} {label}" for code, label in _COUNTED.items() if table.number(code)]
     total = len(table.clusters)
-    return f"Preflight of {total} {'cluster' if total == 1 else 'clusters'}: {', '.join(parts)}"
+    return f"Preflight of {total} {'cluster' if total == 1 else 'clusters'}: {', '.join(counts)}"
 
 
 def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
@@ -74,10 +74,10 @@ def _risk_lines(rows: Sequence[RiskRow], table: Matrix, screen: Screen, width: i
         yield join_parts("\n", draw_table(Table(columns, lines, _INDENT, gap=2), screen), f"  {_LEGEND}\n")
         return
     for title, state in (("Risks that apply:", "applies"), ("Could not be told:", "unknown")):
-        shown = [row for row in rows if getattr(row, state)]
-        if shown:
+        shown_rows = [row for row in rows if getattr(row, state)]
+        if shown_rows:
             yield join_parts(
-                f"\n{title}\n", *(_risk_line(row, state, table, screen, width, whole=whole) for row in shown)
+                f"\n{title}\n", *(_risk_line(row, state, table, screen, width, whole=whole) for row in shown_rows)
             )
 
 
@@ -93,12 +93,12 @@ def _risk_line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: i
 
 def fitting_names(names: Sequence[str], room: int) -> str:
     """Returns as many names as fit into `room` cells, one at least, and how many there are besides."""
-    shown = [one_line(name) for name in names]
-    for number in range(len(shown), 0, -1):
-        rest = len(shown) - number
-        told = ", ".join(shown[:number]) + (f" and {rest} more" if rest else "")
-        if number == 1 or cells(told) <= room:
-            return told
+    printed_names = [one_line(name) for name in names]
+    for number in range(len(printed_names), 0, -1):
+        omitted = len(printed_names) - number
+        names_text = ", ".join(printed_names[:number]) + (f" and {omitted} more" if omitted else "")
+        if number == 1 or cells(names_text) <= room:
+            return names_text
     return ""
 
 
@@ -109,11 +109,11 @@ def _group_lines(group: Group, screen: Screen, width: int, *, whole: bool) -> It
 
 
 def _shared_risks(group: Group, *, whole: bool) -> str:
-    parts = []
-    for risks, words in ((group.applies, "apply"), (group.unknown, "could not be told")):
+    texts = []
+    for risks, verb in ((group.applies, "apply"), (group.unknown, "could not be told")):
         if risks and (whole or len(risks) <= _NAMED_RISKS):
-            parts.append(f"{', '.join(risks)} {'applies' if words == 'apply' and len(risks) == 1 else words}")
+            texts.append(f"{', '.join(risks)} {'applies' if verb == 'apply' and len(risks) == 1 else verb}")
         elif risks:
-            first = ", ".join(risks[:_NAMED_RISKS])
-            parts.append(f"{first} and {len(risks) - _NAMED_RISKS} more {words}")
-    return "; ".join(parts) or RESULTS[group.result]
+            first_risks = ", ".join(risks[:_NAMED_RISKS])
+            texts.append(f"{first_risks} and {len(risks) - _NAMED_RISKS} more {verb}")
+    return "; ".join(texts) or RESULTS[group.result]

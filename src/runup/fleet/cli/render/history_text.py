@@ -27,16 +27,16 @@ def went_text(step: Step) -> str:
     return _changes_text(step.went, "no longer")
 
 
-def _changes_text(changes: Sequence[Change], word: str) -> str:
+def _changes_text(changes: Sequence[Change], verb: str) -> str:
     """Returns which risks came or went, and which objects they were about."""
     return "; ".join(
         f"{change.risk}{f' ({_some(change.objects)})' if change.objects else ''}"
         if change.whole
-        else f"{change.risk}: {word} {_some(change.objects)}"
+        else f"{change.risk}: {verb} {_some(change.objects)}"
         for change in changes
     )
 
 
 def _some(objects: Sequence[str]) -> str:
-    more = len(objects) - _OBJECTS
-    return ", ".join(objects[:_OBJECTS]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(objects) - _OBJECTS
+    return ", ".join(objects[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")
