@@ -14,17 +14,26 @@ from tests.updatestatus.cli.render.test_html import USUAL
 from kubekit.api import codec
 from kubekit.lang.gotext import nanoseconds
 from runup.console.cli.pages import ConsolePages
-from runup.console.control.statuses import Seen
-from runup.console.decide.judgement import Board, Evidence, Judgement, Offered, failure, named, unknown, with_judgement
+from runup.console.control.statuses import ClusterStatus
+from runup.console.decide.judgement import (
+    Board,
+    Evidence,
+    Judgement,
+    Offered,
+    failed_findings,
+    unknown_judgement,
+    with_judgement,
+    with_members,
+)
 from runup.fleet.decide.members import Member
-from runup.fleet.decide.trend import Change, Step
+from runup.fleet.decide.trend import Change, ReportStep
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading
 
 NOW = samples.WHEN + timedelta(hours=1)
 # What somebody may call an object: markup, quotes, line ends, marks of writing direction.
 EVIL = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)>\n</pre></textarea>\u202egpj\u2066"
 STEPS = tuple(
-    Step("harbour", datetime(2026, 11, day, tzinfo=UTC), "5.2.0", day != 12, 3, 1, day == 10, came, ())
+    ReportStep("harbour", datetime(2026, 11, day, tzinfo=UTC), "5.2.0", day != 12, 3, 1, day == 10, came, ())
     for day, came in ((10, ()), (12, ()), (20, (Change("NodeCordoned", ("Node worker-7",), whole=True),)))
 )
 MEMBERS = (
@@ -49,13 +58,13 @@ def _judgements() -> dict[str, Judgement]:
         ),
         "lighthouse": Judgement(replace(samples.CLEAR, of_dump=True), collect="runup dump collect more"),
         "orchard": Judgement(OLD),
-        "ruin": Judgement(failure("no such file")),
+        "ruin": Judgement(failed_findings("no such file")),
     }
 
 
 def board(**more: Judgement) -> Board:
     """Every state: risks, clear, too old, not judged yet, could not be judged."""
-    made = named(Board(), MEMBERS, ("context b leads to the server of a",))
+    made = with_members(Board(), MEMBERS, ("context b leads to the server of a",))
     for name, judged in {**_judgements(), **more}.items():
         made = with_judgement(made, name, judged, 1000, NOW)
     return made
@@ -74,12 +83,12 @@ def hostile() -> tuple[Board, str]:
         EVIL,
         Offered(f"5.0.0{EVIL}", EVIL),
         (Evidence(EVIL, (EVIL,), EVIL), Evidence(EVIL, (EVIL,), why=EVIL)),
-        (Step(name, NOW, EVIL, True, 1, 1, False, (Change(EVIL, (EVIL,), whole=True),), ()),),
+        (ReportStep(name, NOW, EVIL, True, 1, 1, False, (Change(EVIL, (EVIL,), whole=True),), ()),),
         (EVIL,),
     )
-    made = named(Board(), (Member(name, context=EVIL, kubeconfig=EVIL), Member("other", problem=EVIL)), (EVIL,))
+    made = with_members(Board(), (Member(name, context=EVIL, kubeconfig=EVIL), Member("other", problem=EVIL)), (EVIL,))
     made = with_judgement(made, name, judged, 100, NOW)
-    return with_judgement(made, "other", Judgement(failure(EVIL)), 100, NOW), name
+    return with_judgement(made, "other", Judgement(failed_findings(EVIL)), 100, NOW), name
 
 
 def _resource() -> Any:
@@ -94,10 +103,10 @@ def reading(**changes: Any) -> StatusReading:
 
 MANY = Judgement(
     samples.CLEAR,
-    steps=tuple(Step("harbour", NOW - timedelta(days=day), "5.2.0", completed=True) for day in range(201)),
+    steps=tuple(ReportStep("harbour", NOW - timedelta(days=day), "5.2.0", completed=True) for day in range(201)),
     history_notes=("left out: 1.json",),
 )
-SEEN = Seen(reading(), count=1)
+SEEN = ClusterStatus(reading(), count=1)
 UNDATED = replace(reading(), now_ns=0)
 PAGES = ConsolePages(max_age=timedelta(hours=24), loaded_graph=TWO, stored=True)
 
@@ -107,7 +116,7 @@ def pages() -> dict[str, str]:
     whole, kept = board(), replace(board(), kept=True)
     return {
         "a fleet": PAGES.fleet(whole, NOW),
-        "a fleet of nothing yet": PAGES.fleet(named(Board(), MEMBERS), NOW),
+        "a fleet of nothing yet": PAGES.fleet(with_members(Board(), MEMBERS), NOW),
         "a preflight with everything": PAGES.cluster(whole, "harbour", NOW),
         "a preflight of a dump": PAGES.cluster(whole, "lighthouse", NOW),
         "a preflight that is too old": PAGES.cluster(whole, "orchard", NOW),
@@ -117,10 +126,10 @@ def pages() -> dict[str, str]:
         "a cluster that was not judged yet": PAGES.cluster(whole, "apps/island:6443/admin", NOW),
         "a cluster that cannot be judged": PAGES.cluster(whole, "ruin", NOW),
         "a cluster that could be judged before": PAGES.cluster(
-            with_judgement(whole, "harbour", Judgement(failure("no route")), 5, NOW), "harbour", NOW
+            with_judgement(whole, "harbour", Judgement(failed_findings("no route")), 5, NOW), "harbour", NOW
         ),
         "an update under way": PAGES.update(whole, "harbour", SEEN, NOW),
-        "an update that cannot be read": PAGES.update(whole, "harbour", Seen("no route", count=1), NOW),
+        "an update that cannot be read": PAGES.update(whole, "harbour", ClusterStatus("no route", count=1), NOW),
         "an update that was not read yet": PAGES.update(whole, "harbour", None, NOW),
         "an update of a dump": PAGES.update(whole, "lighthouse", SEEN, NOW),
         "an update of a dump to come": PAGES.update(whole, "lighthouse", None, NOW),
@@ -131,13 +140,15 @@ def pages() -> dict[str, str]:
         "a history": PAGES.history(whole, "", NOW, weeks=False),
         "a history by week": PAGES.history(whole, "", NOW, weeks=True),
         "a history of a cluster": PAGES.history(whole, "harbour", NOW, weeks=False),
-        "a history of nothing yet": PAGES.history(named(Board(), MEMBERS), "", NOW, weeks=False),
-        "a history of a cluster of nothing yet": PAGES.history(named(Board(), MEMBERS), "harbour", NOW, weeks=False),
+        "a history of nothing yet": PAGES.history(with_members(Board(), MEMBERS), "", NOW, weeks=False),
+        "a history of a cluster of nothing yet": PAGES.history(
+            with_members(Board(), MEMBERS), "harbour", NOW, weeks=False
+        ),
         "a history of no cluster yet": PAGES.history(Board(), "", NOW, weeks=False),
         "a fleet of no cluster yet": PAGES.fleet(Board(), NOW),
         "a history of an empty store": PAGES.history(replace(whole, notes=()), "orchard", NOW, weeks=False),
         "a history that is lost": PAGES.history(
-            board(harbour=unknown("no route"), ruin=unknown("no route")), "", NOW, weeks=False
+            board(harbour=unknown_judgement("no route"), ruin=unknown_judgement("no route")), "", NOW, weeks=False
         ),
         "a history of many reports": PAGES.history(board(harbour=MANY), "harbour", NOW, weeks=False),
         "a history of many days": PAGES.history(board(harbour=MANY), "", NOW, weeks=False),

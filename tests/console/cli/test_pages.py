@@ -17,7 +17,7 @@ from tests.preflight.cli.render import samples
 from kubekit.lang.printable import is_hazardous
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
-from runup.console.control.statuses import Seen
+from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.judgement import Board, Judgement
 from runup.preflight.cli.suppressions import Suppression
 
@@ -126,13 +126,13 @@ def test_what_is_said(name: str, says: str) -> None:
 
 
 def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
-    seen = Seen(boards.reading(notes=(EVIL,), alerts_problem=EVIL), EVIL, 1)
+    seen = ClusterStatus(boards.reading(notes=(EVIL,), alerts_problem=EVIL), EVIL, 1)
     return {
         "fleet": lambda board, _: PAGES.fleet(board, NOW),
         "cluster": lambda board, name: PAGES.cluster(board, name, NOW),
         "a cluster that failed": lambda board, _: PAGES.cluster(board, "other", NOW),
         "update": lambda board, name: PAGES.update(board, name, seen, NOW),
-        "an update that failed": lambda board, name: PAGES.update(board, name, Seen(EVIL, EVIL, 1), NOW),
+        "an update that failed": lambda board, name: PAGES.update(board, name, ClusterStatus(EVIL, EVIL, 1), NOW),
         "graph": lambda board, name: PAGES.graph(board, name, NOW),
         "graph of offers": lambda board, name: ConsolePages(max_age=timedelta(days=1)).graph(board, name, NOW),
         "history": lambda board, _: PAGES.history(board, "", NOW, weeks=False),

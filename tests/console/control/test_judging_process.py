@@ -12,7 +12,7 @@ from tests.servers import eventually
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import ManualClock
-from runup.console.control.judging_process import JudgingProcess, Result
+from runup.console.control.judging_process import JudgingProcess, MemberResult
 from runup.console.control.reports import JUDGE, Reports
 from runup.console.decide.judgement import Judgement
 from runup.fleet.decide.members import Member
@@ -66,7 +66,7 @@ async def test_a_worker_that_dies_costs_its_own(process: JudgingProcess) -> None
 async def test_a_round_that_nobody_waits_for(process: JudgingProcess) -> None:
     """What is left of it is not taken for the next one's."""
     left = process.run("name", MEMBERS)
-    assert isinstance(await anext(left), Result)
+    assert isinstance(await anext(left), MemberResult)
     await left.aclose()
     assert [result.value async for result in process.run("kill", MEMBERS[:1])] == ["a"]
 

@@ -10,7 +10,7 @@ from tests.preflight.cli.render import samples
 from kubekit.api.meta_v1 import Condition
 from runup.advice.decide.update_paths import Step
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
-from runup.console.decide.graph_ways import MOST_UPDATES, Graph, way_of
+from runup.console.decide.graph_ways import MOST_UPDATES, Graph, find_way
 from runup.console.decide.judgement import Judgement, Offered
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.report import CONTROL_PLANE, NODES, ReportedStep
@@ -42,7 +42,7 @@ OF_GRAPH = Judgement(samples.CLEAR, offered=Offered("5.0.0", "stable-5"))
 
 def test_a_way_through_a_graph() -> None:
     """With its risky and its blocked updates."""
-    way = way_of(OF_GRAPH, TWO)
+    way = find_way(OF_GRAPH, TWO)
     assert way.paths is not None
     assert way.paths.way == (Step("5.0.0", "5.1.0"), Step("5.1.0", "5.2.0", ("Slow",)))
     assert way.paths.blocked == {"5.2.0": ("blocked.yaml",)}
@@ -65,14 +65,14 @@ def test_a_way_through_a_graph() -> None:
 )
 def test_ways_that_are_not_known(judged: Judgement, graph: Graph | None, why: str) -> None:
     """The reason is told, and nothing is drawn."""
-    way = way_of(judged, graph)
+    way = find_way(judged, graph)
     assert way.paths is None
     assert why in way.why
 
 
 def test_a_target_that_the_graph_does_not_have() -> None:
     """The way is to the newest release, and says so."""
-    way = way_of(Judgement(Findings("5.0.0", "6.0.0"), offered=Offered("5.0.0", "stable-5")), TWO)
+    way = find_way(Judgement(Findings("5.0.0", "6.0.0"), offered=Offered("5.0.0", "stable-5")), TWO)
     assert way.paths is not None
     assert way.paths.goal == "5.2.0"
     assert "6.0.0 is not in the graph" in way.why
@@ -91,7 +91,7 @@ def test_what_cluster_version_offers() -> None:
             ConditionalUpdate(release=Release(version="5.1.9"), conditions=(refused,)),
         ),
     )
-    way = way_of(Judgement(samples.CLEAR, offered=offered), None)
+    way = find_way(Judgement(samples.CLEAR, offered=offered), None)
     assert way.paths is not None
     assert way.paths.updates == (
         Step("5.0.0", "5.0.1"),
@@ -108,7 +108,7 @@ def test_the_steps_of_kubernetes() -> None:
         ReportedStep(part=NODES, version="1.35", risks=("A", "B")),
         ReportedStep(part=CONTROL_PLANE, version="1.36"),
     )
-    way = way_of(Judgement(Findings("1.34.2", "1.36.0", kind="Kubernetes", steps=steps)), None)
+    way = find_way(Judgement(Findings("1.34.2", "1.36.0", kind="Kubernetes", steps=steps)), None)
     assert way.paths is not None
     assert way.paths.way == (Step("1.34.2", "1.35", ("A", "B")), Step("1.35", "1.36"))
 
@@ -116,7 +116,7 @@ def test_the_steps_of_kubernetes() -> None:
 def test_more_updates_than_anybody_reads() -> None:
     """Some are left out, and counted; the way is whole."""
     many = [("5.0.0", f"5.0.{number}") for number in range(1, MOST_UPDATES + 11)]
-    way = way_of(Judgement(Findings("5.0.0", "5.0.1"), offered=Offered("5.0.0")), _graph(*many))
+    way = find_way(Judgement(Findings("5.0.0", "5.0.1"), offered=Offered("5.0.0")), _graph(*many))
     assert way.paths is not None
     assert (len(way.paths.updates), way.left_out) == (MOST_UPDATES, 10)
     assert way.paths.way == (Step("5.0.0", "5.0.1"),)

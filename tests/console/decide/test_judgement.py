@@ -14,19 +14,19 @@ from runup.console.decide.judgement import (
     Board,
     Evidence,
     Judgement,
-    failure,
-    findings_on,
-    named,
+    failed_findings,
+    findings_now,
     with_judgement,
+    with_members,
 )
 from runup.fleet.decide.members import Member
-from runup.fleet.decide.trend import Step
+from runup.fleet.decide.trend import ReportStep
 from runup.preflight.decide.findings import COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings
 
 NOW = samples.WHEN + timedelta(hours=1)
 DAY = timedelta(hours=24)
 HARBOUR, LIGHTHOUSE = Member("harbour", context="harbour"), Member("lighthouse", dump="x")
-BOARD = named(Board(), (LIGHTHOUSE, HARBOUR))
+BOARD = with_members(Board(), (LIGHTHOUSE, HARBOUR))
 
 
 def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, most: int = MAX_OF_ALL) -> Board:
@@ -47,26 +47,26 @@ def _judged(found: Findings, *, size: int = 100, board: Board = BOARD, most: int
         pytest.param(replace(samples.CLEAR, of_dump=True), 400 * DAY, EXIT_CLEAR, id="a dump, which is of one moment"),
         pytest.param(samples.FAILED, timedelta(0), COULD_NOT_RUN, id="it could not run"),
         pytest.param(samples.FAILED, DAY, COULD_NOT_RUN, id="it could not run, a day ago"),
-        pytest.param(failure("no route"), timedelta(0), COULD_NOT_RUN, id="no server"),
+        pytest.param(failed_findings("no route"), timedelta(0), COULD_NOT_RUN, id="no server"),
     ],
 )
 def test_what_counts_now(found: Findings, after: timedelta, code: int) -> None:
     """An old result is not known any more; it is not fine."""
-    assert findings_on(_judged(found), "harbour", NOW + after, DAY).exit_code == code
+    assert findings_now(_judged(found), "harbour", NOW + after, DAY).exit_code == code
 
 
 def test_a_cluster_that_was_not_judged_yet() -> None:
     """Nothing is known of it."""
-    assert findings_on(BOARD, "lighthouse", NOW, DAY).exit_code == COULD_NOT_RUN
+    assert findings_now(BOARD, "lighthouse", NOW, DAY).exit_code == COULD_NOT_RUN
     assert list(BOARD.entries) == ["harbour", "lighthouse"]
 
 
 def test_a_failure_after_a_result() -> None:
     """The failure counts; the result before it is kept to be looked at, through any number of failures."""
-    board = _judged(failure("again"), board=_judged(failure("no route"), board=_judged(samples.CLEAR)))
+    board = _judged(failed_findings("again"), board=_judged(failed_findings("no route"), board=_judged(samples.CLEAR)))
     entry = board.entries["harbour"]
     assert entry.last_good == samples.CLEAR
-    assert findings_on(board, "harbour", NOW, DAY).failed is not None
+    assert findings_now(board, "harbour", NOW, DAY).failed is not None
     assert _judged(samples.FOUND, board=board).entries["harbour"].last_good is None
 
 
@@ -80,16 +80,16 @@ def test_a_failure_after_a_result() -> None:
 )
 def test_what_was_found_before_takes_room(size: int, is_good_kept: bool, is_other_judged: bool) -> None:
     """It counts for as long as it is kept, so clusters that all fail never hold more than there may be."""
-    board = _judged(failure("no route"), size=10, most=1000, board=_judged(samples.CLEAR, size=size, most=1000))
+    board = _judged(failed_findings("no route"), size=10, most=1000, board=_judged(samples.CLEAR, size=size, most=1000))
     assert (board.entries["harbour"].last_good is not None) == is_good_kept
     board = with_judgement(board, "lighthouse", Judgement(samples.CLEAR), 500, NOW, most=1000)
     assert board.entries["lighthouse"].judged.found.completed == is_other_judged  # type: ignore[union-attr]
     assert board.size == 10 + size * is_good_kept + 500 * is_other_judged
-    again = _judged(failure("again"), size=10, most=1000, board=board)
+    again = _judged(failed_findings("again"), size=10, most=1000, board=board)
     assert again.size == board.size
 
 
-STEPS = tuple(Step("harbour", NOW - number * DAY, "5.2.0", completed=True) for number in (2, 1))
+STEPS = tuple(ReportStep("harbour", NOW - number * DAY, "5.2.0", completed=True) for number in (2, 1))
 EVIDENCE = (Evidence("Node a", ("R",), yaml="y" * MAX_OF_ONE),)
 
 
@@ -116,7 +116,7 @@ def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], 
 
 def test_clusters_that_come_and_go() -> None:
     """One that is gone takes no room and no late result; what is known of the others stays."""
-    board = named(_judged(samples.CLEAR), (HARBOUR, Member("island")), ("a note", "a note"))
+    board = with_members(_judged(samples.CLEAR), (HARBOUR, Member("island")), ("a note", "a note"))
     assert list(board.entries) == ["harbour", "island"]
     assert board.entries["harbour"].judged is not None
     assert board.notes == ("a note",)

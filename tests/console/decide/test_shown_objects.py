@@ -14,7 +14,7 @@ from runup.console.decide.shown_objects import (
     MOST_YAML,
     evidence_of,
     is_secret,
-    wanted_objects,
+    objects_to_show,
     yaml_of,
 )
 from runup.preflight.decide.findings import Findings
@@ -140,6 +140,6 @@ def test_which_objects_are_read() -> None:
         samples.risk("A", "m", accepted=True, resources=many),
         samples.risk("B", "m", resources=(NODE, NODE, ReportedResource("", "", "", "nameless kind"))),
     )
-    wanted = wanted_objects(Findings("1", "2", risks=risks))
+    wanted = objects_to_show(Findings("1", "2", risks=risks))
     assert wanted[0] == NODE
     assert len(wanted) == len(set(wanted)) == MOST_OBJECTS

@@ -12,7 +12,7 @@ from runup.cli.connection import Connection
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Drawn, Screen
 from runup.fleet.cli import fleet_members, recommend_command, status_command
-from runup.fleet.cli.fleet_members import Named
+from runup.fleet.cli.fleet_members import NamedMembers
 from runup.fleet.cli.recommend_command import AdviceRow
 from runup.fleet.cli.render import fleet_text
 from runup.fleet.cli.status_command import StatusRow
@@ -215,7 +215,7 @@ def test_many_clusters_are_lists() -> None:
 )
 def test_as_many_names_as_fit(room: int, told: str) -> None:
     """And how many there are besides."""
-    assert fleet_text.fitting_names(("one", "two", "six"), room) == told
+    assert fleet_text.shorten_names(("one", "two", "six"), room) == told
 
 
 GROUPS = (
@@ -276,7 +276,7 @@ def test_every_cluster_has_a_result_in_its_place(capsys: pytest.CaptureFixture[s
         *(Member(f"dump-{number}", dump="d") for number in range(60)),
         *(Member(f"live-{number}", context="c") for number in range(40)),
     ]
-    results: list[str] = fleet_members.read_all(members, answer, lost, Named(parallel=2))
+    results: list[str] = fleet_members.read_all(members, answer, lost, NamedMembers(parallel=2))
     assert results == ["broken: no such file", *(f"read {member.name}" for member in members[1:])]
     assert capsys.readouterr().err == "100 of 101 clusters\n"
 

@@ -9,7 +9,7 @@ from runup.cli.render.screen import Screen
 from runup.fleet.cli import history_command, recommend_command, status_command
 from runup.fleet.cli.recommend_command import AdviceRow
 from runup.fleet.cli.status_command import StatusRow
-from runup.fleet.decide.trend import Change, Step, days
+from runup.fleet.decide.trend import Change, ReportStep, summarize_days
 
 EVIL = "a\nharbour: fine\x1b[31m"
 
@@ -69,8 +69,8 @@ def test_what_changed_and_which_objects_changed_it() -> None:
     """Three objects of a risk are named; of a fleet each day or week has its counts."""
     monday, tuesday = datetime(2026, 11, 23, 6, tzinfo=UTC), datetime(2026, 11, 24, 6, tzinfo=UTC)
     found = [
-        Step("a", monday, "4.16.0", completed=True, applies=2, first=True),
-        Step(
+        ReportStep("a", monday, "4.16.0", completed=True, applies=2, first=True),
+        ReportStep(
             "a",
             tuesday,
             "4.16.0",
@@ -82,7 +82,7 @@ def test_what_changed_and_which_objects_changed_it() -> None:
             ),
             went=(Change("Ack", (), whole=True),),
         ),
-        Step("a", tuesday, "4.16.0", completed=False),
+        ReportStep("a", tuesday, "4.16.0", completed=False),
     ]
     printed = lines(history_command.report_lines(found, Screen(200)))
     assert [re.split(" {2,}", line)[4:] for line in printed[1:]] == [
@@ -90,7 +90,7 @@ def test_what_changed_and_which_objects_changed_it() -> None:
         ["Cordoned: now also Node b, Node c, Node d and 2 more; Skew (Node a)", "Ack"],
         ["could not be judged", "-"],
     ]
-    assert lines(history_command.day_lines(days(found, weeks=True), weeks=True)) == [
+    assert lines(history_command.day_lines(summarize_days(found, weeks=True), weeks=True)) == [
         "WEEK OF     CLUSTERS  NOT JUDGED  APPLY  UNKNOWN  NEW   GONE",
         "2026-11-23  1         1           0      0        Skew  Ack",
     ]

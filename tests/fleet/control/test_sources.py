@@ -50,7 +50,7 @@ def kubeconfig(file: Path, contexts: dict[str, str], current: str) -> str:
 def test_all_contexts_are_one_a_server(tmp_path: Path, current: str, kept: str, left_out: str) -> None:
     """People have a context for each namespace; a context that cannot be used is a cluster that cannot be read."""
     path = kubeconfig(tmp_path / "config", CONTEXTS, current)
-    members, notes = cluster_sources.of_contexts(["all"], path)
+    members, notes = cluster_sources.members_of_contexts(["all"], path)
     assert {member.name for member in members} == {kept, "c", "broken"}
     by_name = {member.name: member for member in members}
     assert by_name[kept] == Member(kept, kubeconfig=path, context=kept)
@@ -66,7 +66,7 @@ def test_all_contexts_are_one_a_server(tmp_path: Path, current: str, kept: str, 
 def test_contexts_are_taken_as_they_are_named(tmp_path: Path) -> None:
     """In that order, also two of one server: who names them means them."""
     path = kubeconfig(tmp_path / "config", CONTEXTS, "b")
-    members, notes = cluster_sources.of_contexts(["c", "a", "b"], path)
+    members, notes = cluster_sources.members_of_contexts(["c", "a", "b"], path)
     assert members == [Member(name, kubeconfig=path, context=name) for name in ("c", "a", "b")]
     assert notes == []
 
@@ -83,7 +83,7 @@ def test_contexts_that_are_refused(tmp_path: Path, names: list[str], says: str) 
     """With what there is."""
     path = kubeconfig(tmp_path / "config", dict(sorted(CONTEXTS.items())), "b")
     with pytest.raises(BadFleet) as raised:
-        cluster_sources.of_contexts(names, path)
+        cluster_sources.members_of_contexts(names, path)
     assert str(raised.value) == says
 
 
@@ -94,7 +94,7 @@ def test_a_folder_of_kubeconfigs(tmp_path: Path) -> None:
     (tmp_path / "notes.yaml").write_text("kind: A")
     (tmp_path / "old").mkdir()
     (tmp_path / ".hidden").write_text("")
-    members, notes = cluster_sources.of_kubeconfigs(tmp_path)
+    members, notes = cluster_sources.members_of_kubeconfigs(tmp_path)
     assert [member.name for member in members] == ["east", "north", "notes", "south", "v1.2", "west"]
     assert members[0] == Member("east", kubeconfig=str(tmp_path / "east.yaml"), context="admin")
     assert [member.name for member in members if member.problem] == ["notes"]
@@ -106,13 +106,13 @@ def test_what_is_no_folder_is_named(tmp_path: Path, name: str, what: str) -> Non
     """With its flag."""
     (tmp_path / "file").write_text("")
     with pytest.raises(BadFleet) as raised:
-        cluster_sources.of_kubeconfigs(tmp_path / name)
+        cluster_sources.members_of_kubeconfigs(tmp_path / name)
     assert str(raised.value) == f"--kubeconfigs {tmp_path / name}: {what}; give the folder that they are in"
 
 
 def of_dumps(path: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """Names of the dumps with the last part of where they are, and notes."""
-    with cluster_sources.of_dumps(path) as (members, notes):
+    with cluster_sources.members_of_dumps(path) as (members, notes):
         return [(member.name, Path(member.dump).name) for member in members], notes
 
 
@@ -186,7 +186,7 @@ def test_what_is_no_folder_of_dumps(tmp_path: Path, names: tuple[str, ...], type
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    with pytest.raises(BadFleet) as raised, cluster_sources.of_dumps(tmp_path / typed):
+    with pytest.raises(BadFleet) as raised, cluster_sources.members_of_dumps(tmp_path / typed):
         pass
     assert str(raised.value) == says.format(path=tmp_path / typed)
 
@@ -204,7 +204,7 @@ def test_an_inventory_that_cannot_be_read(tmp_path: Path, content: bytes | None,
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(BadFleet) as raised:
-        cluster_sources.of_inventory(file)
+        cluster_sources.members_of_inventory(file)
     assert str(raised.value).startswith("--inventory ")
     assert says in str(raised.value)
     assert str(raised.value).count(str(file)) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.lang import yaml as kyaml
 from runup.fleet.decide.inventory_file import members_in
-from runup.fleet.decide.members import BadFleet, Member, fleet_of, refuse_password, selected
+from runup.fleet.decide.members import BadFleet, Member, fleet_of, refuse_password, select_members
 
 HARBOUR = Member("harbour", context="harbour", labels={"env": "production", "zone": "a"})
 ISLAND = Member("island", dump="dumps/island.tar.gz", labels={"env": "test"})
@@ -74,13 +74,13 @@ def test_clusters_that_cannot_be_read_are_not_one_place() -> None:
 )
 def test_clusters_are_chosen_by_labels(selector: str, names: list[str]) -> None:
     """As kubectl's selectors have it."""
-    assert [member.name for member in selected([HARBOUR, ISLAND, LIGHT], selector)] == names
+    assert [member.name for member in select_members([HARBOUR, ISLAND, LIGHT], selector)] == names
 
 
 def test_a_selector_that_nothing_fits_is_a_mistake() -> None:
     """Else an empty fleet would have nothing in its way."""
     with pytest.raises(BadFleet) as caught:
-        selected([HARBOUR, ISLAND], "env=prod")
+        select_members([HARBOUR, ISLAND], "env=prod")
     assert caught.value.message == "no cluster has labels that fit 'env=prod'; the labels that there are: env, zone"
 
 

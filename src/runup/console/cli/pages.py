@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from runup.cli.render.html.markup import Markup
 from runup.console.cli.render import cluster, fleet, frame, graph, history, login, update
 from runup.console.cli.render.script import SCRIPT
-from runup.console.control.statuses import Seen
-from runup.console.decide.graph_ways import Graph, Way, way_of
-from runup.console.decide.judgement import Board, findings_on
+from runup.console.control.statuses import ClusterStatus
+from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
+from runup.console.decide.judgement import Board, findings_now
 from runup.preflight.cli import run_command
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.cli.suppressions import Suppression
@@ -35,7 +35,7 @@ class ConsolePages:
 
     def _results(self, board: Board, names: Sequence[str], now: datetime) -> tuple[list[ClusterResult], list[str]]:
         """Returns what counts of each cluster now, with what is suppressed; and warnings about suppressions."""
-        results = [ClusterResult(name, findings_on(board, name, now, self._max_age), tried=now) for name in names]
+        results = [ClusterResult(name, findings_now(board, name, now, self._max_age), tried=now) for name in names]
         return run_command.with_accepted(results, self._rules, None, now)
 
     def fleet(self, board: Board, now: datetime) -> str:
@@ -50,11 +50,11 @@ class ConsolePages:
         (result,), _ = self._results(board, (name,), now)
         return cluster.page(board, name, result.found, now, self._max_age)
 
-    def update(self, board: Board, name: str, status: Seen | None, now: datetime) -> str:
+    def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
         return update.page(board, name, _live(status) if status else None, now)
 
-    def update_part(self, name: str, status: Seen, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
+    def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
         return _live(status)
 
@@ -62,14 +62,16 @@ class ConsolePages:
         """Returns the page of one cluster's way through the update graph."""
         judged = board.entries[name].judged
         update_way = (
-            Way(None, why="Nothing is known of this cluster yet.") if judged is None else way_of(judged, self._graph)
+            UpdateWay(None, why="Nothing is known of this cluster yet.")
+            if judged is None
+            else find_way(judged, self._graph)
         )
         return graph.page(name, update_way, now)
 
     def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
         """Returns the page of what came and went, of one cluster if it is named."""
         if not self._stored:
-            return history.no_store(now, board.notes)
+            return history.no_store_page(now, board.notes)
         entries = [board.entries[name]] if name else list(board.entries.values())
         listing = () if board.version else ("the clusters are still being listed; reload this page",)
         return history.page(entries, name, now, weeks=weeks, notes=(*board.notes, *listing))
@@ -91,7 +93,7 @@ class ConsolePages:
         return SCRIPT
 
 
-def _live(status: Seen) -> Markup:
+def _live(status: ClusterStatus) -> Markup:
     if isinstance(status.value, StatusReading):
-        return update.part(status.value)
-    return update.problem(status.why or str(status.value))
+        return update.status_part(status.value)
+    return update.problem_part(status.why or str(status.value))

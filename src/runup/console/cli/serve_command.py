@@ -30,7 +30,7 @@ from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules
 from runup.console.decide.graph_ways import Graph
-from runup.fleet.cli.fleet_members import Named, members_of, read_wherever
+from runup.fleet.cli.fleet_members import NamedMembers, read_wherever, resolve_members
 from runup.fleet.decide.members import Member
 from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
@@ -70,7 +70,7 @@ class ServeFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class _Door:
+class _Endpoint:
     """Where the console is served, and to whom."""
 
     host: str
@@ -80,27 +80,27 @@ class _Door:
     cluster: ClusterConfig | None = None
 
 
-def run(connection: Connection, named_members: Named, flags: ServeFlags, access: Callable[[], Access]) -> int:
+def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, access: Callable[[], Access]) -> int:
     """Serves until SIGINT or SIGTERM, and returns 128 and the signal's number, as shells report it.
 
     Raises CommandError and Terminal for options that cannot be served.
     """
     if named_members.scheduler:
         raise CommandError("--engine dask: the console judges on this machine; leave out --engine and --scheduler")
-    door = _door(flags, connection)
+    door = _endpoint_of_flags(flags, connection)
     rules = run_command.suppressions_in(flags.suppressions)
-    loaded_graph = _graph(flags.graph)
+    loaded_graph = _load_graph(flags.graph)
     pages = ConsolePages(
         max_age=timedelta(hours=flags.max_age_hours), rules=rules, loaded_graph=loaded_graph, stored=bool(flags.store)
     )
     with ExitStack() as ending:
-        members, from_store = ending.enter_context(_members(named_members, connection, flags))
-        judging = _judging(connection, flags, access, from_store=from_store)
+        members, from_store = ending.enter_context(_open_members(named_members, connection, flags))
+        judging = _judge_function(connection, flags, access, from_store=from_store)
         status = partial(work.status_of, connection=connection)
         # A dump in a store is fetched for each of them.
         works: dict[str, Callable[[Member], object]] = {
-            JUDGE: partial(read_wherever, work=judging, lost=work.not_judged),
-            STATUS: partial(read_wherever, work=status, lost=work.not_read),
+            JUDGE: partial(read_wherever, work=judging, lost=work.unjudged_member),
+            STATUS: partial(read_wherever, work=status, lost=work.status_error),
         }
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
@@ -111,7 +111,7 @@ def run(connection: Connection, named_members: Named, flags: ServeFlags, access:
         return 128 + asyncio.run(_serve(door, members, pages, processes, flags, from_store=from_store))
 
 
-def _door(flags: ServeFlags, connection: Connection) -> _Door:
+def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
     """Returns where to serve. Raises CommandError where tokens would be sent in the clear, or no host is known."""
     host, port = host_and_port(flags.listen)
     hosts = request_rules.hosts_of(host, flags.hosts)
@@ -119,7 +119,7 @@ def _door(flags: ServeFlags, connection: Connection) -> _Door:
         raise CommandError("--tls-cert and --tls-key are a pair; give both")
     certificate = _certificate(flags) if flags.tls_cert else None
     if request_rules.is_loopback(host) and not flags.behind_proxy:
-        return _Door(host, port, hosts, certificate)
+        return _Endpoint(host, port, hosts, certificate)
     if certificate is None and not flags.behind_proxy:
         raise CommandError(
             f"--listen {flags.listen}: others reach this address, so tokens are asked for, never in the clear: give "
@@ -129,7 +129,7 @@ def _door(flags: ServeFlags, connection: Connection) -> _Door:
         raise CommandError(
             f"--listen {flags.listen}: by which name browsers ask is not known; give it with --host NAME"
         )
-    return _Door(host, port, hosts, certificate, connection.config())
+    return _Endpoint(host, port, hosts, certificate, connection.config())
 
 
 def _certificate(flags: ServeFlags) -> ServingCertificate:
@@ -148,7 +148,7 @@ def _certificate(flags: ServeFlags) -> ServingCertificate:
     return certificate
 
 
-def _graph(source: str) -> Graph | None:
+def _load_graph(source: str) -> Graph | None:
     if not source:
         return None
     from runup.advice.cli.graph import graph_source
@@ -158,7 +158,9 @@ def _graph(source: str) -> Graph | None:
 
 
 @contextmanager
-def _members(named_members: Named, connection: Connection, flags: ServeFlags) -> Iterator[tuple[Members, bool]]:
+def _open_members(
+    named_members: NamedMembers, connection: Connection, flags: ServeFlags
+) -> Iterator[tuple[Members, bool]]:
     """Yields what returns the clusters, and whether they are those of a store alone. Raises CommandError."""
     if flags.store and not (
         named_members.contexts or named_members.kubeconfigs or named_members.dumps or named_members.inventories
@@ -173,12 +175,12 @@ def _members(named_members: Named, connection: Connection, flags: ServeFlags) ->
             raise CommandError(f"--store {flags.store} has no report; {advice}")
         yield of_store, True
         return
-    with members_of(named_members, connection) as (members, notes):
+    with resolve_members(named_members, connection) as (members, notes):
         members_and_notes = tuple(members), tuple(map(one_line, notes))
         yield lambda: members_and_notes, False
 
 
-def _judging(
+def _judge_function(
     connection: Connection, flags: ServeFlags, access: Callable[[], Access], *, from_store: bool
 ) -> Callable[[Member], object]:
     """Returns the function that judges a cluster."""
@@ -202,7 +204,7 @@ def _judging(
 
 
 async def _serve(
-    door: _Door,
+    door: _Endpoint,
     members: Members,
     pages: ConsolePages,
     processes: Sequence[JudgingProcess],
@@ -220,7 +222,7 @@ async def _serve(
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
         logins = Logins(client, clock) if client is not None else None
         server = ConsoleServer(reports, statuses, pages, clock, door.hosts, logins=logins)
-        stopped = _on_signals()
+        stopped = _future_of_signal()
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MAX_LINE)
         await runner.setup()
         try:
@@ -228,7 +230,7 @@ async def _serve(
             loops = [reports.run(), statuses.run()]
             if door.certificate is not None:
                 loops.append(door.certificate.follow())
-            return await _until_done(stopped, *map(asyncio.create_task, loops))
+            return await _wait_until_done(stopped, *map(asyncio.create_task, loops))
         finally:
             await runner.cleanup()
 
@@ -243,11 +245,11 @@ class _NoReviewer:
         return None
 
 
-def _reviewer(door: _Door) -> Client | _NoReviewer:
+def _reviewer(door: _Endpoint) -> Client | _NoReviewer:
     return Client(door.cluster, user_agent=f"runup-serve/{__version__}") if door.cluster else _NoReviewer()
 
 
-def _on_signals() -> asyncio.Future[int]:
+def _future_of_signal() -> asyncio.Future[int]:
     """Returns what becomes the number of the first signal that asks the server to end."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
@@ -263,7 +265,7 @@ def _on_signals() -> asyncio.Future[int]:
     return stopped
 
 
-async def _listen(runner: web.AppRunner, door: _Door, flags: ServeFlags) -> None:
+async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags) -> None:
     """Listens, and prints the address that it got."""
     context = door.certificate.context if door.certificate else None
     try:
@@ -276,7 +278,7 @@ async def _listen(runner: web.AppRunner, door: _Door, flags: ServeFlags) -> None
     sys.stdout.flush()
 
 
-async def _until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) -> int:
+async def _wait_until_done(stopped: asyncio.Future[int], *loops: asyncio.Task[None]) -> int:
     """Waits for a signal, whose number it returns, or for a loop that failed; ends the loops.
 
     Raises what a loop raised, Terminal as CommandError.

@@ -17,12 +17,12 @@ import msgspec
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
 from runup.api.config_v1 import ClusterVersion
-from runup.console.decide.judgement import Evidence, Judgement, Offered, failure, unknown
-from runup.console.decide.shown_objects import evidence_of, is_secret, wanted_objects
+from runup.console.decide.judgement import Evidence, Judgement, Offered, failed_findings, unknown_judgement
+from runup.console.decide.shown_objects import evidence_of, is_secret, objects_to_show
 from runup.fleet.cli.fleet_members import connection_to, problem_of
 from runup.fleet.cli.preflight_command import evaluate_dump
 from runup.fleet.decide.members import Member
-from runup.fleet.decide.trend import steps
+from runup.fleet.decide.trend import steps_between_reports
 from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
 from runup.preflight.decide.findings import Findings
@@ -43,44 +43,44 @@ def judge(member: Member, *, connection: Connection, requested_update: evaluate.
     """Returns the preflight of a dump or a live cluster, with the objects that its risks name."""
     try:
         if member.dump:
-            return _of_dump(member, requested_update)
-        return _of_cluster(member, connection, requested_update)
+            return _judge_dump(member, requested_update)
+        return _judge_cluster(member, connection, requested_update)
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:
             raise
-        return Judgement(failure(problem))
+        return Judgement(failed_findings(problem))
 
 
-def not_judged(_member: Member, problem: str) -> Judgement:
+def unjudged_member(_member: Member, problem: str) -> Judgement:
     """Returns the judgement of a cluster whose dump could not be fetched."""
-    return unknown(problem)
+    return unknown_judgement(problem)
 
 
-def not_read(_member: Member, problem: str) -> str:
+def status_error(_member: Member, problem: str) -> str:
     """Returns the status of a cluster whose dump could not be fetched: the reason."""
     return problem
 
 
-def _of_dump(member: Member, requested_update: evaluate.RequestedUpdate) -> Judgement:
+def _judge_dump(member: Member, requested_update: evaluate.RequestedUpdate) -> Judgement:
     evaluated = evaluate_dump(member, requested_update, SystemClock().now())
     findings = run_command.findings_of(evaluated)
-    items = wanted_objects(findings) if findings.completed else ()
-    return _judgement(evaluated, findings, _evidence_in_dump(Path(member.dump), items, findings))
+    items = objects_to_show(findings) if findings.completed else ()
+    return _judgement_of(evaluated, findings, _evidence_in_dump(Path(member.dump), items, findings))
 
 
-def _of_cluster(member: Member, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
+def _judge_cluster(member: Member, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
     to = connection_to(member, connection)
     evaluated = evaluate.of_cluster(to.config(), requested_update)
     findings = run_command.findings_of(evaluated)
-    items = wanted_objects(findings) if findings.completed else ()
+    items = objects_to_show(findings) if findings.completed else ()
     if not items:
-        return _judgement(evaluated, findings, ())
+        return _judgement_of(evaluated, findings, ())
     with to.client("serve") as client:
-        return _judgement(evaluated, findings, tuple(_live_evidence(client, item, findings) for item in items))
+        return _judgement_of(evaluated, findings, tuple(_live_evidence(client, item, findings) for item in items))
 
 
-def _judgement(evaluated: evaluate.EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
+def _judgement_of(evaluated: evaluate.EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
     return Judgement(
         findings,
         evaluated.notes,
@@ -172,18 +172,18 @@ def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
             except Terminal as error:
                 notes.append(f"left out: {error.message}")
                 # The newest report decides: if it cannot be read, no older one takes its place.
-                newest = failure(f"its newest report cannot be read: {error.message}")
+                newest = failed_findings(f"its newest report cannot be read: {error.message}")
                 continue
             reports.append((member.name, stored_report.observed, report))
             newest = run_command.findings_of(evaluate.EvaluatedCluster(member.name, report))
             newest = msgspec.structs.replace(newest, observed=newest.observed or stored_report.observed)
     except Terminal as error:
-        return unknown(error.message)
-    report_steps = steps(reports)
+        return unknown_judgement(error.message)
+    report_steps = steps_between_reports(reports)
     lost = [*notes, *opened_store.notes()]
     if len(report_steps) > _MOST_STEPS:
         lost.append(f"the newest {_MOST_STEPS} of {len(report_steps)} reports are told")
-    findings = newest or failure("the store has no report of it")
+    findings = newest or failed_findings("the store has no report of it")
     return Judgement(findings, tuple(notes), steps=report_steps[-_MOST_STEPS:], history_notes=tuple(lost))
 
 

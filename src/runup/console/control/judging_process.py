@@ -28,7 +28,7 @@ from runup.fleet.decide.members import Member
 _END_S = 5.0
 
 
-class Result(msgspec.Struct, frozen=True):
+class MemberResult(msgspec.Struct, frozen=True):
     """What came of one member; `value` is what the work returned, `size` its bytes. Without a value, `why`."""
 
     name: str
@@ -37,7 +37,7 @@ class Result(msgspec.Struct, frozen=True):
     why: str = ""
 
 
-class _Round(msgspec.Struct, frozen=True):
+class _RoundRequest(msgspec.Struct, frozen=True):
     """Members to work on, by the work of this name; `number` marks its answers."""
 
     number: int
@@ -82,14 +82,14 @@ class JudgingProcess:
         pid: int | None = self._process.pid
         return pid
 
-    async def run(self, work: str, members: Sequence[Member]) -> AsyncIterator[Result]:
+    async def run(self, work: str, members: Sequence[Member]) -> AsyncIterator[MemberResult]:
         """Yields the result of each member as it comes. Raises Terminal if the process has ended."""
         async with self._one_round:
             self._rounds += 1
             number, messages = self._rounds, self._received()
             with suppress(OSError):
                 # Sent in a thread: a pipe that is full would hold up the event loop.
-                await asyncio.to_thread(self._pipe.send, _Round(number, work, tuple(members)))
+                await asyncio.to_thread(self._pipe.send, _RoundRequest(number, work, tuple(members)))
             while True:
                 of_round, message = await messages.get()
                 if isinstance(message, _Gone):
@@ -158,7 +158,7 @@ def _stop(_number: int, _frame: object) -> None:
 
 
 def _do_round(
-    pipe: Connection, round_: _Round, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
+    pipe: Connection, round_: _RoundRequest, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
 ) -> None:
     try:
         for batch, at_once in _dumps_and_live(round_.members, parallel):
@@ -197,6 +197,6 @@ def _do_part(
         if isinstance(answer, Lost):
             sys.stderr.write(answer.bug)
             sys.stderr.flush()
-            pipe.send((number, Result(name, why=answer.why)))
+            pipe.send((number, MemberResult(name, why=answer.why)))
         else:
-            pipe.send((number, Result(name, answer, len(pickle.dumps(answer)))))
+            pipe.send((number, MemberResult(name, answer, len(pickle.dumps(answer)))))

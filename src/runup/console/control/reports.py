@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import Clock
-from runup.console.control.judging_process import JudgingProcess, Result
-from runup.console.decide.judgement import Board, Judgement, named, unknown, with_judgement
+from runup.console.control.judging_process import JudgingProcess, MemberResult
+from runup.console.decide.judgement import Board, Judgement, unknown_judgement, with_judgement, with_members
 from runup.fleet.decide.members import Member
 
 Members = Callable[[], tuple[Sequence[Member], Sequence[str]]]
@@ -49,12 +49,12 @@ class Reports:
         except Terminal as error:
             # What is known stays, with its age, and the page says why it is not renewed.
             known_members = [entry.member for entry in self.board.entries.values()]
-            self.board = named(self.board, known_members, [error.message])
+            self.board = with_members(self.board, known_members, [error.message])
             return
-        self.board = named(self.board, members, notes)
+        self.board = with_members(self.board, members, notes)
         for member in members:
             if member.problem:
-                self._add(Result(member.name, why=member.problem))
+                self._add(MemberResult(member.name, why=member.problem))
         async for result in self._process.run(JUDGE, [member for member in members if self._is_due(member)]):
             self._add(result)
 
@@ -63,6 +63,6 @@ class Reports:
             return False
         return not member.dump or self.board.entries[member.name].judged is None
 
-    def _add(self, result: Result) -> None:
-        judged = result.value if isinstance(result.value, Judgement) else unknown(result.why)
+    def _add(self, result: MemberResult) -> None:
+        judged = result.value if isinstance(result.value, Judgement) else unknown_judgement(result.why)
         self.board = with_judgement(self.board, result.name, judged, result.size, self._clock.now())

@@ -1,6 +1,7 @@
 """Reads how the updates of clusters go, as long as somebody looks: a cluster that nobody looks at is not asked.
 
-In: names of clusters that are looked at. Out: for each its newest `Seen`, and a wake-up for everybody who waits.
+In: names of clusters that are looked at. Out: for each its newest `ClusterStatus`,
+and a wake-up for everybody who waits.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from runup.fleet.decide.members import Member
 
 STATUS = "status"
 # Statuses that are kept: each is 256 KiB at most, as an UpdateStatus is.
-MOST_KEPT = 64
+MAX_STATUSES = 64
 MAX_STATUS = 4 * 1024 * 1024
 
 
-class Seen(msgspec.Struct, frozen=True):
+class ClusterStatus(msgspec.Struct, frozen=True):
     """A status as it was read (`value` is what the work returned) or why there is none; `count` goes up each time."""
 
     value: Any = None
@@ -42,13 +43,13 @@ class Statuses:
         self._member = member
         self._clock = clock
         self._every_s = every_s
-        self._seen: OrderedDict[str, Seen] = OrderedDict()
+        self._seen: OrderedDict[str, ClusterStatus] = OrderedDict()
         self._looked_at: Counter[str] = Counter()
         self._count = 0
         self._asked = asyncio.Event()
         self._changed = asyncio.Condition()
 
-    def newest(self, name: str) -> Seen | None:
+    def newest(self, name: str) -> ClusterStatus | None:
         """Returns what was read last of a cluster, None if nothing was."""
         return self._seen.get(name)
 
@@ -64,7 +65,7 @@ class Statuses:
             if not self._looked_at[name]:
                 del self._looked_at[name]
 
-    async def after(self, name: str, count: int) -> Seen:
+    async def after(self, name: str, count: int) -> ClusterStatus:
         """Returns the first status of a cluster that is newer than number `count`; waits for it."""
         async with self._changed:
             await self._changed.wait_for(lambda: name in self._seen and self._seen[name].count > count)
@@ -107,9 +108,9 @@ class Statuses:
     async def _keep(self, name: str, value: Any, problem: str) -> None:
         async with self._changed:
             self._count += 1
-            self._seen[name] = Seen(value, problem, self._count, self._clock.monotonic())
+            self._seen[name] = ClusterStatus(value, problem, self._count, self._clock.monotonic())
             self._seen.move_to_end(name)
-            while len(self._seen) > MOST_KEPT:
+            while len(self._seen) > MAX_STATUSES:
                 oldest = next((name_ for name_ in self._seen if name_ not in self._looked_at), next(iter(self._seen)))
                 del self._seen[oldest]
             self._changed.notify_all()

@@ -20,7 +20,7 @@ from aiohttp import web
 from kubekit.kube.clock import Clock, run_within
 from runup.console.control.login import MAX_TOKEN, Logins
 from runup.console.control.reports import Reports
-from runup.console.control.statuses import Seen, Statuses
+from runup.console.control.statuses import ClusterStatus, Statuses
 from runup.console.decide import request_rules, sessions
 from runup.console.decide.judgement import Board
 from runup.console.decide.sessions import Session
@@ -58,10 +58,10 @@ class Pages(Protocol):
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
 
-    def update(self, board: Board, name: str, status: Seen | None, now: datetime) -> str:
+    def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
 
-    def update_part(self, name: str, status: Seen, now: datetime) -> str:
+    def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:
         """Returns the part of that page that is renewed."""
 
     def graph(self, board: Board, name: str, now: datetime) -> str:
@@ -214,7 +214,7 @@ class ConsoleServer:
         board, now = self._reports.board, self._clock.now()
         return await self._rendered(lambda: self._pages.update(board, name, status, now))
 
-    async def _status_of(self, name: str) -> Seen | None:
+    async def _status_of(self, name: str) -> ClusterStatus | None:
         """Returns the status of a cluster, read anew if it is old; None if it did not come in time or never does."""
         if not self._is_readable(name) or self._statuses.is_fresh(name):
             return self._statuses.newest(name)
@@ -271,7 +271,7 @@ class ConsoleServer:
         session = request.get(_SESSION)
         return session is None or self._clock.now().timestamp() < session.until_s
 
-    async def _next_status(self, name: str, count: int) -> Seen | None:
+    async def _next_status(self, name: str, count: int) -> ClusterStatus | None:
         """Returns the next status of a cluster; None when it is time for a sign of life, or the server ends."""
         status = asyncio.ensure_future(self._statuses.after(name, count))
         ending = asyncio.ensure_future(self._ending.wait())

@@ -27,7 +27,7 @@ class Graph(msgspec.Struct, frozen=True):
     removed: Mapping[tuple[str, str], tuple[str, ...]]
 
 
-class Way(msgspec.Struct, frozen=True):
+class UpdateWay(msgspec.Struct, frozen=True):
     """What is drawn: `paths`, where they are from, and what cannot be told; without paths, `why`."""
 
     paths: UpdatePaths | None
@@ -36,45 +36,45 @@ class Way(msgspec.Struct, frozen=True):
     left_out: int = 0
 
 
-def way_of(judged: Judgement, graph: Graph | None) -> Way:
+def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
     """Returns the way of a cluster to its target, or to the newest release where the graph does not have that."""
     findings, offered = judged.found, judged.offered
     if findings.kind == "Kubernetes" and findings.steps:
-        return _by_steps(judged)
+        return _way_by_kept_reports(judged)
     origin = (offered.origin if offered else "") or findings.source
     if not origin:
-        return Way(None, why="The cluster's own release is not known, so no way begins there.")
+        return UpdateWay(None, why="The cluster's own release is not known, so no way begins there.")
     if graph is not None:
-        return _by_graph(graph, origin, findings.target, offered.channel if offered else "")
+        return _way_by_graph(graph, origin, findings.target, offered.channel if offered else "")
     if offered is None:
-        return Way(
+        return UpdateWay(
             None,
             why="A kept report has no update graph. Give one that `runup graph build` made: runup serve --graph FILE",
         )
-    return _by_offer(offered, findings.target)
+    return _way_by_offered_updates(offered, findings.target)
 
 
-def _by_graph(graph: Graph, origin: str, target: str, channel: str) -> Way:
+def _way_by_graph(graph: Graph, origin: str, target: str, channel: str) -> UpdateWay:
     document = of_channel(graph.document, channel) if channel else graph.document
     source = f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
     versions = [node["version"] for node in document["nodes"]]
     if not versions:
-        return Way(None, source, f"The graph has no release in channel {channel}.")
+        return UpdateWay(None, source, f"The graph has no release in channel {channel}.")
     goal = target if target in versions else ""
     paths = ways(document, graph.removed, origin, goal)
     if paths is None:
-        return Way(None, source, f"Release {origin} is not in the graph, so nothing is known of its updates.")
+        return UpdateWay(None, source, f"Release {origin} is not in the graph, so nothing is known of its updates.")
     missing = "" if goal or not target else f"Release {target} is not in the graph; the way is to its newest release."
-    return _limited(paths, source, missing)
+    return _limit_way(paths, source, missing)
 
 
-def _limited(paths: UpdatePaths, source: str, problem: str) -> Way:
+def _limit_way(paths: UpdatePaths, source: str, problem: str) -> UpdateWay:
     left_out = max(0, len(paths.updates) - MOST_UPDATES) + max(0, len(paths.blocked) - MOST_UPDATES)
     blocked = dict(list(paths.blocked.items())[:MOST_UPDATES])
-    return Way(paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked), source, problem, left_out)
+    return UpdateWay(paths._replace(updates=paths.updates[:MOST_UPDATES], blocked=blocked), source, problem, left_out)
 
 
-def _by_offer(offered: Offered, target: str) -> Way:
+def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     """Returns the updates that ClusterVersion names: one update far, with the risks that the service names."""
     free_steps = [Step(offered.origin, update.version) for update in offered.available if parse(update.version)]
     risky = [
@@ -85,11 +85,11 @@ def _by_offer(offered: Offered, target: str) -> Way:
     updates = (*free_steps, *risky)
     source = "what ClusterVersion offers, one update far"
     if not updates:
-        return Way(None, source, "ClusterVersion names no update; `runup upgrade` says why.")
+        return UpdateWay(None, source, "ClusterVersion names no update; `runup upgrade` says why.")
     goal = target or updates[0].to
     path = tuple(step for step in updates if step.to == goal)[:1]
     missing = "" if path else f"ClusterVersion does not offer {goal} as one update."
-    return _limited(UpdatePaths(offered.origin, goal, updates, {}, path, {}), source, missing)
+    return _limit_way(UpdatePaths(offered.origin, goal, updates, {}, path, {}), source, missing)
 
 
 def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
     return names or ((recommended.reason or "NotRecommended") if recommended else "NotRecommended",)
 
 
-def _by_steps(judged: Judgement) -> Way:
+def _way_by_kept_reports(judged: Judgement) -> UpdateWay:
     """Returns the steps of an update of Kubernetes, whose control plane goes by one minor version at a time."""
     findings = judged.found
     versions = [findings.source]
@@ -110,4 +110,4 @@ def _by_steps(judged: Judgement) -> Way:
         risks.setdefault(step.version, []).extend(step.risks)
     path = tuple(Step(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
     goal = versions[-1]
-    return Way(UpdatePaths(findings.source, goal, path[:1], {}, path, {}), "the steps of an update of Kubernetes")
+    return UpdateWay(UpdatePaths(findings.source, goal, path[:1], {}, path, {}), "the steps of an update of Kubernetes")

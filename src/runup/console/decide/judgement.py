@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ConditionalUpdate, Release
 from runup.fleet.decide.members import Member
-from runup.fleet.decide.trend import Step
+from runup.fleet.decide.trend import ReportStep
 from runup.preflight.decide.findings import Findings
 from runup.preflight.decide.preflight_conditions import FAILED
 
@@ -55,11 +55,11 @@ class Judgement(msgspec.Struct, frozen=True):
     collect: str = ""
     offered: Offered | None = None
     evidence: tuple[Evidence, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ReportStep, ...] = ()
     history_notes: tuple[str, ...] = ()
 
 
-class Entry(msgspec.Struct, frozen=True):
+class BoardEntry(msgspec.Struct, frozen=True):
     """A cluster on the board: the newest judgement, when it was made, and the last one with a result before it.
 
     `size` and `good_size` are what the two take, in bytes. A cluster that was not judged yet has no `judged`.
@@ -76,7 +76,7 @@ class Entry(msgspec.Struct, frozen=True):
 class Board(msgspec.Struct, frozen=True):
     """All clusters by name. `version` counts the changes. `kept` says that clusters are read from kept reports."""
 
-    entries: Mapping[str, Entry] = {}
+    entries: Mapping[str, BoardEntry] = {}
     version: int = 0
     kept: bool = False
     notes: tuple[str, ...] = ()
@@ -87,21 +87,21 @@ class Board(msgspec.Struct, frozen=True):
         return sum(entry.size + entry.good_size for entry in self.entries.values())
 
 
-def failure(problem: str) -> Findings:
+def failed_findings(problem: str) -> Findings:
     """Returns the findings of a cluster that could not be judged."""
     condition = Condition(type=FAILED, status="True", reason="NotJudged", message=problem)
     return Findings(source="", target="", conditions=(condition,))
 
 
-def unknown(problem: str) -> Judgement:
+def unknown_judgement(problem: str) -> Judgement:
     """Returns the judgement of a cluster of which neither the newest report nor those before it are known."""
-    return Judgement(failure(problem), history_notes=(problem,))
+    return Judgement(failed_findings(problem), history_notes=(problem,))
 
 
-def named(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
+def with_members(board: Board, members: Iterable[Member], notes: Iterable[str] = ()) -> Board:
     """Returns the board with exactly these clusters; what is known of them stays."""
     ordered = sorted(members, key=lambda member: member.name)
-    entries = {member.name: board.entries.get(member.name, Entry(member)) for member in ordered}
+    entries = {member.name: board.entries.get(member.name, BoardEntry(member)) for member in ordered}
     return replace(board, entries=entries, version=board.version + 1, notes=tuple(dict.fromkeys(notes)))
 
 
@@ -118,17 +118,17 @@ def with_judgement(
         return board
     others_size = board.size - previous_entry.size - previous_entry.good_size
     if size > MAX_OF_ONE or others_size + size > most:
-        judged, size = _reduced(judged), _size_without_evidence(judged, size)
+        judged, size = _without_details(judged), _size_without_evidence(judged, size)
     if size > MAX_OF_ONE or others_size + size > most:
-        judged, size = unknown(_no_room(size, most)), 0
+        judged, size = unknown_judgement(_no_room_text(size, most)), 0
     last_good, good_size = _last_good(previous_entry)
     if judged.found.completed or others_size + size + good_size > most:
         last_good, good_size = None, 0
-    entry = Entry(previous_entry.member, judged, now, last_good, size, good_size)
+    entry = BoardEntry(previous_entry.member, judged, now, last_good, size, good_size)
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
 
 
-def _reduced(judged: Judgement) -> Judgement:
+def _without_details(judged: Judgement) -> Judgement:
     """Returns the judgement without what it can do without, and says so."""
     notes = judged.notes + (("there is no room for the objects that the risks name",) if judged.evidence else ())
     history_notes = judged.history_notes
@@ -137,7 +137,7 @@ def _reduced(judged: Judgement) -> Judgement:
     return replace(judged, notes=notes, evidence=(), steps=judged.steps[-1:], history_notes=history_notes)
 
 
-def _last_good(entry: Entry) -> tuple[Findings | None, int]:
+def _last_good(entry: BoardEntry) -> tuple[Findings | None, int]:
     """Returns the last findings of a preflight that was completed, and what they take at most."""
     if entry.judged and entry.judged.found.completed:
         return entry.judged.found, _size_without_evidence(entry.judged, entry.size)
@@ -148,14 +148,14 @@ def _size_without_evidence(judged: Judgement, size: int) -> int:
     return max(0, size - sum(len(evidence.yaml.encode()) for evidence in judged.evidence))
 
 
-def _no_room(size: int, most: int) -> str:
+def _no_room_text(size: int, most: int) -> str:
     return (
         f"its report takes {size // 1024} KiB, and the console keeps {MAX_OF_ONE // 1024} KiB of one cluster and "
         f"{most // 1024} KiB of all; look at it with `runup preflight run`, or serve fewer clusters"
     )
 
 
-def findings_on(board: Board, name: str, now: datetime, max_age: timedelta) -> Findings:
+def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> Findings:
     """Returns what counts of a cluster now. A result that is older than `max_age` has ended: it is not known any more.
 
     A dump is of one moment and does not become older by being looked at.

@@ -46,7 +46,7 @@ def is_secret(item: ReportedResource) -> bool:
     return item.kind.lower() in _SECRET_KINDS
 
 
-def wanted_objects(findings: Findings) -> tuple[ReportedResource, ...]:
+def objects_to_show(findings: Findings) -> tuple[ReportedResource, ...]:
     """Returns the objects to show: those of open risks first, each once, `MOST_OBJECTS` at most."""
     risks = sorted(findings.risks, key=lambda risk: not risk.open)
     items = {item.text: item for risk in risks for item in risk.resources if item.kind and item.name}

@@ -16,7 +16,7 @@ from runup.release.cli.shared import access, registry_options, run_guarded
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from runup.fleet.cli.fleet_members import Named
+    from runup.fleet.cli.fleet_members import NamedMembers
 
 # A rehearsal stands above all other commands, since it makes a cluster of its own.
 SUBCOMMANDS = {"rehearse": "runup.rehearse.cli.fleet_command:rehearse"}
@@ -99,9 +99,9 @@ def member_options(function: F) -> F:
     return function
 
 
-def named_by(members: dict[str, Any]) -> Named:
+def named_by(members: dict[str, Any]) -> NamedMembers:
     """Returns the clusters as they were named by the options of `member_options`."""
-    from runup.fleet.cli.fleet_members import Named
+    from runup.fleet.cli.fleet_members import NamedMembers
 
     scheduler = members["scheduler"]
     if (members["engine"] == "dask") != bool(scheduler):
@@ -109,7 +109,7 @@ def named_by(members: dict[str, Any]) -> Named:
             "--engine dask and --scheduler tcp://HOST:PORT need each other", click.get_current_context()
         )
     contexts = tuple(name for names in members["contexts"] for name in names.split(",") if name)
-    return Named(
+    return NamedMembers(
         contexts,
         members["kubeconfigs"],
         members["dumps"],

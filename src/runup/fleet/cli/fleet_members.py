@@ -21,7 +21,7 @@ from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
 from runup.fleet.control import cluster_sources, remote_dumps
 from runup.fleet.control.workers import Lost, Pool, Retried, workers_for
-from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, selected
+from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, select_members
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
-class Named(msgspec.Struct, frozen=True):
+class NamedMembers(msgspec.Struct, frozen=True):
     """The clusters as named: by contexts, folders, dumps, an inventory; and which of them are chosen.
 
     `scheduler` is the address of a Dask scheduler, whose workers read the dumps; this machine does without one.
@@ -48,7 +48,9 @@ class Named(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def members_of(named_members: Named, connection: Connection) -> Iterator[tuple[tuple[Member, ...], list[str]]]:
+def resolve_members(
+    named_members: NamedMembers, connection: Connection
+) -> Iterator[tuple[tuple[Member, ...], list[str]]]:
     """Yields the fleet, and notes about what was left out; archives of dumps are unpacked meanwhile.
 
     Raises CommandError for a fleet that nobody could read, and ConfigError.
@@ -60,28 +62,30 @@ def members_of(named_members: Named, connection: Connection) -> Iterator[tuple[t
     members: list[Member] = []
     notes: list[str] = []
     try:
-        with _ended_by_sigterm(), ExitStack() as unpacked:
+        with _exit_on_sigterm(), ExitStack() as unpacked:
             if named_members.contexts:
-                _append_to(cluster_sources.of_contexts(named_members.contexts, connection.kubeconfig), members, notes)
+                _append_members(
+                    cluster_sources.members_of_contexts(named_members.contexts, connection.kubeconfig), members, notes
+                )
             for folder in named_members.kubeconfigs:
-                _append_to(cluster_sources.of_kubeconfigs(Path(folder)), members, notes)
+                _append_members(cluster_sources.members_of_kubeconfigs(Path(folder)), members, notes)
             for path in named_members.dumps:
                 refuse_password(path, "--dumps")
                 if is_address(path):
-                    _append_to(_remote_members(path, named_members), members, notes)
+                    _append_members(_remote_members(path, named_members), members, notes)
                     continue
                 if named_members.scheduler and Path(path).is_file():
                     way_out = "unpack it where the workers of the scheduler read it"
                     raise BadFleet(f"--dumps {path}: what is unpacked here is not on their machines; {way_out}")
-                _append_to(unpacked.enter_context(cluster_sources.of_dumps(Path(path))), members, notes)
+                _append_members(unpacked.enter_context(cluster_sources.members_of_dumps(Path(path))), members, notes)
             for file in named_members.inventories:
-                members += cluster_sources.of_inventory(Path(file))
-            yield selected(fleet_of(members), named_members.selector), notes
+                members += cluster_sources.members_of_inventory(Path(file))
+            yield select_members(fleet_of(members), named_members.selector), notes
     except BadFleet as error:
         raise CommandError(error.message) from error
 
 
-def _remote_members(address: str, named_members: Named) -> tuple[list[Member], list[str]]:
+def _remote_members(address: str, named_members: NamedMembers) -> tuple[list[Member], list[str]]:
     """Returns the members of which a store has dumps, listed by a process that ends before others begin."""
     pool: Pool[str, remote_dumps.Listing] = Pool(remote_dumps.list_dumps, 1, float(named_members.timeout_s))
     listing = remote_dumps.Listing()
@@ -94,7 +98,7 @@ def _remote_members(address: str, named_members: Named) -> tuple[list[Member], l
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
+def _exit_on_sigterm() -> Iterator[None]:
     """Lets SIGTERM end the command as Ctrl-C does: with what it unpacked and its processes removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -111,7 +115,7 @@ def _stop(number: int, _: object) -> None:
     raise SystemExit(128 + number)
 
 
-def _append_to(read_members: tuple[list[Member], list[str]], members: list[Member], notes: list[str]) -> None:
+def _append_members(read_members: tuple[list[Member], list[str]], members: list[Member], notes: list[str]) -> None:
     members += read_members[0]
     notes += read_members[1]
 
@@ -142,7 +146,10 @@ def _text_of(error: Exception) -> str | None:
 
 
 def read_all(
-    members: Sequence[Member], work: Callable[[Member], R], lost: Callable[[Member, str], R], named_members: Named
+    members: Sequence[Member],
+    work: Callable[[Member], R],
+    lost: Callable[[Member, str], R],
+    named_members: NamedMembers,
 ) -> list[R]:
     """Returns the result of each member, in their order; what is lost on the way is told on stderr as it happens."""
     results: dict[str, R] = {member.name: lost(member, member.problem) for member in members if member.problem}
@@ -175,14 +182,14 @@ def read_wherever(member: Member, *, work: Callable[[Member], R], lost: Callable
     if not is_address(member.dump):
         return work(member)
     try:
-        with remote_dumps.fetched(member.dump) as path:
+        with remote_dumps.fetch_dump(member.dump) as path:
             return work(msgspec.structs.replace(member, dump=str(path), address=member.dump))
     except remote_dumps.CannotFetch as error:
         return lost(member, str(error))
 
 
 def _pool(
-    reading: Callable[[Member], R], size: int, named_members: Named, *, dumps: bool
+    reading: Callable[[Member], R], size: int, named_members: NamedMembers, *, dumps: bool
 ) -> Pool[Member, R] | DaskPool[Member, R]:
     if dumps and named_members.scheduler:
         from runup.fleet.control.dask_engine import DaskPool
@@ -191,20 +198,20 @@ def _pool(
     return Pool(reading, size, float(named_members.timeout_s))
 
 
-def _dumps_and_live(members: Sequence[Member], named_members: Named) -> tuple[tuple[list[Member], int], ...]:
+def _dumps_and_live(members: Sequence[Member], named_members: NamedMembers) -> tuple[tuple[list[Member], int], ...]:
     """Returns the dumps, which cost processor time, and the live clusters, which cost waiting; each with how many.
 
     Dumps that others read come last: their client has threads, beside which no process is forked.
     """
     readable = [member for member in members if not member.problem]
-    dumps = [_as_workers_find_it(member, named_members) for member in readable if member.dump]
+    dumps = [_with_absolute_path(member, named_members) for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
     parallel = named_members.parallel
     batches = (dumps, workers_for(parallel, live=False)), (live, workers_for(parallel, live=True))
     return batches[::-1] if named_members.scheduler else batches
 
 
-def _as_workers_find_it(member: Member, named_members: Named) -> Member:
+def _with_absolute_path(member: Member, named_members: NamedMembers) -> Member:
     """Returns the member with a whole path for the workers of a scheduler, whose working directory is another one."""
     if not named_members.scheduler or is_address(member.dump):
         return member

@@ -17,8 +17,8 @@ from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out, timestamp
 from runup.fleet.cli.fleet_members import warnings
 from runup.fleet.cli.render import fleet_text
-from runup.fleet.cli.render.history_text import came_text, names_with_counts, went_text
-from runup.fleet.decide.trend import Day, Step, days, steps
+from runup.fleet.cli.render.history_text import gone_risks_text, names_with_counts, new_risks_text
+from runup.fleet.decide.trend import Day, ReportStep, steps_between_reports, summarize_days
 from runup.preflight.control import stores
 from runup.preflight.control.stores import Store
 from runup.preflight.decide.report import Report
@@ -34,7 +34,7 @@ def run(
     opened_store = stores.opened(store, connection.config)
     names = opened_store.clusters()
     if cluster and cluster not in names:
-        stored_text = f"there are reports of {fleet_text.fitting_names(names, 200)}" if names else "it has none at all"
+        stored_text = f"there are reports of {fleet_text.shorten_names(names, 200)}" if names else "it has none at all"
         raise CommandError(f"--store {store} has no report of {one_line(cluster)}; {stored_text}")
     if not names:
         raise CommandError(f"--store {store} has no report; make some: runup fleet preflight --store {store}")
@@ -45,7 +45,7 @@ def run(
         (
             step
             for name in ([cluster] if cluster else names)
-            for step in steps(_reports(opened_store, name, notes))
+            for step in steps_between_reports(_all_reports(opened_store, name, notes))
             if since is None or step.observed >= since
         ),
         key=lambda step: (step.observed, step.cluster),
@@ -56,12 +56,12 @@ def run(
     elif cluster:
         printed = [out(line) for line in report_lines(report_steps, screen)]
     else:
-        printed = [out(part) for part in day_lines(days(report_steps, weeks=weeks), screen, weeks=weeks)]
+        printed = [out(part) for part in day_lines(summarize_days(report_steps, weeks=weeks), screen, weeks=weeks)]
     write([*warnings([*notes, *opened_store.notes()]), *printed])
     return 0
 
 
-def _reports(store: Store, cluster: str, notes: list[str]) -> Iterator[tuple[str, datetime, Report]]:
+def _all_reports(store: Store, cluster: str, notes: list[str]) -> Iterator[tuple[str, datetime, Report]]:
     """Yields the reports of a cluster; those that cannot be read are added to `notes`."""
     for report in store.reports_of(cluster):
         try:
@@ -90,7 +90,7 @@ def day_lines(history_days: Sequence[Day], screen: Screen = PIPE, *, weeks: bool
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
-def report_lines(report_steps: Sequence[Step], screen: Screen = PIPE) -> Iterator[Drawn]:
+def report_lines(report_steps: Sequence[ReportStep], screen: Screen = PIPE) -> Iterator[Drawn]:
     """Yields a line for each report of a cluster, the newest last."""
     columns = tuple(map(Column, ("OBSERVED", "TARGET", "APPLY", "UNKNOWN")))
     rows = [
@@ -99,8 +99,8 @@ def report_lines(report_steps: Sequence[Step], screen: Screen = PIPE) -> Iterato
                 timestamp(step.observed),
                 step.target,
                 *((str(step.applies), str(step.unknown)) if step.completed else ("", "")),
-                one_line(came_text(step)),
-                one_line(went_text(step)),
+                one_line(new_risks_text(step)),
+                one_line(gone_risks_text(step)),
             )
         )
         for step in report_steps
@@ -108,7 +108,7 @@ def report_lines(report_steps: Sequence[Step], screen: Screen = PIPE) -> Iterato
     yield draw_table(Table((*columns, Column("NEW", flows=True), Column("GONE", flows=True)), rows, gap=2), screen)
 
 
-def reports_as_data(report_steps: Sequence[Step]) -> list[dict[str, Any]]:
+def reports_as_data(report_steps: Sequence[ReportStep]) -> list[dict[str, Any]]:
     """Returns each report for programs."""
     return [
         {

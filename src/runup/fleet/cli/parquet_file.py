@@ -51,7 +51,7 @@ def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
             yield cluster | dict.fromkeys(("risk", "severity", "applies", "accepted", "message", "objects"))
 
 
-def saved(targets: Sequence[Target], results: Sequence[ClusterResult]) -> list[str]:
+def write_files(targets: Sequence[Target], results: Sequence[ClusterResult]) -> list[str]:
     """Writes each Parquet file, all of it or nothing; returns what went wrong."""
     problems = []
     for form, path in targets:

@@ -22,7 +22,7 @@ from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import machine, out
 from runup.fleet.cli import parquet_file
-from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
+from runup.fleet.cli.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
 from runup.fleet.cli.render import fleet_forms, fleet_page, fleet_text
 from runup.fleet.decide.matrix import Matrix, matrix
 from runup.preflight.cli import evaluate, outputs, run_command
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from runup.preflight.decide.findings import Findings
     from runup.preflight.decide.report import Report
 
-    WorkOf = Callable[["Connection", "Flags", Callable[[], "Access"], datetime], Callable[["Member"], "Judged"]]
+    WorkOf = Callable[["Connection", "Flags", Callable[[], "Access"], datetime], Callable[["Member"], "JudgedMember"]]
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedMember(msgspec.Struct, frozen=True):
     """What came of one cluster, small enough to be sent from the process that read it.
 
     `cluster_id` tells dumps of one cluster, empty if it is not known.
@@ -61,7 +61,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 def run(
     connection: Connection,
-    named_members: Named,
+    named_members: NamedMembers,
     flags: Flags,
     access: Callable[[], Access],
     work_of: WorkOf | None = None,
@@ -76,9 +76,9 @@ def run(
     rules, baseline = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)
     now = SystemClock().now()
-    with members_of(named_members, connection) as (members, notes):
+    with resolve_members(named_members, connection) as (members, notes):
         work = (work_of or _preflights)(connection, flags, access, now)
-        judged = read_all(members, work, lost, named_members)
+        judged = read_all(members, work, unreadable_member, named_members)
     problems = []
     if store is not None:
         to_store = (
@@ -101,7 +101,7 @@ def run(
 
 def _preflights(
     connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime
-) -> Callable[[Member], Judged]:
+) -> Callable[[Member], JudgedMember]:
     requested_update = _requested_update(flags, access())
     with_places = any(form == "sarif" for form, _ in flags.outputs)
     return partial(judge, connection=connection, requested_update=requested_update, now=now, with_places=with_places)
@@ -128,7 +128,7 @@ def judge(
     requested_update: evaluate.RequestedUpdate,
     now: datetime,
     with_places: bool,
-) -> Judged:
+) -> JudgedMember:
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
         if member.dump:
@@ -141,9 +141,9 @@ def judge(
         problem = problem_of(member, error)
         if problem is None:
             raise
-        return lost(member, problem)
+        return unreadable_member(member, problem)
     cluster_id = evaluated.cluster.spec.cluster_id if evaluated.cluster is not None else ""
-    return Judged(
+    return JudgedMember(
         findings,
         evaluated.report,
         evaluated.problem,
@@ -179,24 +179,26 @@ def _dump_locations(member: Member, findings: Findings) -> Mapping[str, tuple[st
     return {text: (place.uri.replace(local_uri, shown_uri, 1), place.line) for text, place in found_places}
 
 
-def lost(member: Member, problem: str) -> Judged:
+def unreadable_member(member: Member, problem: str) -> JudgedMember:
     """Returns the result of a cluster that could not be read."""
-    return Judged(run_command.findings_of(evaluate.EvaluatedCluster(member.name, problem=problem)), problem=problem)
+    return JudgedMember(
+        run_command.findings_of(evaluate.EvaluatedCluster(member.name, problem=problem)), problem=problem
+    )
 
 
-def _cluster_result(member: Member, judged: Judged, now: datetime) -> ClusterResult:
+def _cluster_result(member: Member, judged: JudgedMember, now: datetime) -> ClusterResult:
     places = {text: Place(uri, line) for text, (uri, line) in judged.places.items()}
     return ClusterResult(member.name, judged.found, judged.lacking, judged.collect, places, now)
 
 
-def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[Judged]) -> list[str]:
+def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[JudgedMember]) -> list[str]:
     """Returns a warning for each cluster that is in the fleet under several names."""
     by_id: dict[str, list[str]] = {}
     for member, judged_member in zip(members, judged, strict=True):
         if judged_member.cluster_id:
             by_id.setdefault(judged_member.cluster_id, []).append(member.name)
     return [
-        f"{fleet_text.fitting_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
+        f"{fleet_text.shorten_names(names, 100)} are one cluster ({cluster_id}), which counts {len(names)} times"
         for cluster_id, names in by_id.items()
         if len(names) > 1
     ]
@@ -220,7 +222,7 @@ def _print_results(
         return _as_document(form, results, members, table, code)
 
     texts = [target for target in flags.outputs if target[0] != parquet_file.FORM]
-    problems = [*problems, *outputs.saved(texts, text_of), *parquet_file.saved(flags.outputs, results)]
+    problems = [*problems, *outputs.saved(texts, text_of), *parquet_file.write_files(flags.outputs, results)]
     printed = [out(text_of(form)) for form, path in flags.outputs if path == outputs.STDOUT]
     if not printed:
         screen = screen_of(sys.stdout)

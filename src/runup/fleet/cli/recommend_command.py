@@ -14,8 +14,8 @@ from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
-from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
-from runup.fleet.decide.alike import alike
+from runup.fleet.cli.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
+from runup.fleet.decide.alike import group_alike
 
 if TYPE_CHECKING:
     from runup.advice.cli.recommend.recommend_text import RecommendFlags
@@ -43,12 +43,12 @@ class AdviceRow(msgspec.Struct, frozen=True):
     data: dict[str, Any] | None = None
 
 
-def run(connection: Connection, named_members: Named, flags: RecommendFlags, output: str | None) -> int:
+def run(connection: Connection, named_members: NamedMembers, flags: RecommendFlags, output: str | None) -> int:
     """Reads and prints the advice for each cluster; returns 1 if one could not be read, or is refused the version."""
     from runup.advice.cli.recommend.command import reject_bad_flags
 
     reject_bad_flags(flags.version, flags.quiet, flags.outdated)
-    with members_of(named_members, connection) as (members, notes):
+    with resolve_members(named_members, connection) as (members, notes):
         work = partial(advice_of, connection=connection, flags=flags, whole=bool(output))
         rows = read_all(members, work, lambda member, why: AdviceRow(member.name, problem=why), named_members)
     printed = (
@@ -123,7 +123,8 @@ def text(rows: Sequence[AdviceRow], version: str = "", screen: Screen = PIPE) ->
             Column("CLUSTERS", flows=True),
         )
         lines = [
-            _group_cells(group, version=version) for _, group in alike(read_rows, partial(_group_key, version=version))
+            _group_cells(group, version=version)
+            for _, group in group_alike(read_rows, partial(_group_key, version=version))
         ]
         yield join_parts("\n", draw_table(Table(columns, [Row(line) for line in lines], gap=2), screen))
     if lost:

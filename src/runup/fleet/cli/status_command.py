@@ -14,7 +14,7 @@ from runup.cli.output import screen_of, write
 from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import machine, out
-from runup.fleet.cli.fleet_members import Named, connection_to, members_of, problem_of, read_all, warnings
+from runup.fleet.cli.fleet_members import NamedMembers, connection_to, problem_of, read_all, resolve_members, warnings
 
 if TYPE_CHECKING:
     from runup.cli.connection import Connection
@@ -44,9 +44,9 @@ class StatusRow(msgspec.Struct, frozen=True):
     obj: dict[str, Any] | None = None
 
 
-def run(connection: Connection, named_members: Named, output: str | None) -> int:
+def run(connection: Connection, named_members: NamedMembers, output: str | None) -> int:
     """Reads and prints the status of each cluster; returns 1 if one could not be read."""
-    with members_of(named_members, connection) as (members, notes):
+    with resolve_members(named_members, connection) as (members, notes):
         work = partial(status_of, connection=connection, whole=bool(output))
         rows = read_all(members, work, lambda member, why: StatusRow(member.name, problem=why), named_members)
     notes += [f"{one_line(row.cluster)}: {note}" for row in rows for note in row.notes]

@@ -26,7 +26,7 @@ _OF_ONE = ("cluster-scoped-resources", "namespaces", "config", "resources", "clu
 _OF_ONE_GATHER = ("timestamp", "version")
 
 
-def of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
+def members_of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
     """Returns a member for each context, and notes about contexts that were left out.
 
     `all` is every context of the kubeconfig, one for each server: people have a context for each namespace of a
@@ -36,7 +36,7 @@ def of_contexts(names: Sequence[str], kubeconfig: str | None) -> tuple[list[Memb
     if ALL in names:
         if len(names) > 1:
             raise BadFleet(f"--contexts {ALL} has every context; leave out {', '.join(set(names) - {ALL})}")
-        return _one_context_per_server(known_contexts, kubeconfig)
+        return _first_context_of_each_server(known_contexts, kubeconfig)
     for name in names:
         if names.count(name) > 1:
             raise BadFleet(f"--contexts names {name} twice; a cluster counts once, so name it once")
@@ -49,7 +49,7 @@ def _member_of_context(name: str, kubeconfig: str | None) -> Member:
     return Member(name, kubeconfig=kubeconfig or "", context=name)
 
 
-def _one_context_per_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
+def _first_context_of_each_server(names: Iterable[str], kubeconfig: str | None) -> tuple[list[Member], list[str]]:
     by_server: dict[str, str] = {}
     members, notes = [], []
     for name in _current_first(names, kubeconfig):
@@ -75,7 +75,7 @@ def _current_first(names: Iterable[str], kubeconfig: str | None) -> list[str]:
     return sorted(names, key=lambda name: (name != current, name))
 
 
-def of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
+def members_of_kubeconfigs(folder: Path) -> tuple[list[Member], list[str]]:
     """Returns a member for each kubeconfig in the folder, named after its file, with its current context.
 
     A file that cannot be read as one is a member that cannot be read. Raises BadFleet without such a folder.
@@ -104,7 +104,7 @@ def _visible_entries(folder: Path, flag: str) -> list[Path]:
 
 
 @contextmanager
-def of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
+def members_of_dumps(path: Path) -> Iterator[tuple[list[Member], list[str]]]:
     """Yields a member for each dump in a folder, or in an archive of such a folder, which is unpacked meanwhile.
 
     Raises BadFleet if there is none, or the folder is itself a dump.
@@ -162,7 +162,7 @@ def _dump_name(entry: Path) -> str:
     return entry.name if entry.is_dir() else remote_dumps.without_suffixes(entry.name)
 
 
-def of_inventory(file: Path) -> tuple[Member, ...]:
+def members_of_inventory(file: Path) -> tuple[Member, ...]:
     """Returns the clusters that an inventory file names. Raises BadFleet."""
     try:
         return members_in(kyaml.load(contents(file), name=str(file)), str(file))

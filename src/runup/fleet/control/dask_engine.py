@@ -57,7 +57,7 @@ class DaskPool(Generic[T, R]):
 
         Raises NoEngine before the first if the scheduler does not answer, or has no worker.
         """
-        with _connected(self._scheduler) as client:
+        with _connect(self._scheduler) as client:
             ended: queue.SimpleQueue[int] = queue.SimpleQueue()
             futures = client.map(
                 _call, [(self._work, item, __version__) for item in items], pure=False, retries=_RETRIES, batch_size=100
@@ -80,7 +80,7 @@ class DaskPool(Generic[T, R]):
                 client.cancel(futures, force=True)
 
 
-def _connected(scheduler: str) -> Any:
+def _connect(scheduler: str) -> Any:
     """Returns a client of the scheduler, which has workers. Raises NoEngine."""
     try:
         from distributed import Client

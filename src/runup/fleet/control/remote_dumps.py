@@ -55,7 +55,7 @@ def members_of(address: str, listing: Listing) -> tuple[list[Member], list[str]]
 def list_dumps(address: str) -> Listing:
     """Returns the dumps that are directly below an address, as folders or archives. Runs in a worker."""
     try:
-        store, root = _opened(address)
+        store, root = _open_store(address)
         with _explained(address):
             if store.isfile(root):
                 return Listing(problem=f"{address}: is one file; give the folder or prefix that the dumps are in")
@@ -83,14 +83,14 @@ def without_suffixes(name: str) -> str:
 
 
 @contextmanager
-def fetched(address: str) -> Iterator[Path]:
+def fetch_dump(address: str) -> Iterator[Path]:
     """Yields the dump at an address as a file or folder of this machine, which is removed afterwards.
 
     Raises CannotFetch, also for one that has more than `MAX_BYTES`.
     """
     folder = Path(tempfile.mkdtemp(prefix="runup-dump-"))
     try:
-        store, path = _opened(address)
+        store, path = _open_store(address)
         into = folder / (PurePosixPath(path).name or "dump")
         with _explained(address):
             if store.isfile(path):
@@ -102,7 +102,7 @@ def fetched(address: str) -> Iterator[Path]:
         remove_tree(folder)
 
 
-def _opened(address: str) -> tuple[Any, str]:
+def _open_store(address: str) -> tuple[Any, str]:
     """Returns the store of an address and the place in it. Raises CannotFetch if a package is missing."""
     scheme = address.partition("://")[0]
     extra = "runup[s3]" if scheme in _S3 else "fsspec"
@@ -116,9 +116,9 @@ def _opened(address: str) -> tuple[Any, str]:
         return url_to_fs(address, use_listings_cache=False)  # type: ignore[no-any-return]
     except ImportError as error:
         hint = f"; {way_out}" if scheme in _S3 else ""
-        raise CannotFetch(f"{address}: {_one_line(error)}{hint}") from error
+        raise CannotFetch(f"{address}: {_error_text(error)}{hint}") from error
     except Exception as error:
-        raise CannotFetch(f"{address}: {_one_line(error)}; give an address such as s3://BUCKET/PREFIX") from error
+        raise CannotFetch(f"{address}: {_error_text(error)}; give an address such as s3://BUCKET/PREFIX") from error
 
 
 @contextmanager
@@ -132,13 +132,13 @@ def _explained(address: str) -> Iterator[None]:
         raise CannotFetch(f"{address}: there is no such bucket or prefix; name one that has dumps") from error
     except PermissionError as error:
         way_out = "give credentials that may list and get (for S3 AWS_PROFILE, or AWS_ACCESS_KEY_ID and its secret)"
-        raise CannotFetch(f"{address}: permission denied ({_one_line(error)}); {way_out}") from error
+        raise CannotFetch(f"{address}: permission denied ({_error_text(error)}); {way_out}") from error
     except Exception as error:
-        text = f"{address}: cannot be read: {type(error).__name__}: {_one_line(error)}"
+        text = f"{address}: cannot be read: {type(error).__name__}: {_error_text(error)}"
         raise CannotFetch(f"{text}; check the address, and credentials and endpoint of its store") from error
 
 
-def _one_line(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return " ".join(str(error).split())
 
 

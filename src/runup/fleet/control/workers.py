@@ -153,7 +153,7 @@ class Pool(Generic[T, R]):
                 worker = idle.pop()
             else:
                 # A signal during the fork would be lost, or leave a worker that nobody ends.
-                with _uninterrupted():
+                with _block_signals():
                     worker = self._start_worker()
             index = waiting.popleft()
             worker.work_index, worker.started_s = index, time.monotonic()
@@ -210,7 +210,7 @@ class Pool(Generic[T, R]):
 
 
 @contextmanager
-def _uninterrupted() -> Iterator[None]:
+def _block_signals() -> Iterator[None]:
     """Holds back SIGINT and SIGTERM until the `with` statement is left."""
     previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:

@@ -76,7 +76,7 @@ def _refuse_repeated(members: Sequence[Member]) -> None:
         names_by_source[key] = member.name
 
 
-def selected(members: Iterable[Member], selector: str) -> tuple[Member, ...]:
+def select_members(members: Iterable[Member], selector: str) -> tuple[Member, ...]:
     """Returns the members whose labels fit `selector`, which is empty for all of them. Raises BadFleet.
 
     The selector has kubectl's forms `key=value`, `key!=value`, `key` and `!key`, joined by commas.

@@ -12,7 +12,7 @@ from runup.preflight.decide.report import Report, ReportedRisk
 from runup.preflight.decide.untold import untold
 
 
-class Step(msgspec.Struct, frozen=True):
+class ReportStep(msgspec.Struct, frozen=True):
     """One report of a cluster beside the last one before it that was completed and has the same target.
 
     `first`: there is none, so nothing is new or gone. A report that failed is told, and nothing is concluded from it. A
@@ -64,7 +64,7 @@ class Day(msgspec.Struct, frozen=True):
     gone: tuple[tuple[str, int], ...]
 
 
-def steps(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[Step, ...]:
+def steps_between_reports(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[ReportStep, ...]:
     """Returns a step for each report (cluster, when, report), in the order of time."""
     last_reports: dict[tuple[str, str], Report] = {}
     report_steps = []
@@ -81,17 +81,17 @@ def steps(reports: Iterable[tuple[str, datetime, Report]]) -> tuple[Step, ...]:
     return tuple(report_steps)
 
 
-def _step_of_failure(cluster: str, observed: datetime, report: Report) -> Step:
-    return Step(cluster, observed, report.target_version, completed=False)
+def _step_of_failure(cluster: str, observed: datetime, report: Report) -> ReportStep:
+    return ReportStep(cluster, observed, report.target_version, completed=False)
 
 
-def _step_between(cluster: str, observed: datetime, report: Report, last_report: Report | None) -> Step:
+def _step_between(cluster: str, observed: datetime, report: Report, last_report: Report | None) -> ReportStep:
     risks_now, risks_before = (
         {risk.name: risk for risk in each.risks} if each else {} for each in (report, last_report)
     )
     still = {name: risk for name, risk in risks_before.items() if name in risks_now or not untold(report, name)}
     applies = sum(risk.applies == "True" for risk in report.risks)
-    return Step(
+    return ReportStep(
         cluster,
         observed,
         report.target_version,
@@ -117,19 +117,19 @@ def _changes(risks: Mapping[str, ReportedRisk], other_risks: Mapping[str, Report
     return tuple(changes)
 
 
-def days(report_steps: Sequence[Step], *, weeks: bool = False) -> tuple[Day, ...]:
+def summarize_days(report_steps: Sequence[ReportStep], *, weeks: bool = False) -> tuple[Day, ...]:
     """Returns each day that has reports: counts are of the newest of each cluster, changes are of all of them.
 
     `weeks`: each week, by its Monday.
     """
-    by_day: dict[date, list[Step]] = defaultdict(list)
+    by_day: dict[date, list[ReportStep]] = defaultdict(list)
     for step in report_steps:
         day = step.observed.date()
         by_day[day - timedelta(days=day.weekday()) if weeks else day].append(step)
     return tuple(_day_of_steps(day, by_day[day]) for day in sorted(by_day))
 
 
-def _day_of_steps(day: date, report_steps: Sequence[Step]) -> Day:
+def _day_of_steps(day: date, report_steps: Sequence[ReportStep]) -> Day:
     newest = {step.cluster: step for step in report_steps}.values()
     new_counts, gone_counts = (
         Counter(name for _, name in {(s.cluster, name) for s in report_steps for name in of(s)})
@@ -146,11 +146,11 @@ def _day_of_steps(day: date, report_steps: Sequence[Step]) -> Day:
     )
 
 
-def _new_risks(step: Step) -> tuple[str, ...]:
+def _new_risks(step: ReportStep) -> tuple[str, ...]:
     return step.new
 
 
-def _gone_risks(step: Step) -> tuple[str, ...]:
+def _gone_risks(step: ReportStep) -> tuple[str, ...]:
     return step.gone
 
 

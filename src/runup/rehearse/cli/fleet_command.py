@@ -26,7 +26,7 @@ from runup.release.cli.shared import access, registry_options, run_guarded
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
-    from runup.fleet.cli.preflight_command import Judged
+    from runup.fleet.cli.preflight_command import JudgedMember
     from runup.fleet.decide.members import Member
     from runup.preflight.cli.run_flags import Flags
     from runup.rehearse.control.cluster_source import ClusterSource
@@ -152,7 +152,7 @@ class Limits:
 
 def _rehearsals(
     connection: Connection, flags: Flags, access: Callable[[], Access], now: datetime, limits: Limits
-) -> Callable[[Member], Judged]:
+) -> Callable[[Member], JudgedMember]:
     """Returns the function that rehearses the release on one cluster. Raises CommandError for a bad release."""
     from runup.rehearse.cli import releases
 
@@ -164,10 +164,10 @@ def _rehearsals(
 
 def _judge_member(
     member: Member, *, connection: Connection, release: TargetRelease, now: datetime, max_objects: int
-) -> Judged:
+) -> JudgedMember:
     """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
     from runup.fleet.cli.fleet_members import problem_of
-    from runup.fleet.cli.preflight_command import lost
+    from runup.fleet.cli.preflight_command import unreadable_member
 
     try:
         return asyncio.run(_judge_async(member, connection, release, now, max_objects))
@@ -175,15 +175,15 @@ def _judge_member(
         problem = f"the copy could not be made: {error}" if isinstance(error, OSError) else problem_of(member, error)
         if problem is None:
             raise
-        return lost(member, problem)
+        return unreadable_member(member, problem)
 
 
 async def _judge_async(
     member: Member, connection: Connection, release: TargetRelease, now: datetime, max_objects: int
-) -> Judged:
+) -> JudgedMember:
     from kubekit.kube.clock import SystemClock
     from runup import __version__
-    from runup.fleet.cli.preflight_command import Judged
+    from runup.fleet.cli.preflight_command import JudgedMember
     from runup.preflight.cli.evaluate import EvaluatedCluster
     from runup.preflight.cli.run_command import findings_of
     from runup.rehearse.cli import releases
@@ -196,7 +196,7 @@ async def _judge_async(
     rehearsed = await rehearsed_on(source, release, SystemClock())
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     findings = findings_of(EvaluatedCluster(member.name, report, of_dump=bool(member.dump)))
-    return Judged(
+    return JudgedMember(
         forbid_acceptance(findings), report, notes=rehearsed.account.notes, cluster_id=version.spec.cluster_id
     )
 

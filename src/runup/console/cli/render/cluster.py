@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from runup.cli.render.html.markup import Markup, el, join
-from runup.console.cli.render.frame import commands, frame, how_old, message
-from runup.console.decide.judgement import Board, Entry, Evidence, is_old, is_to_come
+from runup.console.cli.render.frame import commands, how_old, message, whole_page
+from runup.console.decide.judgement import Board, BoardEntry, Evidence, is_old, is_to_come
 from runup.fleet.decide.members import Member
 from runup.preflight.cli.render.preflight_page import page_body
 from runup.preflight.decide.findings import Findings
@@ -26,15 +26,15 @@ def page(
     if judged is None:
         body = message("Not judged yet", "Nothing is known of this cluster yet. Reload this page in a moment.")
     elif not findings.completed:
-        body = _not_judged(entry, findings, now)
+        body = _not_judged_section(entry, findings, now)
     else:
         body = join(
-            _age(findings, now, max_age),
+            _age_line(findings, now, max_age),
             page_body(findings),
-            _lacking(judged.collect),
+            _lacking_section(judged.collect),
             _evidence(judged.evidence, from_store=board.kept),
         )
-    return frame(
+    return whole_page(
         "Preflight",
         body,
         commands(_lines(entry.member, findings)),
@@ -45,7 +45,7 @@ def page(
     )
 
 
-def _not_judged(entry: Entry, findings: Findings, now: datetime) -> Markup:
+def _not_judged_section(entry: BoardEntry, findings: Findings, now: datetime) -> Markup:
     """Returns why there is no result, and what was found when there last was one."""
     problem = findings.failed.message if findings.failed else "it has no result yet"
     last_good = entry.last_good
@@ -59,7 +59,7 @@ def _not_judged(entry: Entry, findings: Findings, now: datetime) -> Markup:
     return join(head, age_note, page_body(replace(last_good, ended=True)))
 
 
-def _age(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
+def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
     age_text = f"As the cluster was {how_old(findings.observed, now)}."
     if findings.of_dump:
         age_text += " A dump is of one moment: what has changed since is not in it."
@@ -72,7 +72,7 @@ def _age(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
     return el("p", age_text, class_="faint")
 
 
-def _lacking(collect: str) -> Markup | None:
+def _lacking_section(collect: str) -> Markup | None:
     if not collect:
         return None
     return el("section", el("h2", "What the dump lacks"), el("pre", el("code", collect), class_="card"))
@@ -85,17 +85,17 @@ def _evidence(evidence: Sequence[Evidence], *, from_store: bool) -> Markup | Non
         return el("section", el("h2", "Objects"), el("p", store_note, class_="faint"))
     if not evidence:
         return None
-    items = (_object(shown_object) for shown_object in evidence)
+    items = (_object_details(shown_object) for shown_object in evidence)
     return el("section", el("h2", f"Objects ({len(evidence)})"), el("div", *items, class_="card long"))
 
 
-def _object(evidence: Evidence) -> Markup:
+def _object_details(evidence: Evidence) -> Markup:
     about = el("p", f"Named by {', '.join(evidence.risks)}.", class_="faint")
     content = el("pre", el("code", evidence.yaml), tabindex="0") if evidence.yaml else el("p", evidence.why)
     return el("details", el("summary", evidence.name), about, content)
 
 
-def where_flags(member: Member) -> str:
+def where_options(member: Member) -> str:
     """Returns the flags by which a command reads this cluster, as they are typed."""
     words = (
         [("--dump", member.dump)]
@@ -107,7 +107,7 @@ def where_flags(member: Member) -> str:
 
 def _lines(member: Member, findings: Findings) -> Iterator[tuple[str, str]]:
     """Yields what can be done about this cluster, each with its command."""
-    flags = where_flags(member)
+    flags = where_options(member)
     if not flags:
         return
     to = f" --to {shlex.quote(findings.target)}" if findings.target else ""

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, WARN, badge, grid
-from runup.console.cli.render.frame import cluster_link, commands, frame, how_old
-from runup.console.decide.judgement import Board, Entry, is_to_come
+from runup.console.cli.render.frame import cluster_link, commands, how_old, whole_page
+from runup.console.decide.judgement import Board, BoardEntry, is_to_come
 from runup.fleet.cli.render import fleet_page
 from runup.fleet.decide.matrix import RESULTS, matrix
 from runup.preflight.cli.render.cluster_result import ClusterResult
@@ -30,7 +30,7 @@ def page(
         fleet_page.sections(table, cluster_link),
         commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
     )
-    return frame("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes))
+    return whole_page("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes))
 
 
 def _progress(board: Board) -> Markup | None:
@@ -53,7 +53,7 @@ def _clusters(board: Board, results: Sequence[ClusterResult], now: datetime, max
     return el("section", el("h2", f"Clusters ({len(results)})"), el("div", table, class_="card long"))
 
 
-def _line(entry: Entry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
+def _line(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
     code = findings.exit_code
     numbers = tuple(map(str, count_risks(findings.risks))) if code != COULD_NOT_RUN else ("", "", "")
     return el(
@@ -71,7 +71,7 @@ def _is_to_come(findings: Findings, now: datetime) -> bool:
     return findings.observed is not None and is_to_come(findings.observed, now)
 
 
-def _result(entry: Entry, findings: Findings, code: int, now: datetime) -> Markup:
+def _result(entry: BoardEntry, findings: Findings, code: int, now: datetime) -> Markup:
     if entry.judged is None:
         return badge("not judged yet", BUSY)
     if findings.ended:
@@ -80,7 +80,7 @@ def _result(entry: Entry, findings: Findings, code: int, now: datetime) -> Marku
     return badge(RESULTS[code], _TONES[code])
 
 
-def _age(entry: Entry, findings: Findings, now: datetime, max_age: timedelta) -> str:
+def _age(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> str:
     """Returns how old the result is, or the last one that there was."""
     if entry.judged is None:
         return ""

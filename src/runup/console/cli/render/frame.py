@@ -53,7 +53,7 @@ def path_of(cluster: str, page: str = "") -> str:
     return f"/clusters/{quote(cluster, safe='')}{f'/{page}' if page else ''}"
 
 
-def frame(
+def whole_page(
     title: str,
     *body: Child,
     now: datetime | None = None,

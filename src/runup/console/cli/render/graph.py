@@ -9,29 +9,29 @@ from datetime import datetime
 from runup.advice.decide.update_paths import Step, UpdatePaths
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, GOOD, WARN, badge, grid
-from runup.console.cli.render.frame import frame, message
-from runup.console.decide.graph_ways import Way
+from runup.console.cli.render.frame import message, whole_page
+from runup.console.decide.graph_ways import UpdateWay
 
 _WIDE, _HIGH, _LEFT, _TOP, _RIGHT = 180, 30, 30, 40, 150
 _TONES = {"plain": GOOD, "risky": WARN, "blocked": BAD}
 _WORDS = {"plain": "no known risks", "risky": "with risks", "blocked": "blocked"}
 
 
-def page(name: str, update_way: Way, now: datetime) -> str:
+def page(name: str, update_way: UpdateWay, now: datetime) -> str:
     """Returns the page of cluster `name`."""
     if update_way.paths is None:
         body = message("The way is not known", update_way.why)
     else:
         body = join(
             _head(update_way, update_way.paths),
-            _picture(update_way.paths),
+            _draw_graph(update_way.paths),
             _way_table(update_way.paths),
             _updates_table(update_way, update_way.paths),
         )
-    return frame("Way", body, now=now, current_path="graph", cluster=name)
+    return whole_page("Way", body, now=now, current_path="graph", cluster=name)
 
 
-def _head(update_way: Way, paths: UpdatePaths) -> Markup:
+def _head(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
     source_text = f"As told by {update_way.source}."
     if paths.origin == paths.goal:
         verdict = f"{paths.goal} is the newest release there."
@@ -57,17 +57,17 @@ def _edges(paths: UpdatePaths) -> list[tuple[Step, str]]:
     return [*edges, *((Step(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
 
 
-def _picture(paths: UpdatePaths) -> Markup:
+def _draw_graph(paths: UpdatePaths) -> Markup:
     """Returns the drawing: a column for each minor version, the newest release on top."""
     edges = _edges(paths)
-    positions = _places({version for step, _ in edges for version in (step.origin, step.to)} | {paths.origin})
+    positions = _node_positions({version for step, _ in edges for version in (step.origin, step.to)} | {paths.origin})
     width = max(x for x, _ in positions.values()) + _RIGHT
     height = max(y for _, y in positions.values()) + _TOP
     label = f"Updates from {paths.origin}, and the way to {paths.goal}; the tables below say the same"
     drawn = el(
         "svg",
-        *(_edge(step, kind, positions, on_way=step in paths.way) for step, kind in edges),
-        *(_node(version, position, paths) for version, position in positions.items()),
+        *(_draw_edge(step, kind, positions, on_way=step in paths.way) for step, kind in edges),
+        *(_draw_node(version, position, paths) for version, position in positions.items()),
         width=str(width),
         height=str(height),
         viewBox=f"0 0 {width} {height}",
@@ -83,7 +83,7 @@ def _picture(paths: UpdatePaths) -> Markup:
     return el("section", el("h2", "Drawing"), el("div", legend, frame_, class_="card long"))
 
 
-def _edge(step: Step, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
+def _draw_edge(step: Step, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
     (x1, y1), (x2, y2) = positions[step.origin], positions[step.to]
     # Releases of one minor version are in one column, so that a straight line would run through them.
     bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
@@ -93,14 +93,14 @@ def _edge(step: Step, kind: str, positions: dict[str, tuple[int, int]], *, on_wa
     return el("path", title, class_=class_, d=f"M{x1} {y1} C{bend} {y1} {bend} {y2} {x2} {y2}")
 
 
-def _node(version: str, position: tuple[int, int], paths: UpdatePaths) -> Markup:
+def _draw_node(version: str, position: tuple[int, int], paths: UpdatePaths) -> Markup:
     x, y = position
     class_ = "origin" if version == paths.origin else "goal" if version == paths.goal else None
     label = el("text", version, x=str(x + 9), y=str(y + 4), class_=class_)
     return join(el("circle", cx=str(x), cy=str(y), r="4"), label)
 
 
-def _places(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
+def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
     by_minor: dict[tuple[int, ...], list[str]] = {}
     for version in sorted(versions, key=_numbers, reverse=True):
         by_minor.setdefault(_numbers(version)[0][:2], []).append(version)
@@ -135,7 +135,7 @@ def _way_table(paths: UpdatePaths) -> Markup | None:
     return el("section", el("h2", "The way"), el("div", table, class_="card long"))
 
 
-def _updates_table(update_way: Way, paths: UpdatePaths) -> Markup | None:
+def _updates_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
     rows: Sequence[tuple[str, str, Sequence[str]]] = [
         *((step.to, "risky" if step.risks else "plain", step.risks) for step in paths.updates),
         *((to, "blocked", files) for to, files in paths.blocked.items()),

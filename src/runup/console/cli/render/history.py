@@ -7,17 +7,17 @@ from datetime import datetime
 
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import WARN, badge, grid, minute_text
-from runup.console.cli.render.frame import frame, message, path_of
-from runup.console.decide.judgement import Entry
-from runup.fleet.cli.render.history_text import came_text, names_with_counts, went_text
-from runup.fleet.decide.trend import Step, days
+from runup.console.cli.render.frame import message, path_of, whole_page
+from runup.console.decide.judgement import BoardEntry
+from runup.fleet.cli.render.history_text import gone_risks_text, names_with_counts, new_risks_text
+from runup.fleet.decide.trend import ReportStep, summarize_days
 
 # Reports and days that are shown, the newest; and notes about reports.
 _LINES = 200
 _NOTES = 20
 
 
-def no_store(now: datetime, notes: Sequence[str]) -> str:
+def no_store_page(now: datetime, notes: Sequence[str]) -> str:
     """Returns the page of a console that was given no store."""
     no_store_text = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
     body = join(
@@ -25,25 +25,25 @@ def no_store(now: datetime, notes: Sequence[str]) -> str:
         el("pre", el("code", "runup fleet preflight --contexts all --store reports")),
         el("pre", el("code", "runup serve --store reports")),
     )
-    return frame("History", body, now=now, current_path="history", notes=notes)
+    return whole_page("History", body, now=now, current_path="history", notes=notes)
 
 
-def page(entries: Sequence[Entry], cluster: str, now: datetime, *, weeks: bool, notes: Sequence[str]) -> str:
+def page(entries: Sequence[BoardEntry], cluster: str, now: datetime, *, weeks: bool, notes: Sequence[str]) -> str:
     """Returns the page of these clusters; `cluster` is the one that was asked for, if one was."""
     steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
     ordered = sorted(steps, key=lambda step: (step.observed, step.cluster))
-    missing = _missing(entries)
+    missing = _missing_section(entries)
     if not ordered:
         of_cluster = "of this cluster yet" if cluster else "yet"
         body = message(
             "No history", "No report is known." if missing or notes else f"The store has no report {of_cluster}."
         )
     else:
-        body = _of_cluster(ordered, cluster) if cluster else _of_fleet(ordered, weeks=weeks)
-    return frame("History", body, now=now, current_path="history", notes=(*notes, *missing))
+        body = _cluster_table(ordered, cluster) if cluster else _fleet_table(ordered, weeks=weeks)
+    return whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing))
 
 
-def _missing(entries: Sequence[Entry]) -> list[str]:
+def _missing_section(entries: Sequence[BoardEntry]) -> list[str]:
     """Returns what of the history is not known, and why: then what is shown is not all that there is."""
     waiting = sum(entry.judged is None for entry in entries)
     whose_notes: dict[str, list[str]] = {}
@@ -59,7 +59,7 @@ def _missing(entries: Sequence[Entry]) -> list[str]:
     return [*begun, *missing_lines[:_NOTES], *more_lines]
 
 
-def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
+def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
     period_label = "Week of" if weeks else "Day"
     lines = [
         el(
@@ -72,12 +72,12 @@ def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
             el("td", names_with_counts(day.new), class_="wide"),
             el("td", names_with_counts(day.gone), class_="wide"),
         )
-        for day in reversed(days(steps, weeks=weeks))
+        for day in reversed(summarize_days(steps, weeks=weeks))
     ]
     heads = (period_label, "Clusters", "Not judged", "Apply", "Unknown", "New", "Gone")
     span = "week" if weeks else "day"
     table = grid(
-        f"What the newest reports of each {span} come to, the newest first{_cut(lines, f'{span}s')}",
+        f"What the newest reports of each {span} come to, the newest first{_left_out_text(lines, f'{span}s')}",
         heads,
         lines[:_LINES],
     )
@@ -91,7 +91,7 @@ def _of_fleet(steps: Sequence[Step], *, weeks: bool) -> Markup:
     )
 
 
-def _cut(lines: Sequence[Markup], noun: str) -> str:
+def _left_out_text(lines: Sequence[Markup], noun: str) -> str:
     """Returns what a table says of lines that it does not have."""
     return f": the newest {_LINES} of {len(lines)} {noun}" if len(lines) > _LINES else ""
 
@@ -101,20 +101,20 @@ def _href(cluster: str) -> str:
     return f"/history?cluster={quoted}"
 
 
-def _of_cluster(steps: Sequence[Step], cluster: str) -> Markup:
+def _cluster_table(steps: Sequence[ReportStep], cluster: str) -> Markup:
     lines = [
         el(
             "tr",
             el("th", minute_text(step.observed), scope="row"),
             el("td", step.target),
             *(el("td", str(number) if step.completed else "") for number in (step.applies, step.unknown)),
-            el("td", came_text(step), class_="wide"),
-            el("td", went_text(step), class_="wide"),
+            el("td", new_risks_text(step), class_="wide"),
+            el("td", gone_risks_text(step), class_="wide"),
         )
         for step in reversed(steps)
     ]
     heads = ("As the cluster was", "Target", "Apply", "Unknown", "New", "Gone")
-    cut_text = _cut(lines, "reports")
+    cut_text = _left_out_text(lines, "reports")
     table = grid(
         f"{'Reports' if cut_text else 'Every report'} of this cluster, the newest first{cut_text}",
         heads,

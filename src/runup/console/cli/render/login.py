@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runup.cli.render.html.markup import el
-from runup.console.cli.render.frame import frame, message
+from runup.console.cli.render.frame import message, whole_page
 
 
 def login_page(problem: str, next_page: str) -> str:
@@ -28,9 +28,9 @@ def login_page(problem: str, next_page: str) -> str:
         action="/login",
     )
     rights_text = "Whoever may get the cluster's ClusterVersion may look."
-    return frame("Login", el("section", el("h1", "Login"), el("p", rights_text), form, class_="card"))
+    return whole_page("Login", el("section", el("h1", "Login"), el("p", rights_text), form, class_="card"))
 
 
 def problem_page(status: int, problem: str) -> str:
     """Returns the page of an error."""
-    return frame("Error", message(f"{status}: not shown", f"{problem[:1].upper()}{problem[1:]}."))
+    return whole_page("Error", message(f"{status}: not shown", f"{problem[:1].upper()}{problem[1:]}."))

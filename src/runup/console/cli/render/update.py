@@ -7,8 +7,8 @@ from datetime import datetime
 from kubekit.api import codec
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import minute_text
-from runup.console.cli.render.cluster import where_flags
-from runup.console.cli.render.frame import commands, frame, message, path_of
+from runup.console.cli.render.cluster import where_options
+from runup.console.cli.render.frame import commands, message, path_of, whole_page
 from runup.console.decide.judgement import Board
 from runup.updatestatus.cli.render.html.page import page_body
 from runup.updatestatus.cli.status_reading import StatusReading, moment
@@ -20,20 +20,20 @@ def page(board: Board, name: str, live: Markup | None, now: datetime) -> str:
     member = board.entries[name].member
     if board.kept:
         store_note = "The console reads kept reports, which do not say how an update goes."
-        return frame("Update", message("Not known", store_note), now=now, current_path="update", cluster=name)
+        return whole_page("Update", message("Not known", store_note), now=now, current_path="update", cluster=name)
     if member.problem:
-        body = problem(member.problem)
-        return frame("Update", body, now=now, current_path="update", cluster=name)
-    body = _of_dump(live) if member.dump else _renewed(live, name)
-    flags = where_flags(member)
+        body = problem_part(member.problem)
+        return whole_page("Update", body, now=now, current_path="update", cluster=name)
+    body = _dump_page(live) if member.dump else _renewed(live, name)
+    flags = where_options(member)
     lines = [
         ("The same in a terminal", f"runup upgrade status{flags}"),
         *([] if member.dump else [("Follow it there", f"runup upgrade status --watch{flags}")]),
     ]
-    return frame("Update", body, commands(lines), now=now, current_path="update", cluster=name)
+    return whole_page("Update", body, commands(lines), now=now, current_path="update", cluster=name)
 
 
-def _of_dump(status_markup: Markup | None) -> Markup:
+def _dump_page(status_markup: Markup | None) -> Markup:
     dump_note = "A dump is of one moment: what has changed since is not in it, and this page does not change."
     waiting = message("Not read yet", "The dump is being read. Reload this page in a moment.")
     return join(el("p", dump_note, class_="faint"), el("div", status_markup if status_markup is not None else waiting))
@@ -47,12 +47,12 @@ def _renewed(live: Markup | None, name: str) -> Markup:
     )
 
 
-def part(reading: StatusReading) -> Markup:
+def status_part(reading: StatusReading) -> Markup:
     """Returns the part that is renewed: of which moment the report is, doubts about it, and the report."""
     try:
         status, unknown = decode(reading.obj)
     except codec.DecodeError as error:
-        return problem(f"the status cannot be read: {error}")
+        return problem_part(f"the status cannot be read: {error}")
     now = moment(reading.now_ns)
     notes = [
         note.strip().removeprefix("warning: ") for note in (*reading.notes, reading.alerts_problem) if note.strip()
@@ -67,6 +67,6 @@ def part(reading: StatusReading) -> Markup:
     )
 
 
-def problem(reason: str) -> Markup:
+def problem_part(reason: str) -> Markup:
     """Returns what stands instead of a status that could not be read."""
     return message("The status is not known", f"It could not be read: {reason}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from runup.fleet.cli.render.fleet_text import fitting_names, headline
+from runup.fleet.cli.render.fleet_text import headline, shorten_names
 from runup.fleet.decide.matrix import RESULTS, Matrix, RiskRow
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render.cluster_result import ClusterResult
@@ -77,8 +77,8 @@ def _markdown_lines(table: Matrix) -> Iterator[str]:
         yield "\n## Clusters with the same result\n"
         for group in shared_groups:
             risks = ", ".join((*group.applies, *group.unknown)) or RESULTS[group.result]
-            yield f"- {len(group.clusters)}: {forms.plain(fitting_names(group.clusters, _ROOM))}: {risks}"
+            yield f"- {len(group.clusters)}: {forms.plain(shorten_names(group.clusters, _ROOM))}: {risks}"
 
 
 def _names_and_share(clusters: Sequence[str], total: int) -> str:
-    return f"{len(clusters)} of {total}: {forms.plain(fitting_names(clusters, _ROOM))}"
+    return f"{len(clusters)} of {total}: {forms.plain(shorten_names(clusters, _ROOM))}"

@@ -88,10 +88,10 @@ def _risk_line(row: RiskRow, state: str, table: Matrix, screen: Screen, width: i
     if whole:
         return wrap_text(f"{head}{', '.join(map(one_line, clusters))}", screen, first="  ", indent=6)
     room = width - _INDENT - cells(head)
-    return join_parts(f"  {head}{fitting_names(clusters, room)}\n")
+    return join_parts(f"  {head}{shorten_names(clusters, room)}\n")
 
 
-def fitting_names(names: Sequence[str], room: int) -> str:
+def shorten_names(names: Sequence[str], room: int) -> str:
     """Returns as many names as fit into `room` cells, one at least, and how many there are besides."""
     printed_names = [one_line(name) for name in names]
     for number in range(len(printed_names), 0, -1):
@@ -103,7 +103,7 @@ def fitting_names(names: Sequence[str], room: int) -> str:
 
 
 def _group_lines(group: Group, screen: Screen, width: int, *, whole: bool) -> Iterator[Drawn]:
-    names = ", ".join(map(one_line, group.clusters)) if whole else fitting_names(group.clusters, width - 10)
+    names = ", ".join(map(one_line, group.clusters)) if whole else shorten_names(group.clusters, width - 10)
     yield wrap_text(f"{len(group.clusters)}: {names}", screen, first="  ", indent=4)
     yield wrap_text(_shared_risks(group, whole=whole), screen, first="    ", indent=6)
 
