@@ -34,7 +34,7 @@ PAGES = {
     "a preflight with everything": page(samples.FOUND, samples.WHEN, cluster=NAME),
     "a preflight that found nothing": page(samples.CLEAR, samples.WHEN, cluster=NAME),
     "a preflight that could not run": page(samples.FAILED, samples.WHEN),
-    "a fleet": fleet_page(matrix([(one.where, one.found) for one in FLEET]), FLEET, samples.WHEN),
+    "a fleet": fleet_page(matrix([(one.name, one.findings) for one in FLEET]), FLEET, samples.WHEN),
     "an update under way": status_page(USUAL, NOW, cluster=NAME),
     "a status that was never written": status_page(None, NOW),
 }

@@ -27,7 +27,7 @@ def test_a_dump() -> None:
     """Each object that a risk names is there with its YAML, and ClusterVersion's own updates."""
     member = Member("harbour", dump=str(EXAMPLES / "skip-level"))
     judged = work.judge(member, connection=Connection(), requested_update=ANY)
-    assert judged.found.completed
+    assert judged.findings.completed
     assert judged.offered is not None
     assert judged.offered.origin == "5.0.0"
     by_name = {each.name: each for each in judged.evidence}
@@ -41,8 +41,8 @@ def test_a_dump() -> None:
 def test_a_cluster_that_cannot_be_read(member: Member) -> None:
     """The reason is the result, of the preflight and of the status."""
     judged = work.judge(member, connection=Connection(), requested_update=ANY)
-    assert judged.found.failed is not None
-    assert "/nowhere" in judged.found.failed.message
+    assert judged.findings.failed is not None
+    assert "/nowhere" in judged.findings.failed.message
     assert isinstance(work.status_of(member, connection=Connection()), str)
 
 
@@ -66,7 +66,7 @@ def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path
         )
     else:
         judged = work.judge_kept(member, store=str(tmp_path), days=0)
-    assert judged.found.failed is not None
+    assert judged.findings.failed is not None
     assert [step.observed for step in judged.steps] == [NOON]
     assert [kept[1].name in note for note in judged.history_notes] == [True]
 
@@ -97,7 +97,7 @@ def test_a_live_cluster(server: Server) -> None:
     )
     member = Member("a", kubeconfig=str(server.kubeconfig))
     judged = work.judge(member, connection=Connection(), requested_update=ANY)
-    assert judged.found.completed, judged.found.failed
+    assert judged.findings.completed, judged.findings.failed
     assert judged.offered is not None
     assert (judged.offered.origin, judged.offered.channel) == ("5.0.0", "stable-5")
     assert all(each.yaml or each.why for each in judged.evidence)

@@ -112,7 +112,7 @@ async def test_what_is_judged_again(process: JudgingProcess) -> None:
     first = {name: entry.judged for name, entry in reports.board.entries.items()}
     assert set(first) == {"a", "b", "live", "ruin"}
     assert first["ruin"] is not None
-    assert first["ruin"].found.failed is not None
+    assert first["ruin"].findings.failed is not None
     assert reports.board.notes == ("a note",)
     await reports.renew()
     again = {name: entry.judged for name, entry in reports.board.entries.items()}

@@ -108,10 +108,10 @@ def test_how_much_is_kept(size: int, most: int, evidence: tuple[Evidence, ...], 
     entry = with_judgement(BOARD, "harbour", judged, size, NOW, most=most).entries["harbour"]
     assert entry.judged is not None
     assert entry.judged.evidence == evidence
-    assert entry.judged.found.completed == completed
+    assert entry.judged.findings.completed == completed
     lost = (judged.steps, entry.judged.steps, entry.judged.history_notes)
     assert lost[0] == lost[1] or lost[2]
-    assert completed or "keeps" in entry.judged.found.failed.message  # type: ignore[union-attr]
+    assert completed or "keeps" in entry.judged.findings.failed.message  # type: ignore[union-attr]
 
 
 def test_clusters_that_come_and_go() -> None:

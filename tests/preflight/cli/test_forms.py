@@ -152,7 +152,7 @@ def test_the_worst_of_several_clusters(codes: list[int], code: int) -> None:
 @pytest.mark.parametrize("fail_on", ["critical", "warning", "info", "unknown", "never"])
 def test_what_was_not_judged_fails_whatever_counts(fail_on: str) -> None:
     """And what is clear never does."""
-    assert forms.exit_code(FAILED_ONE.found, fail_on) == 1
+    assert forms.exit_code(FAILED_ONE.findings, fail_on) == 1
     assert forms.exit_code(replace(JUDGED, risks=(OVER, TOLD)), fail_on) == 0
     unknown = replace(JUDGED, risks=(UNSURE,))
     assert forms.exit_code(unknown, fail_on) == (3 if fail_on == "unknown" else 0)

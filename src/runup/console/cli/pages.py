@@ -48,7 +48,7 @@ class ConsolePages:
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
         (result,), _ = self._results(board, (name,), now)
-        return cluster.page(board, name, result.found, now, self._max_age)
+        return cluster.page(board, name, result.findings, now, self._max_age)
 
     def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""

@@ -38,7 +38,7 @@ class UpdateWay(msgspec.Struct, frozen=True):
 
 def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
     """Returns the way of a cluster to its target, or to the newest release where the graph does not have that."""
-    findings, offered = judged.found, judged.offered
+    findings, offered = judged.findings, judged.offered
     if findings.kind == "Kubernetes" and findings.steps:
         return _way_by_kept_reports(judged)
     origin = (offered.origin if offered else "") or findings.source
@@ -101,7 +101,7 @@ def _risk_names(update: ConditionalUpdate) -> tuple[str, ...]:
 
 def _way_by_kept_reports(judged: Judgement) -> UpdateWay:
     """Returns the steps of an update of Kubernetes, whose control plane goes by one minor version at a time."""
-    findings = judged.found
+    findings = judged.findings
     versions = [findings.source]
     risks: dict[str, list[str]] = {}
     for step in findings.steps:

@@ -50,7 +50,7 @@ class Judgement(msgspec.Struct, frozen=True):
     `steps` are of its kept reports, if the console reads a store; `history_notes` say which of them are not there.
     """
 
-    found: Findings
+    findings: Findings
     notes: tuple[str, ...] = ()
     collect: str = ""
     offered: Offered | None = None
@@ -122,7 +122,7 @@ def with_judgement(
     if size > MAX_OF_ONE or others_size + size > most:
         judged, size = unknown_judgement(_no_room_text(size, most)), 0
     last_good, good_size = _last_good(previous_entry)
-    if judged.found.completed or others_size + size + good_size > most:
+    if judged.findings.completed or others_size + size + good_size > most:
         last_good, good_size = None, 0
     entry = BoardEntry(previous_entry.member, judged, now, last_good, size, good_size)
     return replace(board, entries={**board.entries, name: entry}, version=board.version + 1)
@@ -139,8 +139,8 @@ def _without_details(judged: Judgement) -> Judgement:
 
 def _last_good(entry: BoardEntry) -> tuple[Findings | None, int]:
     """Returns the last findings of a preflight that was completed, and what they take at most."""
-    if entry.judged and entry.judged.found.completed:
-        return entry.judged.found, _size_without_evidence(entry.judged, entry.size)
+    if entry.judged and entry.judged.findings.completed:
+        return entry.judged.findings, _size_without_evidence(entry.judged, entry.size)
     return entry.last_good, entry.good_size
 
 
@@ -163,7 +163,7 @@ def findings_now(board: Board, name: str, now: datetime, max_age: timedelta) -> 
     entry = board.entries[name]
     if entry.judged is None:
         return Findings(source="", target="")
-    findings = entry.judged.found
+    findings = entry.judged.findings
     if findings.completed and not findings.of_dump and is_old(findings, now, max_age):
         return replace(findings, ended=True)
     return findings

@@ -30,9 +30,9 @@ def check(targets: Sequence[Target]) -> None:
 def rows(results: Sequence[ClusterResult]) -> Iterator[dict[str, Any]]:
     """Yields a row for each risk of each cluster; one without a risk for a cluster that has none, or was not judged."""
     for result in results:
-        findings = result.found
+        findings = result.findings
         cluster = {
-            "cluster": result.where,
+            "cluster": result.name,
             "source": findings.source or None,
             "target": findings.target or None,
             "judged": findings.completed,

@@ -49,7 +49,7 @@ class JudgedMember(msgspec.Struct, frozen=True):
     `cluster_id` tells dumps of one cluster, empty if it is not known.
     """
 
-    found: Findings
+    findings: Findings
     report: Report | None = None
     problem: str = ""
     notes: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def run(
         *more_warnings,
         *(store.notes() if store is not None else ()),
     ]
-    code = forms.worst_code([forms.exit_code(one.found, flags.fail_on) for one in marked])
+    code = forms.worst_code([forms.exit_code(one.findings, flags.fail_on) for one in marked])
     _print_results(marked, members, notes, flags, code, problems, baseline)
     return code
 
@@ -188,7 +188,7 @@ def unreadable_member(member: Member, problem: str) -> JudgedMember:
 
 def _cluster_result(member: Member, judged: JudgedMember, now: datetime) -> ClusterResult:
     places = {text: Place(uri, line) for text, (uri, line) in judged.places.items()}
-    return ClusterResult(member.name, judged.found, judged.lacking, judged.collect, places, now)
+    return ClusterResult(member.name, judged.findings, judged.lacking, judged.collect, places, now)
 
 
 def _warn_of_repeated_clusters(members: Sequence[Member], judged: Sequence[JudgedMember]) -> list[str]:
@@ -214,7 +214,7 @@ def _print_results(
     baseline: Baseline | None,
 ) -> None:
     """Writes and prints every output. Raises CommandError after that, for `problems` and files not written."""
-    table = matrix([(result.where, result.found) for result in results])
+    table = matrix([(result.name, result.findings) for result in results])
 
     def text_of(form: str) -> str:
         if form == "markdown" and baseline is not None:

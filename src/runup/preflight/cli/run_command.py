@@ -76,7 +76,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
     _print(clusters, notes, flags, many=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
-    return forms.worst_code([forms.exit_code(cluster_result.found, flags.fail_on) for cluster_result in clusters])
+    return forms.worst_code([forms.exit_code(cluster_result.findings, flags.fail_on) for cluster_result in clusters])
 
 
 def store_of(typed: str, connection: Connection) -> Store | None:
@@ -114,7 +114,7 @@ def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], baseline:
     clusters, notes = results_of([evaluated], rules, baseline, now)
     results = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
     _print(results, notes, flags, many=False, baseline=baseline)
-    return forms.exit_code(results[0].found, flags.fail_on)
+    return forms.exit_code(results[0].findings, flags.fail_on)
 
 
 def _judged(
@@ -149,10 +149,10 @@ def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:
     """Returns the result with the places of its objects in the dump."""
     from runup.preflight.cli.dump_places import places
 
-    if not cluster_result.found.completed:
+    if not cluster_result.findings.completed:
         return cluster_result
     return dataclass_replace(
-        cluster_result, places=places(path, [item for risk in cluster_result.found.risks for item in risk.resources])
+        cluster_result, places=places(path, [item for risk in cluster_result.findings.risks for item in risk.resources])
     )
 
 
@@ -235,20 +235,20 @@ def with_accepted(
     clusters: list[ClusterResult] = []
     notes: list[str] = []
     for cluster_result in results:
-        risks, over = suppress.apply_suppressions(cluster_result.found.risks, rules, cluster_result.where, now.date())
+        risks, over = suppress.apply_suppressions(cluster_result.findings.risks, rules, cluster_result.name, now.date())
         notes += over
         if baseline is not None:
-            before = baselines.of_cluster(baseline, cluster_result.where, alone=len(results) == 1)
+            before = baselines.of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
             risks = baselines.applied(risks, before, baseline.name)
         clusters.append(
-            dataclass_replace(cluster_result, found=replace(cluster_result.found, risks=worst_first(risks)))
+            dataclass_replace(cluster_result, findings=replace(cluster_result.findings, risks=worst_first(risks)))
         )
     if baseline is not None:
         notes += baselines.doubts(
-            baseline, {cluster_result.where: cluster_result.found.target for cluster_result in results}
+            baseline, {cluster_result.name: cluster_result.findings.target for cluster_result in results}
         )
     notes += suppress.unused_entries(
-        rules, [(cluster_result.where, cluster_result.found.risks) for cluster_result in clusters]
+        rules, [(cluster_result.name, cluster_result.findings.risks) for cluster_result in clusters]
     )
     return clusters, list(dict.fromkeys(notes))
 
@@ -334,6 +334,6 @@ def _result_text(results: Sequence[ClusterResult], flags: Flags, *, many: bool) 
     if many:
         return [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
     # A single target that could not be judged is an error of the command, as with --wait.
-    if results[0].found.exit_code == COULD_NOT_RUN and results[0].found.failed:
-        raise CommandError(results[0].found.failed.message)
+    if results[0].findings.exit_code == COULD_NOT_RUN and results[0].findings.failed:
+        raise CommandError(results[0].findings.failed.message)
     return [out(forms.text(results[0], screen_of(sys.stdout), whole=flags.verbose))]

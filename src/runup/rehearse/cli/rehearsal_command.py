@@ -88,10 +88,10 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     report = report_of(rehearsed, now=source.now or now, engine_version=__version__)
     evaluated = EvaluatedCluster(source.name, report, of_dump=bool(flags.dump))
     (result,), notes = preflights.results_of([evaluated], rules, None, now)
-    reported = replace(result, found=forbid_acceptance(result.found))
+    reported = replace(result, findings=forbid_acceptance(result.findings))
     write([err(f"warning: {note}\n") for note in (*rehearsed.account.notes, *notes)])
     _print_results(rehearsed, reported, flags)
-    return forms.exit_code(reported.found, flags.fail_on)
+    return forms.exit_code(reported.findings, flags.fail_on)
 
 
 def _read_cluster(connection: Connection, flags: Flags) -> ClusterSource:
@@ -205,12 +205,12 @@ def _print_results(rehearsed: Rehearsal, cluster_result: ClusterResult, flags: F
         write([out(machine(data, output))])
         return
     if output == "html":
-        observed = cluster_result.found.observed or cluster_result.tried
+        observed = cluster_result.findings.observed or cluster_result.tried
         write(
             [
                 out(
                     preflight_page.page(
-                        cluster_result.found, observed, cluster=cluster_result.where, more=plan_section(rehearsed)
+                        cluster_result.findings, observed, cluster=cluster_result.name, more=plan_section(rehearsed)
                     )
                 )
             ]

@@ -22,7 +22,7 @@ def page(
     board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta, notes: Sequence[str] = ()
 ) -> str:
     """Returns the page; `results` are the findings that count now, one for each cluster of the board."""
-    table = matrix([(result.where, result.found) for result in results])
+    table = matrix([(result.name, result.findings) for result in results])
     body = join(
         fleet_page.summary_card(table),
         _progress(board),
@@ -48,7 +48,7 @@ def _progress(board: Board) -> Markup | None:
 
 
 def _clusters(board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta) -> Markup:
-    lines = (_line(board.entries[result.where], result.found, now, max_age) for result in results)
+    lines = (_line(board.entries[result.name], result.findings, now, max_age) for result in results)
     table = grid("Every cluster, what it comes to, and how old that is", _HEADS, lines)
     return el("section", el("h2", f"Clusters ({len(results)})"), el("div", table, class_="card long"))
 

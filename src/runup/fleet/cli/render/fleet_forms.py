@@ -27,7 +27,7 @@ def data(
             for each in table.groups
         ],
         "notJudged": [{"cluster": name, "why": problem} for name, problem in table.failed],
-        "clusters": [{**forms.data(result), "labels": dict(labels.get(result.where, {}))} for result in results],
+        "clusters": [{**forms.data(result), "labels": dict(labels.get(result.name, {}))} for result in results],
     }
 
 

@@ -124,12 +124,12 @@ def _cluster_groups(groups: Sequence[Group]) -> Markup:
 def _cluster_table(results: Sequence[ClusterResult]) -> Markup:
     lines = []
     for result in results:
-        findings, code = result.found, result.found.exit_code
+        findings, code = result.findings, result.findings.exit_code
         numbers = count_risks(findings.risks) if code != COULD_NOT_RUN else ()
         lines.append(
             el(
                 "tr",
-                el("th", result.where, scope="row"),
+                el("th", result.name, scope="row"),
                 el("td", findings.source),
                 el("td", findings.target),
                 el("td", badge(finding_texts.RESULTS[code], _TONES[code])),

@@ -22,15 +22,15 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """The findings about one cluster; `where` is its name in a table.
+    """The findings about one cluster; `name` stands in tables.
 
     For a dump, `lacking` are the kinds that it does not have in full, `collect` is the command that collects them, and
     `places` says where the objects are by their text; the empty text is the dump itself. `tried` is when the command
     ran: what could not be evaluated was not observed at any time.
     """
 
-    where: str
-    found: Findings
+    name: str
+    findings: Findings
     lacking: tuple[str, ...] = ()
     collect: str = ""
     places: Mapping[str, Place] = field(default_factory=dict)

@@ -47,9 +47,9 @@ def text(one: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> D
 
     `whole` adds every risk, every check, and every kind that the dump lacks.
     """
-    result = Drawn(finding_texts.result(one.found, screen, whole=whole, collect=one.collect).removeprefix("\n"))
+    result = Drawn(finding_texts.result(one.findings, screen, whole=whole, collect=one.collect).removeprefix("\n"))
     # Otherwise the kinds are named, and the command is given, where it is told what could not be.
-    told_above = any(risk.lacking and not risk.accepted for risk in one.found.risks)
+    told_above = any(risk.lacking and not risk.accepted for risk in one.findings.risks)
     if not one.lacking or (told_above and not whole):
         return result
     words, *command = _to_collect(one, whole=whole)
@@ -85,20 +85,20 @@ def table_of(results: Sequence[ClusterResult], screen: Screen = PIPE) -> Iterato
 
 def _line(cluster_result: ClusterResult) -> tuple[str, ...]:
     """Returns the cells of one cluster's row in the table."""
-    findings = cluster_result.found
+    findings = cluster_result.findings
     result = finding_texts.RESULTS[findings.exit_code]
     if findings.exit_code == COULD_NOT_RUN:
         why = findings.failed.message if findings.failed else ""
-        return cluster_result.where, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
+        return cluster_result.name, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
     numbers = tuple(map(str, count_risks(findings.risks)))
     gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
-    return cluster_result.where, findings.source, findings.target, result, *numbers, ", ".join(gravest)
+    return cluster_result.name, findings.source, findings.target, result, *numbers, ", ".join(gravest)
 
 
 def data(cluster_result: ClusterResult) -> dict[str, Any]:
     """Returns the machine form, with the cluster's name."""
     lacking = {"lacking": list(cluster_result.lacking)} if cluster_result.lacking else {}
-    return {"cluster": cluster_result.where, **finding_texts.as_data(cluster_result.found), **lacking}
+    return {"cluster": cluster_result.name, **finding_texts.as_data(cluster_result.findings), **lacking}
 
 
 def markdown(results: Sequence[ClusterResult]) -> str:
@@ -108,12 +108,12 @@ def markdown(results: Sequence[ClusterResult]) -> str:
 
 def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
     """Yields the lines of the Markdown form for one cluster."""
-    findings = cluster_result.found
+    findings = cluster_result.findings
     if not findings.completed:
-        yield f"# {plain(cluster_result.where)}: could not be judged\n"
+        yield f"# {plain(cluster_result.name)}: could not be judged\n"
         yield f"{plain(findings.failed.message) if findings.failed else ''}\n"
         return
-    yield f"# {plain(cluster_result.where)}: {findings.source} to {findings.target}\n"
+    yield f"# {plain(cluster_result.name)}: {findings.source} to {findings.target}\n"
     report = cause_texts.by_cause(findings)
     yield f"{plain(finding_texts.counted_risks(findings.risks))}, as of {timestamp(findings.observed)}.\n"
     if finding_texts.steps_on(findings):
@@ -182,20 +182,24 @@ def junit(results: Sequence[ClusterResult]) -> str:
 def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
     """Adds a test suite in JUnit's XML for one cluster: a failure for each risk, an error if it could not be judged."""
     suite = ElementTree.SubElement(
-        parent, "testsuite", name=_xml(f"{cluster_result.where}: {cluster_result.found.target}")
+        parent, "testsuite", name=_xml(f"{cluster_result.name}: {cluster_result.findings.target}")
     )
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 
     def case(name: str, kind: str = "", message: str = "", details: str = "") -> None:
-        element = ElementTree.SubElement(suite, "testcase", classname=_xml(cluster_result.where), name=name)
+        element = ElementTree.SubElement(suite, "testcase", classname=_xml(cluster_result.name), name=name)
         numbers["tests"] += 1
         if kind:
             numbers[{"failure": "failures", "error": "errors", "skipped": "skipped"}[kind]] += 1
             ElementTree.SubElement(element, kind, message=_xml(message)).text = _xml(details)
 
-    if not cluster_result.found.completed:
-        case("preflight", "error", cluster_result.found.failed.message if cluster_result.found.failed else "no result")
-    report = cause_texts.by_cause(cluster_result.found)
+    if not cluster_result.findings.completed:
+        case(
+            "preflight",
+            "error",
+            cluster_result.findings.failed.message if cluster_result.findings.failed else "no result",
+        )
+    report = cause_texts.by_cause(cluster_result.findings)
     for cause in report.all_causes:
         for risk in cause.risks:
             kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"
@@ -203,7 +207,7 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
             case(risk.name, kind, risk_message, _details(risk, cause))
     for risk in report.missing.risks:
         case(risk.name, "error", f"not all could be read: {', '.join(risk.lacking)}", risk.message)
-    for check in cluster_result.found.checks:
+    for check in cluster_result.findings.checks:
         if check.result == "Clear":
             case(check.name)
         elif check.result == "Skipped":
@@ -228,7 +232,7 @@ def html(results: Sequence[ClusterResult]) -> str:
     """Returns the page of the first cluster; the command rejects this form for several clusters."""
     first_result = results[0]
     return preflight_page.page(
-        first_result.found, first_result.found.observed or first_result.tried, cluster=first_result.where
+        first_result.findings, first_result.findings.observed or first_result.tried, cluster=first_result.name
     )
 
 

@@ -23,27 +23,29 @@ def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
     `results` have what the baseline knows marked as accepted.
     """
     evaluated_results = [
-        cluster_result for cluster_result in results if cluster_result.found.exit_code != COULD_NOT_RUN
+        cluster_result for cluster_result in results if cluster_result.findings.exit_code != COULD_NOT_RUN
     ]
-    failed = [cluster_result for cluster_result in results if cluster_result.found.exit_code == COULD_NOT_RUN]
+    failed = [cluster_result for cluster_result in results if cluster_result.findings.exit_code == COULD_NOT_RUN]
     new = _by_risk(
-        (cluster_result.where, risk)
+        (cluster_result.name, risk)
         for cluster_result in evaluated_results
-        for risk in cluster_result.found.risks
+        for risk in cluster_result.findings.risks
         if risk.open
     )
     missing_by_name: dict[str, list[str]] = defaultdict(list)
     doubtful: dict[str, list[str]] = defaultdict(list)
     for cluster_result in evaluated_results:
         for name in _missing(cluster_result, baseline, alone=len(results) == 1):
-            in_doubt = is_untold(name, (risk.name for risk in cluster_result.found.risks), cluster_result.found.checks)
-            (doubtful if in_doubt else missing_by_name)[name].append(cluster_result.where)
+            in_doubt = is_untold(
+                name, (risk.name for risk in cluster_result.findings.risks), cluster_result.findings.checks
+            )
+            (doubtful if in_doubt else missing_by_name)[name].append(cluster_result.name)
     return "\n".join(_markdown(results, new, missing_by_name, doubtful, failed, baseline.name)) + "\n"
 
 
 def _missing(cluster_result: ClusterResult, baseline: Baseline, *, alone: bool) -> list[str]:
-    now = {risk.name for risk in cluster_result.found.risks if risk.applies != "False"}
-    before = baselines.of_cluster(baseline, cluster_result.where, alone=alone)
+    now = {risk.name for risk in cluster_result.findings.risks if risk.applies != "False"}
+    before = baselines.of_cluster(baseline, cluster_result.name, alone=alone)
     return sorted(name for name, applies in before.items() if applies != "False" and name not in now)
 
 
@@ -69,7 +71,7 @@ def _markdown(
     name: str,
 ) -> Iterator[str]:
     total = len(results)
-    targets = sorted({cluster_result.found.target for cluster_result in results if cluster_result.found.target})
+    targets = sorted({cluster_result.findings.target for cluster_result in results if cluster_result.findings.target})
     of = f" of {', '.join(targets)}" if targets else ""
     parts = [
         f"{len(new)} new",
@@ -94,8 +96,8 @@ def _markdown(
             box = "x" if words == "gone" else " "
             yield f"- [{box}] {words}: {plain(risk_name)}{_where(risks[risk_name], total)}"
     for cluster_result in failed:
-        why = cluster_result.found.failed.message if cluster_result.found.failed else "it has no result yet"
-        yield f"- [ ] could not be judged: **{plain(cluster_result.where)}**: {plain(why)}"
+        why = cluster_result.findings.failed.message if cluster_result.findings.failed else "it has no result yet"
+        yield f"- [ ] could not be judged: **{plain(cluster_result.name)}**: {plain(why)}"
 
 
 def _where(clusters: Sequence[str], total: int) -> str:

@@ -30,7 +30,7 @@ def sarif(results: Sequence[ClusterResult]) -> str:
     """Returns one run: a rule for each name of a risk, and a result for each risk of each cluster, by cause."""
     rules: dict[str, Risk] = {}
     for cluster_result in results:
-        for risk in finding_texts.risks_shown(cluster_result.found):
+        for risk in finding_texts.risks_shown(cluster_result.findings):
             rules.setdefault(risk.name, risk)
     places = {name: place for place, name in enumerate(rules)}
     run = {
@@ -51,10 +51,10 @@ def sarif(results: Sequence[ClusterResult]) -> str:
 
 
 def _invocation_of(cluster_result: ClusterResult) -> dict[str, Any]:
-    if cluster_result.found.completed:
+    if cluster_result.findings.completed:
         return {"executionSuccessful": True}
-    why = cluster_result.found.failed.message if cluster_result.found.failed else "no result"
-    note = {"level": "error", "message": {"text": f"{cluster_result.where}: {why}"}}
+    why = cluster_result.findings.failed.message if cluster_result.findings.failed else "no result"
+    note = {"level": "error", "message": {"text": f"{cluster_result.name}: {why}"}}
     return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
 
 
@@ -74,7 +74,7 @@ def _rule_of(risk: Risk) -> dict[str, Any]:
 
 
 def _results_of(cluster_result: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
-    report = cause_texts.by_cause(cluster_result.found)
+    report = cause_texts.by_cause(cluster_result.findings)
     cause_of = cause_texts.cause_names(report)
     risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
     return [_result(cluster_result, risk, places[risk.name], cause_of.get(risk.name, "")) for risk in risks]
@@ -84,14 +84,14 @@ def _result(cluster_result: ClusterResult, risk: Risk, place: int, cause: str) -
     """Returns the SARIF result of a risk; `place` is its rule's index, `cause` the risk that it follows from."""
     applies = risk.applies == "True"
     # The same risk of the same cluster is the same result in every run, whatever its message counts.
-    identity = hashlib.sha256(f"{cluster_result.where}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
+    identity = hashlib.sha256(f"{cluster_result.name}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
     entry: dict[str, Any] = {
         "ruleId": risk.name,
         "ruleIndex": place,
         # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
         "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
         "kind": "fail" if applies else "review",
-        "message": {"text": f"{cluster_result.where}: {risk.message}"},
+        "message": {"text": f"{cluster_result.name}: {risk.message}"},
         "locations": _locations_of(cluster_result, risk),
         "partialFingerprints": {"primaryLocationLineHash": identity},
     }
@@ -104,13 +104,13 @@ def _result(cluster_result: ClusterResult, risk: Risk, place: int, cause: str) -
 
 def _locations_of(cluster_result: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
     named_locations = [
-        (f"{cluster_result.where}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
+        (f"{cluster_result.name}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
     ]
     if not cluster_result.places:
         names = [{"fullyQualifiedName": name} for name, _ in named_locations]
-        return [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.where}]}]
+        return [{"logicalLocations": names or [{"fullyQualifiedName": cluster_result.name}]}]
     return [
-        _location_of(name, place) for name, place in named_locations or [(cluster_result.where, cluster_result.place())]
+        _location_of(name, place) for name, place in named_locations or [(cluster_result.name, cluster_result.place())]
     ]
 
 

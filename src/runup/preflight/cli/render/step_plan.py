@@ -70,15 +70,15 @@ def text(results: Sequence[ClusterResult]) -> str:
 
 
 def _lines(cluster_result: ClusterResult) -> Iterator[str]:
-    findings = cluster_result.found
+    findings = cluster_result.findings
     if not findings.completed:
         yield (
-            f"{cluster_result.where}: could not be judged: "
+            f"{cluster_result.name}: could not be judged: "
             f"{findings.failed.message if findings.failed else 'no result yet'}"
         )
         return
     yield (
-        f"{cluster_result.where}: from {findings.source} to {findings.target}, "
+        f"{cluster_result.name}: from {findings.source} to {findings.target}, "
         f"{finding_texts.counted_risks(findings.risks)}"
     )
     for number, step in enumerate(plan(findings), 1):
