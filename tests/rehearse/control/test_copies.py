@@ -86,6 +86,32 @@ async def test_what_is_not_copied_is_not_known(plural: str, unknown: set[str], t
     assert findings(result) == dict.fromkeys(unknown, "Unknown")
 
 
+QUOTAS = changed(changed(widgets(), "spec.group", "quota.openshift.io"), "metadata.name", "widgets.quota.openshift.io")
+
+
+@pytest.mark.parametrize(
+    ("known", "unknown"),
+    [
+        pytest.param(True, set(), id="the cluster is known not to have it"),
+        pytest.param(
+            False,
+            {"customresourcedefinitions.apiextensions.k8s.io", "widgets.quota.openshift.io"},
+            id="definitions could not be listed",
+        ),
+    ],
+)
+async def test_a_definition_that_the_release_brings(known: bool, unknown: set[str], tmp_path: Path) -> None:
+    """A new definition of a group that an aggregated API server may serve, too: objects are missed only if it may be
+    there already.
+    """
+    async with world(tmp_path) as cluster:
+        source = await cluster.source()
+    source = source if known else without(source, "customresourcedefinitions")
+    result = await rehearse(source, wanted(tmp_path, QUOTAS), SystemClock())
+    incomplete = {name for name in findings(result) if name.startswith("RehearsalIncomplete-")}
+    assert incomplete == {f"RehearsalIncomplete-{each}" for each in unknown}
+
+
 async def test_objects_without_managed_fields_may_be_anybodys(tmp_path: Path) -> None:
     """Whose values are overwritten is not known of an object that came without managedFields."""
     async with world(tmp_path, VALUES) as cluster:

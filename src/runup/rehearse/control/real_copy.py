@@ -277,7 +277,7 @@ async def open_real_copy(
     As `open_copy`, for its other arguments.
     """
     async with open_copy(source, clock, account=account, scratch=scratch, has_authorizer=True) as staged:
-        objects = _rows_of_etcd(staged, source)
+        objects = rows_of_etcd(staged, source)
         addresses = (
             str((obj.get("spec") or {}).get("clusterIP") or "")
             for obj in map(unpacked, source.objects)
@@ -297,7 +297,7 @@ async def open_real_copy(
                     yield copy_
 
 
-def _rows_of_etcd(staged: ClusterCopy, source: ClusterSource) -> list[tuple[str, bytes]]:
+def rows_of_etcd(staged: ClusterCopy, source: ClusterSource) -> list[tuple[str, bytes]]:
     """Returns the objects of the staged copy that are the cluster's, by their keys in etcd."""
     copied = {identity(obj) for obj in source.objects}
     rows: list[tuple[str, bytes]] = []
