@@ -32,21 +32,22 @@ def main() -> int:
     with os.fdopen(os.dup(1), "wb") as answer:
         os.dup2(2, 1)
         try:
-            return _answer_order(order, answer)
+            return answer_order(order, answer)
         except MemoryError:
             return TOO_LARGE
 
 
-def _answer_order(order: RehearsalOrder, answer: BinaryIO) -> int:
+def answer_order(order: RehearsalOrder, answer: BinaryIO) -> int:
+    """Rehearses, writes the outcomes to `answer`, and returns the exit code; an error is told on stderr."""
     try:
         if order.memory_mib:
             limit = order.memory_mib * 1024 * 1024
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
         answer.write(_rehearsed(order))
     except Exception as error:
-        if _is_want_of_memory(error):
+        if is_want_of_memory(error):
             return TOO_LARGE
-        message = _message_of(error)
+        message = message_of(error)
         if message is None:
             raise
         sys.stderr.write(f"{message}\n")
@@ -54,7 +55,7 @@ def _answer_order(order: RehearsalOrder, answer: BinaryIO) -> int:
     return 0
 
 
-def _is_want_of_memory(error: Exception) -> bool:
+def is_want_of_memory(error: Exception) -> bool:
     """Returns whether the process lacked memory: for an object, in the kernel, for a thread's stack, for a library."""
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
@@ -64,7 +65,7 @@ def _is_want_of_memory(error: Exception) -> bool:
     return any(isinstance(error, kind) and sign in str(error) for kind, sign in signs.items())
 
 
-def _message_of(error: Exception) -> str | None:
+def message_of(error: Exception) -> str | None:
     """Returns what is told of an error in one line, None of a bug."""
     if isinstance(error, CommandError | DecodeError | KubeError | OSError | RunupError):
         return one_line(str(error))

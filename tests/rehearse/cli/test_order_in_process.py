@@ -1,0 +1,107 @@
+"""A rehearsal as a preflight orders it, in this process: its outcomes, its errors, and the signals that end it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+import signal
+from pathlib import Path
+
+import pytest
+from tests.rehearse.rehearsed_world import STATUS
+from tests.servers import Server
+
+from kubekit.error_types import Terminal
+from runup.checks.decide.rehearsed_outcomes import decoded
+from runup.cli.errors import CommandError
+from runup.preflight.control.rehearsal_process import RehearsalOrder
+from runup.rehearse.cli.ordered_rehearsal import answer_order, is_want_of_memory, message_of
+from runup.rehearse.cli.signals import ended_by_signals, exits_by_sigterm
+
+RELEASE = Path(__file__).parents[3] / "examples" / "rehearsal" / "release"
+
+
+@pytest.mark.parametrize(
+    ("base", "url"),
+    [("https://docs.own.example/5.1", "https://docs.own.example/5.1/"), ("", "https://docs.runup.example/")],
+    ids=["the release's own", "the usual one"],
+)
+def test_an_order_is_answered(server: Server, base: str, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the outcomes of the rehearsal, whose pages are where the order says."""
+    server.set_cluster_version(status=STATUS)
+    answer = io.BytesIO()
+    order = RehearsalOrder(str(RELEASE), kubeconfig=str(server.kubeconfig), documentation_base=base)
+    assert (answer_order(order, answer), capsys.readouterr().err) == (0, "")
+    findings = {each.name: each for outcome in decoded(answer.getvalue()) for each in outcome.findings}
+    assert "RehearsalKindNotServed-ClusterOperator-b" in findings
+    assert {each.url.startswith(url) for each in findings.values()} == {True}
+
+
+def test_an_order_that_cannot_be_carried_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One line on stderr, and nothing where the outcomes would be."""
+    answer = io.BytesIO()
+    order = RehearsalOrder(str(tmp_path / "none"), kubeconfig=str(tmp_path / "kubeconfig"))
+    assert (answer_order(order, answer), answer.getvalue()) == (1, b"")
+    assert capsys.readouterr().err == f"--release-dir {tmp_path}/none: there is no such folder\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "memory", "message"),
+    [
+        pytest.param(OSError(errno.ENOMEM, "Cannot allocate memory"), True, "[Errno 12] Cannot allocate memory"),
+        pytest.param(OSError(errno.ENOENT, "No such file"), False, "[Errno 2] No such file"),
+        pytest.param(MemoryError(), True, None),
+        pytest.param(RuntimeError("can't start new thread"), True, None),
+        pytest.param(RuntimeError("no running event loop"), False, None),
+        pytest.param(ImportError("x.so: failed to map segment from shared object"), True, None),
+        pytest.param(ImportError("No module named x"), False, None),
+        pytest.param(ValueError("can't start new thread"), False, None),
+        pytest.param(Terminal("too\nlong", reason="RehearsalTooLong"), False, "too\\nlong"),
+        pytest.param(CommandError("--image x: is none"), False, "--image x: is none"),
+    ],
+)
+def test_what_an_error_is(error: Exception, memory: bool, message: str | None) -> None:
+    """Want of memory, something that a user can mend and is told in one line, or a bug of runup's."""
+    assert (is_want_of_memory(error), message_of(error)) == (memory, message)
+
+
+@pytest.mark.parametrize(
+    ("number", "raised", "code"),
+    [(signal.SIGTERM, SystemExit, 143), (signal.SIGINT, KeyboardInterrupt, None)],
+    ids=["SIGTERM", "SIGINT"],
+)
+def test_a_signal_cancels_what_is_done(number: int, raised: type[BaseException], code: int | None) -> None:
+    """It cleans up first, and the command ends as by the signal."""
+    told: list[str] = []
+
+    async def work() -> None:
+        try:
+            signal.raise_signal(number)
+            await asyncio.Event().wait()
+        finally:
+            told.append("cleaned up")
+
+    with pytest.raises(raised) as error:
+        ended_by_signals(work())
+    assert (told, getattr(error.value, "code", None)) == (["cleaned up"], code)
+
+
+def test_what_no_signal_ends() -> None:
+    """Its result is returned, and whoever handled SIGTERM before does so again."""
+
+    async def work() -> str:
+        return "done"
+
+    before = signal.getsignal(signal.SIGTERM)
+    with exits_by_sigterm():
+        assert ended_by_signals(work()) == "done"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_block_is_left_by_sigterm() -> None:
+    """By an exception, so that what it holds is removed."""
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(SystemExit) as error, exits_by_sigterm():
+        signal.raise_signal(signal.SIGTERM)
+    assert (error.value.code, signal.getsignal(signal.SIGTERM)) == (143, before)
