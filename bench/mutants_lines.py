@@ -21,6 +21,8 @@ from bench.mutants_made import ROOT, Mutant, folder_of
 CACHE = Path("~/.cache/runup/mutants").expanduser()
 # Beside the folder of the same name.
 TESTS = dict.fromkeys(("checks", "cli", "preflight", "updatestatus"), ("tests/golden",))
+# Of commands of all rooms: one map, of which each room that has commands takes its part.
+COMMANDS = "tests/cli"
 # Of tests for one mutant, by what they took: what is left then are a line's slowest tests.
 BOUND_S = 40.0
 LEAST_S = 20.0
@@ -116,17 +118,46 @@ def _spans(node: ast.stmt, line: int) -> bool:
 
 def tests_of(room: str) -> tuple[str, ...]:
     """The folders with the tests of a room."""
-    return (f"tests/{room}", *TESTS.get(room, ()))
+    own = (f"tests/{room}", *TESTS.get(room, ()))
+    return (*own, COMMANDS) if _has_commands(room) else own
+
+
+def _has_commands(room: str) -> bool:
+    """Whether some of its commands are tested with those of other rooms."""
+    return (folder_of(room) / "cli").is_dir()
 
 
 def lines_of(room: str, copy: Copy) -> Lines:
-    """The room's map: as it was kept, with what has changed since made anew in the copy."""
-    kept = CACHE / ("fast" if "slow" in marked() else "all") / f"{room}.json"
+    """The room's map, with the part of the commands' that is about the room."""
+    folder = folder_of(room)
+    lines = _kept(room, folder, (f"tests/{room}", *TESTS.get(room, ())), copy)
+    if not _has_commands(room):
+        return lines
+    commands = _kept("commands", folder.parent, (COMMANDS,), copy)
+    inside = f"{folder.relative_to(ROOT)}/"
+    ran = {file: lines for file, lines in commands.ran.items() if file.startswith(inside)}
+    places = {place for by_line in ran.values() for places in by_line.values() for place in places}
+    names = list(commands.took)
+    here = {names[place]: number for number, place in enumerate(sorted(places))}
+    part = Lines(
+        {name: commands.took[name] for name in here},
+        commands.failing,
+        {
+            file: {line: [here[names[place]] for place in places] for line, places in by_line.items()}
+            for file, by_line in ran.items()
+        },
+    )
+    return lines.joined(part, set())
+
+
+def _kept(name: str, folder: Path, tests: tuple[str, ...], copy: Copy) -> Lines:
+    """A map as it was kept, with what has changed since made anew in the copy."""
+    kept = CACHE / ("fast" if "slow" in marked() else "all") / f"{name}.json"
     lines = Lines(**json.loads(kept.read_text())) if kept.is_file() else Lines()
-    digests = digests_of(room)
+    digests = digests_of(folder, tests)
     if stale := lines.stale(digests):
         again = sorted(file for file in stale if file in digests)
-        lines = lines.joined(_made(room, copy, again) if again else Lines(), stale)
+        lines = lines.joined(_made(name, folder, copy, again) if again else Lines(), stale)
     lines.digests = digests
     kept.parent.mkdir(parents=True, exist_ok=True)
     whole = kept.with_suffix(f".{os.getpid()}")
@@ -135,10 +166,10 @@ def lines_of(room: str, copy: Copy) -> Lines:
     return lines
 
 
-def digests_of(room: str) -> dict[str, str]:
-    """Of each module of the room by itself, of each test file with what it shares its folder with."""
-    found = {path: _digest([path]) for path in folder_of(room).rglob("*.py")}
-    for path in (path for folder in tests_of(room) for path in (ROOT / folder).rglob("test_*.py")):
+def digests_of(folder: Path, tests: tuple[str, ...]) -> dict[str, str]:
+    """Of each module of a folder by itself, of each test file with what it shares its folder with."""
+    found = {path: _digest([path]) for path in folder.rglob("*.py")}
+    for path in (path for each in tests for path in (ROOT / each).rglob("test_*.py")):
         beside = [each for each in path.parent.iterdir() if each.is_file() and not each.name.startswith("test_")]
         found[path] = _digest([path, *sorted(beside)])
     return {str(path.relative_to(ROOT)): digest for path, digest in sorted(found.items())}
@@ -148,7 +179,7 @@ def _digest(paths: list[Path]) -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:16]
 
 
-def _made(room: str, copy: Copy, files: list[str]) -> Lines:
+def _made(name: str, folder: Path, copy: Copy, files: list[str]) -> Lines:
     """Run test files once. An exit code above 1 says that pytest itself could not; of 5, that they hold no test."""
     options = [
         "-q",
@@ -165,12 +196,12 @@ def _made(room: str, copy: Copy, files: list[str]) -> Lines:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *files],
         cwd=copy.folder,
-        env=copy.environment() | {"MUTANTS_ROOM": str(folder_of(room).relative_to(ROOT)), "MUTANTS_LINES": str(to)},
+        env=copy.environment() | {"MUTANTS_ROOM": str(folder.relative_to(ROOT)), "MUTANTS_LINES": str(to)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
     if done.returncode not in (0, 1, 5) or not to.is_file():
-        raise SystemExit(f"error: the tests of {room} cannot be run:\n{done.stdout[-2000:]}")
+        raise SystemExit(f"error: the tests of {name} cannot be run:\n{done.stdout[-2000:]}")
     return Lines(**json.loads(to.read_text()))

@@ -163,7 +163,8 @@ def suppressions_in(path: str) -> tuple[suppress.Suppression, ...]:
     try:
         return suppress.parse(contents(path).decode("utf-8"), path)
     except (OSError, ValueError) as error:  # ValueError: it is not UTF-8, or a NUL is in the name
-        raise CommandError(f"--suppressions {path}: cannot be read: {error}") from error
+        why = (error.strerror if isinstance(error, OSError) else "") or error
+        raise CommandError(f"--suppressions {path}: cannot be read: {why}") from error
 
 
 def baseline_in(path: str) -> Baseline | None:
