@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -28,6 +30,7 @@ from tests.rehearse.rehearsed_world import World
 from tests.servers import api_server
 
 from kubekit.error_types import Terminal
+from kubekit.kube import calls
 from kubekit.kube.client import Client
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, SystemClock
@@ -280,3 +283,92 @@ async def test_another_port_is_tried(words: str, starts: int, tmp_path: Path, mo
         word for word in (tmp_path / "etcd.flags").read_text().split() if word.startswith("--data-dir=")
     ]
     assert "proxy" not in (tmp_path / "etcd.env").read_text().lower()
+
+
+# Both programs, as far as starting them goes: they keep their flags, demand a client's certificate, and say yes.
+PROGRAM = """
+import http.server, json, os, pathlib, ssl, sys
+flags = dict(each.lstrip("-").partition("=")[::2] for each in sys.argv[1:])
+here = pathlib.Path(sys.argv[0])
+names = {"etcd": ("cert-file", "key-file", "trusted-ca-file"),
+         "kube-apiserver": ("tls-cert-file", "tls-private-key-file", "client-ca-file")}[here.name]
+port = flags.get("secure-port") or flags["listen-client-urls"].rpartition(":")[2]
+here.with_suffix(".json").write_text(json.dumps({"flags": flags, "pid": os.getpid()}))
+context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=flags[names[2]])
+context.verify_mode = ssl.CERT_REQUIRED
+context.load_cert_chain(flags[names[0]], flags[names[1]])
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        if self.command == "POST":
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            with here.with_suffix(".asked").open("ab") as file:
+                file.write(self.path.encode() + b" " + body + b"\\n")
+        self.send_response(200)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+    do_POST = do_GET
+    def log_message(self, *_):
+        pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Handler)
+server.socket = context.wrap_socket(server.socket, server_side=True)
+server.serve_forever()
+"""
+OF_ETCD = ("cert-file", "key-file", "trusted-ca-file", "client-cert-file", "client-key-file")
+OF_SERVER = ("etcd-cafile", "etcd-certfile", "etcd-keyfile", "tls-cert-file", "tls-private-key-file", "client-ca-file")
+OF_ACCOUNTS = ("service-account-signing-key-file", "service-account-key-file", "egress-selector-config-file")
+
+
+def are_files(*paths: str) -> bool:
+    """Whether all of them are there."""
+    return all(Path(each).is_file() for each in paths)
+
+
+async def test_how_the_programs_are_started(tmp_path: Path) -> None:
+    """With TLS for all and a way out to nobody; the objects are in etcd before the server begins. Both end."""
+    for name in ("etcd", "kube-apiserver"):
+        (tmp_path / name).write_text(f"#!{sys.executable} -ES{PROGRAM}")
+        (tmp_path / name).chmod(0o755)
+    programs = ServerPrograms(tmp_path / "kube-apiserver", tmp_path / "etcd", "1.34.4")
+    objects = [(f"/registry/configmaps/a/{number}", f"{number}".encode()) for number in range(300)]
+    async with real_server(programs, tmp_path, SystemClock(), services="172.30.0.0/16", objects=objects) as server:
+        etcd, api = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("etcd", "kube-apiserver"))
+        folder = tmp_path / "server-1"
+        flags = etcd["flags"]
+        files = [flags[name] for name in (*OF_ETCD, *(f"peer-{name}" for name in OF_ETCD[:3]))]
+        assert {Path(each).parent for each in files} == {folder / "pki"}
+        assert are_files(*files)
+        assert {"client-cert-auth", "peer-client-cert-auth"} <= flags.keys()
+        assert flags["data-dir"] == str(folder / "etcd")
+        assert flags["advertise-client-urls"] == flags["listen-client-urls"]
+        peer = flags["listen-peer-urls"]
+        assert (flags["initial-advertise-peer-urls"], flags["initial-cluster"]) == (peer, f"default={peer}")
+        served = api["flags"]
+        assert are_files(*(served[name] for name in (*OF_SERVER, *OF_ACCOUNTS)))
+        assert served["etcd-servers"] == flags["listen-client-urls"]
+        assert (served["service-cluster-ip-range"], served["anonymous-auth"]) == ("172.30.0.0/16", "false")
+        assert served["cert-dir"] == str(folder / "pki")
+        assert {"MutatingAdmissionWebhook", "ValidatingAdmissionWebhook"} < {
+            *served["disable-admission-plugins"].split(",")
+        }
+        ways = json.loads((folder / "egress.json").read_text())["egressSelections"]
+        assert served["egress-selector-config-file"] == str(folder / "egress.json")
+        assert {each["name"] for each in ways} == {"cluster", "controlplane"}
+        sockets = {each["connection"]["transport"]["uds"]["udsName"] for each in ways}
+        assert not are_files(*sockets)
+        assert server.url == f"https://127.0.0.1:{served['secure-port']}"
+        for name, user in (("admin", None), ("shop", "system:serviceaccount:default:shop")):
+            path = folder / "admin.kubeconfig" if user is None else server.kubeconfig_for(name, user, ("some",))
+            async with Client(load(str(path))) as client:
+                assert await client.send(calls.get_path("/readyz")) == b"{}"
+    asked = [line.partition(" ")[::2] for line in (tmp_path / "etcd.asked").read_text().splitlines()]
+    assert {path for path, _ in asked} == {"/v3/kv/txn"}
+    puts = [[each["requestPut"] for each in json.loads(body)["success"]] for _, body in asked]
+    assert [len(each) for each in puts] == [256, 44]
+    assert [
+        (base64.b64decode(put["key"]).decode(), base64.b64decode(put["value"])) for each in puts for put in each
+    ] == objects
+    for each in (etcd, api):
+        with pytest.raises(ProcessLookupError):
+            os.kill(each["pid"], 0)
