@@ -28,7 +28,7 @@ NAMES = (
     "fleet",
 )
 # Those that are run by name alone: they need programs that are built once, a quarter of an hour, or run others.
-BY_NAME = ("aims", "memory", "placements", "rehearsals")
+BY_NAME = ("aims", "memory", "memory_in_image", "placements", "rehearsals")
 # What can be told to a benchmark, and to which: numbers.
 COUNTS = {
     "reports": ("hostile", "mutated reports, besides those at the limits"),
@@ -44,6 +44,7 @@ COUNTS = {
     "megabytes": ("kernel_modules", "size of the huge layer"),
     "clusters": ("placements", "seeded clusters"),
     "held": ("memory", "minutes to look at"),
+    "kept": ("memory_in_image", "minutes to look at"),
     "minutes": ("placements", "an end after these, whatever is left"),
     "releases": ("rehearsals", "seeded releases"),
     "seed_from": ("rehearsals", "the seed of the first release"),

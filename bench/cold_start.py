@@ -111,7 +111,9 @@ def _one(folder: Path, root: Path, command: list[str]) -> Start:
     bundle = folder / f"bundle-{port}"
     bundle.mkdir()
     words = [*command, f"--listen=127.0.0.1:{port}"]
-    (bundle / "config.json").write_text(json.dumps(_config(root, words, folder)))
+    (bundle / "config.json").write_text(
+        json.dumps(bundle_config(root, words, folder / "kubeconfig", folder / "payload"))
+    )
     name, pid_file = f"runup-cold-{port}", bundle / "pid"
     runc = ["runc", "--root", str(folder / "runc")]
     begun = time.monotonic()
@@ -148,7 +150,8 @@ def _began_at(pid: int) -> float:
     return since_boot - (time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic())
 
 
-def _config(root: Path, command: list[str], folder: Path) -> dict[str, Any]:
+def bundle_config(root: Path, command: list[str], kubeconfig: Path, payload: Path) -> dict[str, Any]:
+    """Returns runc's configuration of `command` in `root`, with these two at /payload and where it is here."""
     env = ["PATH=/opt/runup/bin:/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1", "HOME=/tmp"]
     mounts = [
         {"destination": "/proc", "type": "proc", "source": "proc"},
@@ -157,8 +160,8 @@ def _config(root: Path, command: list[str], folder: Path) -> dict[str, Any]:
         *(
             {"destination": target, "type": "bind", "source": str(source), "options": ["rbind", "ro"]}
             for source, target in (
-                (folder / "kubeconfig", str(folder / "kubeconfig")),
-                (folder / "payload", "/payload"),
+                (kubeconfig, str(kubeconfig)),
+                (payload, "/payload"),
             )
         ),
     ]

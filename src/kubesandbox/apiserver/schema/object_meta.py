@@ -73,10 +73,14 @@ def label_faults(values: JSON, path: str) -> Faults:
     for key, value in values.items():
         for why in qualified_name(key):
             yield FieldError(Fault.INVALID, path, key, why)
-        if len(str(value)) > 63:
-            yield FieldError(Fault.INVALID, path, value, "must be no more than 63 characters")
-        if value and not _NAME_PART.fullmatch(str(value)):
-            yield FieldError(Fault.INVALID, path, value, _VALUE_RULE)
+        for why in label_value(str(value)):
+            yield FieldError(Fault.INVALID, path, value, why)
+
+
+def label_value(value: str) -> list[str]:
+    """Returns the faults of a label's value."""
+    faults = ["must be no more than 63 characters"] if len(value) > 63 else []
+    return [*faults, _VALUE_RULE] if value and not _NAME_PART.fullmatch(value) else faults
 
 
 def _annotation_faults(annotations: JSON, path: str) -> Faults:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kubesandbox.apiserver.schema import Fault, FieldError
+from kubesandbox.apiserver.schema import Fault, FieldError, object_meta
 
 JSON = dict[str, Any]
 Faults = Iterator[FieldError]
@@ -37,6 +37,29 @@ def changed_paths(obj: JSON, old: JSON, *paths: str) -> Faults:
     for path in paths:
         if value_at(obj, path) != value_at(old, path):
             yield FieldError(Fault.INVALID, path, value_at(obj, path), "field is immutable")
+
+
+def selector_faults(selector: JSON | None, path: str) -> Faults:
+    """Yields the faults of a label selector (apimachinery's ValidateLabelSelector)."""
+    yield from object_meta.label_faults((selector or {}).get("matchLabels") or {}, f"{path}.matchLabels")
+    for index, each in enumerate((selector or {}).get("matchExpressions") or ()):
+        at = f"{path}.matchExpressions[{index}]"
+        key, operator, values = each.get("key") or "", each.get("operator") or "", each.get("values") or ()
+        if operator in ("In", "NotIn"):
+            if not values:
+                why = "must be specified when `operator` is 'In' or 'NotIn'"
+                yield FieldError(Fault.REQUIRED, f"{at}.values", detail=why)
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                why = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+                yield FieldError(Fault.FORBIDDEN, f"{at}.values", detail=why)
+        else:
+            yield FieldError(Fault.INVALID, f"{at}.operator", operator, "not a valid selector operator")
+        for why in object_meta.qualified_name(key):
+            yield FieldError(Fault.INVALID, f"{at}.key", key, why)
+        for number, value in enumerate(values):
+            for why in object_meta.label_value(value):
+                yield FieldError(Fault.INVALID, f"{at}.values[{number}]", value, why)
 
 
 def port_number(value: Any, path: str) -> Faults:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kubekit.lang.quantity import QuantityError, parse_quantity
-from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
+from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
+from kubesandbox.apiserver.schema.go_json import go_json
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults
 
 JSON = dict[str, Any]
@@ -20,9 +21,19 @@ _MEASURED = frozenset(
     {"cpu", "memory", "ephemeral-storage", "requests.cpu", "requests.memory", "requests.storage"}
     | {"requests.ephemeral-storage", "limits.cpu", "limits.memory", "limits.ephemeral-storage"}
 )
-_SCOPES = frozenset(
-    {"Terminating", "NotTerminating", "BestEffort", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity"}
-    | {"VolumeAttributesClass"}
+_OF_PODS = frozenset({"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"})
+# What a quota of a scope may count, of the resources above; of others it may count any.
+_SCOPES = {
+    **dict.fromkeys(("Terminating", "NotTerminating", "NotBestEffort"), _OF_PODS),
+    **dict.fromkeys(("PriorityClass", "CrossNamespacePodAffinity"), _OF_PODS),
+    "BestEffort": frozenset({"pods"}),
+    "VolumeAttributesClass": frozenset({"persistentvolumeclaims", "requests.storage"}),
+}
+_OPPOSITES = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+_WITHOUT_VALUES = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
+_EXISTS_ALONE = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 _LIMIT_TYPES = frozenset({"Pod", "Container", "PersistentVolumeClaim"})
 _LONGEST_WINDOW_S = 3600
@@ -43,11 +54,65 @@ def quota_faults(obj: JSON, old: JSON | None) -> Faults:
         if value is not None and name in _COUNTED and value % 1:
             yield FieldError(Fault.INVALID, path, str(amount), "must be an integer")
     scopes = spec.get("scopes")
-    for scope in scopes or ():
-        if scope not in _SCOPES and "/" not in scope:
-            yield FieldError(Fault.INVALID, "spec.scopes", scopes, "unsupported scope")
+    yield from _scope_faults(spec)
+    yield from _selected_scope_faults(spec)
     if old is not None and (scopes or []) != ((old.get("spec") or {}).get("scopes") or []):
         yield FieldError(Fault.INVALID, "spec.scopes", scopes, "field is immutable")
+
+
+def _scope_faults(spec: JSON) -> Faults:
+    """Yields the faults of a quota's scopes: unknown ones, those of other resources, and opposites."""
+    scopes = spec.get("scopes") or ()
+    for scope in scopes:
+        if scope not in _SCOPES:
+            yield FieldError(Fault.INVALID, "spec.scopes", scopes, "unsupported scope")
+        for _ in _beyond_scope(spec, scope):
+            yield FieldError(Fault.INVALID, "spec.scopes", scopes, "unsupported scope applied to resource")
+    for _ in _opposites(scopes):
+        yield FieldError(Fault.INVALID, "spec.scopes", scopes, "conflicting scopes")
+
+
+def _selected_scope_faults(spec: JSON) -> Faults:
+    """Yields the faults of a quota's selector of scopes."""
+    selector, path = spec.get("scopeSelector") or {}, "spec.scopeSelector.matchExpressions"
+    expressions = selector.get("matchExpressions") or ()
+    for each in expressions:
+        scope, operator, values = each.get("scopeName") or "", each.get("operator") or "", each.get("values")
+        if scope not in _SCOPES:
+            yield FieldError(Fault.INVALID, f"{path}.scopeName", scope, "unsupported scope")
+        for _ in _beyond_scope(spec, scope):
+            shown = Verbatim(go_json({"MatchExpressions": [_as_go_has_it(one) for one in expressions]}))
+            yield FieldError(Fault.INVALID, path, shown, "unsupported scope applied to resource")
+        if scope in _WITHOUT_VALUES and operator != "Exists":
+            yield FieldError(Fault.INVALID, f"{path}.operator", operator, _EXISTS_ALONE)
+        if operator in ("In", "NotIn"):
+            if not values:
+                why = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+                yield FieldError(Fault.REQUIRED, f"{path}.values", detail=why)
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                why = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+                yield FieldError(Fault.INVALID, f"{path}.values", values, why)
+        else:
+            yield FieldError(Fault.INVALID, f"{path}.operator", operator, "not a valid selector operator")
+    for _ in _opposites([each.get("scopeName") for each in expressions]):
+        # A real server shows the other field's scopes here.
+        yield FieldError(Fault.INVALID, path, Verbatim(go_json(spec.get("scopes"))), "conflicting scopes")
+
+
+def _as_go_has_it(expression: JSON) -> JSON:
+    names = (("ScopeName", "scopeName", ""), ("Operator", "operator", ""), ("Values", "values", None))
+    return {shown: expression.get(name, default) for shown, name, default in names}
+
+
+def _beyond_scope(spec: JSON, scope: str) -> list[str]:
+    """Returns which of a quota's resources a scope, if there is such a one, cannot be applied to."""
+    standard = (_COUNTED | _MEASURED) & set(spec.get("hard") or ())
+    return sorted(standard - _SCOPES[scope]) if scope in _SCOPES else []
+
+
+def _opposites(scopes: Sequence[str | None]) -> list[set[str]]:
+    return [pair for pair in _OPPOSITES if pair <= set(scopes)]
 
 
 def _amount(text: Any) -> Any:

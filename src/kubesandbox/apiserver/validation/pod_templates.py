@@ -9,6 +9,7 @@ from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, objec
 from kubesandbox.apiserver.schema.name_rules import dns1123_label, dns1123_subdomain
 from kubesandbox.apiserver.validation.common import Faults
 from kubesandbox.apiserver.validation.containers import container_faults
+from kubesandbox.apiserver.validation.topology_spread import spread_faults
 
 JSON = dict[str, Any]
 
@@ -92,6 +93,7 @@ def pod_spec(spec: JSON, path: str) -> Faults:
     yield from _number_faults(spec, path)
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _toleration_faults(toleration, f"{path}.tolerations[{index}]")
+    yield from spread_faults(spec.get("topologySpreadConstraints") or [], f"{path}.topologySpreadConstraints")
 
 
 def _dns_fault(spec: JSON, path: str) -> FieldError:

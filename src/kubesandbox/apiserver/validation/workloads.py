@@ -11,8 +11,9 @@ from kubekit.api import codec
 from kubekit.api.meta_v1 import LabelSelector
 from kubesandbox.apiserver.schema import Fault, FieldError, Verbatim, not_supported
 from kubesandbox.apiserver.schema.go_json import go_json
-from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, not_negative
+from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, not_negative, selector_faults
 from kubesandbox.apiserver.validation.pod_templates import pod_spec
+from kubesandbox.apiserver.validation.schedules import schedule_fault
 
 JSON = dict[str, Any]
 
@@ -21,8 +22,6 @@ _STATEFUL_SET_CHANGES = (
     *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
     *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
 )
-# Minute, hour, day of the month, month, day of the week.
-_SCHEDULE_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 _EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 _PERCENT = re.compile(r"[0-9]+%")
 _PERCENT_RULE = (
@@ -188,19 +187,12 @@ def job_spec(spec: JSON, path: str) -> Faults:
 
 
 def cron_job(obj: JSON, _old: JSON | None) -> Faults:
-    """Yields the faults of a CronJob: a schedule of five fields, the concurrency policy, and its Job."""
+    """Yields the faults of a CronJob: its schedule, the concurrency policy, and its Job."""
     spec = obj.get("spec") or {}
     schedule = spec.get("schedule") or ""
-    fields = schedule.split()
     if not schedule:
         yield FieldError(Fault.REQUIRED, "spec.schedule")
-    elif "TZ" in schedule:
-        why = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
-    elif not schedule.startswith("@") and len(fields) != 5:
-        why = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-        yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
-    elif why := _field_beyond_range(fields):
+    elif why := schedule_fault(schedule):
         yield FieldError(Fault.INVALID, "spec.schedule", schedule, why)
     zone = spec.get("timeZone")
     if zone and _has_zones() and not _is_zone(zone):
@@ -212,20 +204,6 @@ def cron_job(obj: JSON, _old: JSON | None) -> Faults:
     if policy not in ("Allow", "Forbid", "Replace"):
         yield not_supported("spec.concurrencyPolicy", policy, ("Allow", "Forbid", "Replace"))
     yield from job_spec((spec.get("jobTemplate") or {}).get("spec") or {}, "spec.jobTemplate.spec")
-
-
-def _field_beyond_range(fields: list[str]) -> str:
-    """Returns why a plain number of a schedule is beyond its field's range, in the words of robfig/cron, or ""."""
-    for text, (least, most) in zip(fields, _SCHEDULE_RANGES, strict=False):
-        for part in text.split(","):
-            # Of other scripts' digits and of thousands of them int makes an error, not a number.
-            if not (part.isascii() and part.isdigit() and len(part) < 10):
-                continue
-            if int(part) < least:
-                return f"beginning of range ({int(part)}) below minimum ({least}): {part}"
-            if int(part) > most:
-                return f"end of range ({int(part)}) above maximum ({most}): {part}"
-    return ""
 
 
 def _is_zone(name: str) -> bool:
@@ -250,6 +228,7 @@ def budget_faults(obj: JSON, _old: JSON | None) -> Faults:
         yield from _int_or_percent(value, f"spec.{name}")
         if isinstance(value, str) and _int_or_percent_value(value) > 100:
             yield FieldError(Fault.INVALID, f"spec.{name}", value, "must not be greater than 100%")
+    yield from selector_faults(spec.get("selector"), "spec.selector")
     policy = spec.get("unhealthyPodEvictionPolicy")
     if policy is not None and policy not in _EVICTION_POLICIES:
         yield not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)

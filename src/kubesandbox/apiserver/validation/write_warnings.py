@@ -62,7 +62,7 @@ def _finalizer_warnings(name: str) -> Iterator[str]:
 
 
 def _pod_spec(spec: JSON, path: str) -> list[str]:
-    """Returns the warnings about each container's variables, then those about all ports (pkg/api/pod/warnings.go)."""
+    """Returns the warnings about spreads, each container's variables, and all ports (pkg/api/pod/warnings.go)."""
     containers = [
         (f"{path}.{kind}[{index}]", container)
         for kind in ("initContainers", "containers")
@@ -73,7 +73,12 @@ def _pod_spec(spec: JSON, path: str) -> list[str]:
         for container_path, container in containers
         for index, port in enumerate(container.get("ports") or ())
     ]
-    return [*_variable_warnings(containers), *_port_warnings(ports), *_port_name_warnings(ports)]
+    spreads = [
+        f"{path}.topologySpreadConstraints[{index}].labelSelector: a null labelSelector results in matching no pod"
+        for index, constraint in enumerate(spec.get("topologySpreadConstraints") or ())
+        if constraint.get("labelSelector") is None
+    ]
+    return [*spreads, *_variable_warnings(containers), *_port_warnings(ports), *_port_name_warnings(ports)]
 
 
 def _variable_warnings(containers: list[tuple[str, JSON]]) -> Iterator[str]:
