@@ -13,6 +13,7 @@ import yaml
 from tests.documents import documents
 
 from runup.kernelmodules.control import conversion_webhook
+from runup.operator.main import COMMANDS
 from runup.release.control.build import release_metadata
 from runup.release.decide.payload import load_payload
 
@@ -61,6 +62,14 @@ def test_a_pod_can_do_little(name: str) -> None:
     assert bool(folders) is WORKLOADS[name]
     assert (security.get("runAsUser") == 0) is WORKLOADS[name]
     assert pod["securityContext"].get("runAsNonRoot", False) is not WORKLOADS[name]
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_release_has_the_program(name: str) -> None:
+    """A release's image starts `cluster-version-operator`, whose commands the others are; it has no other program."""
+    (container,) = named("Deployment", name)["spec"]["template"]["spec"]["containers"]
+    assert "command" not in container
+    assert container["args"][0] in COMMANDS
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
