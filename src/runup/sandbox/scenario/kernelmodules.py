@@ -91,17 +91,17 @@ def objects(scenario: Scenario, now: datetime) -> list[JSON]:
 
 
 def _fit_deployment(spec: JSON, port: int) -> None:
-    """Sets the running release's image, whose program has another name, the sandbox's builder, and a free port.
+    """Sets the running release's image, the sandbox's builder, and a free port.
 
     One replica is enough because no node ever goes away.
     """
     spec["replicas"] = 1
     [container] = spec["template"]["spec"]["containers"]
-    del container["command"]
-    kept_arguments = (arg for arg in container["args"] if not arg.startswith(("--listen=", "--health-listen=")))
+    command, *arguments = container["args"]
+    kept_arguments = (arg for arg in arguments if not arg.startswith(("--listen=", "--health-listen=")))
     # Every pod has this machine's ports: two sandboxes would share the one that is probed.
     del container["livenessProbe"]
-    own_arguments = [FOLDER, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
+    own_arguments = [command, f"--listen=127.0.0.1:{port}", _LEASE, "--inner-registry=${registry}"]
     container |= {"image": "${release}", "args": [*own_arguments, *kept_arguments]}
     container["ports"] = [
         {**port_entry, "containerPort": port} for port_entry in container["ports"] if port_entry["name"] == "https"
