@@ -295,10 +295,20 @@ async def test_what_a_release_removes_is_removed_once(tmp_path: Path) -> None:
             await world.until(lambda found: state(found, "Upgradeable") == ("", ""))
             assert await there(world, CONFIG_MAPS, "a", NAMESPACE) is None
             assert await there(world, OPERATORS, "b") is None
-        await asyncio.sleep(0)
-        # Of the operator; the server's connections end when their clients' do.
-        left = [task.get_coro() for task in asyncio.all_tasks() - before]
-        assert [each.__qualname__ for each in left if not each.__qualname__.startswith("RequestHandler")] == []
+        await _until_none_is_left(before)
+
+
+async def _until_none_is_left(before: set[asyncio.Task[Any]]) -> None:
+    """Wait for the end of all tasks since then; fails with the names of those that go on."""
+    left: list[str] = []
+    for _ in range(100):
+        names = [task.get_coro().__qualname__ for task in asyncio.all_tasks() - before]
+        # The server's connections end when their clients' do.
+        left = [name for name in names if not name.startswith("RequestHandler")]
+        if not left:
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"still running: {left}")
 
 
 async def test_a_workload_that_cannot_roll_out_is_told(tmp_path: Path) -> None:
