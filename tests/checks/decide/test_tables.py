@@ -12,7 +12,7 @@ from runup.checks.catalogue.nodes.runtime_version import CHECK as RUNTIME
 from runup.checks.decide import removal_tables
 from runup.checks.decide.check_page import messages
 
-NAMES = ("removed-apis", "removed-gates", "removed-flags", "removed-volumes")
+NAMES = ("removed-apis", "removed-gates", "locked-gates", "removed-flags", "removed-volumes")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -116,12 +116,26 @@ def test_no_gate_is_removed_twice() -> None:
         ("MemoryManager", 36),
         ("SidecarContainers", 37),
         ("UserNamespacesHostNetworkSupport", None),
+        ("CustomCPUCFSQuotaPeriod", None),
+        ("CPUCFSQuotaPeriod", None),
     ],
 )
 def test_when_a_gate_goes(gate: str, minor: int | None) -> None:
-    """By the changelogs of Kubernetes; the last is still known to 1.37, and was taken for another one."""
+    """By the changelogs of Kubernetes; those without a number are known to 1.37, or are no gate's name."""
     rows = removal_tables.table("removed-gates").removed
     assert next((number for number, row in rows.items() if gate in row), None) == minor
+
+
+@pytest.mark.parametrize(
+    ("gate", "minor", "value"),
+    [("NodeSwap", 34, "true"), ("GitRepoVolumeDriver", 36, "false"), ("MemoryManager", 32, "true")],
+)
+def test_when_a_gate_is_locked(gate: str, minor: int, value: str) -> None:
+    """By pkg/features/kube_features.go of k8s.io/kubernetes: the first version with LockToDefault, and its default."""
+    rows = removal_tables.table("locked-gates").removed
+    assert [(number, of) for number, row in rows.items() for of, gates in row.items() if gate in gates] == [
+        (minor, value)
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
