@@ -120,6 +120,26 @@ class PodStatus(Wire, frozen=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
+class CommandContainer(Wire, frozen=True):
+    """A container's name, and what it starts."""
+
+    name: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+
+
+class CommandPodSpec(Wire, frozen=True):
+    """The part of a Pod's `spec` with what it starts."""
+
+    containers: tuple[CommandContainer, ...] = ()
+
+
+class CommandPod(Object, frozen=True):
+    """A Pod of which only what its containers start is read."""
+
+    spec: CommandPodSpec = CommandPodSpec()
+
+
 class Pod(Object, frozen=True):
     """A running workload."""
 

@@ -114,8 +114,10 @@ def _is_in_read(resource: Resource, obj: JSON) -> bool:
     if namespace and metadata.get("namespace") != namespace:
         return False
     selector = resource.label_selector if isinstance(resource, Slim) else ""
-    # The only selector in use has the form `!label`: the label must not be there.
-    return not selector or selector.removeprefix("!") not in (metadata.get("labels") or {})
+    labels = metadata.get("labels") or {}
+    # The selectors in use have the forms `!label` and `label=value`.
+    label, _, value = selector.partition("=")
+    return not selector or (labels.get(label) == value if value else selector.removeprefix("!") not in labels)
 
 
 def _add_object(found_objects: _Found, resource: Resource, obj: JSON) -> None:

@@ -20,6 +20,7 @@ WHY = {
     "NetworkTypeRemoved": "the target does not have that network",
     "PackageBasedNodes": "the target does not have such nodes",
     "RemovedAdmissionPlugin": "the API server may not start",
+    "RemovedComponentSetting": "the component does not start",
     "RemovedFeatureGate": "the component may not start",
     "RemovedFlag": "the component may not start",
     "RemovedVolumePlugin": "the target cannot mount these volumes",

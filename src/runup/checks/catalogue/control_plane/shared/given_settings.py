@@ -1,0 +1,276 @@
+"""Collects what the components of a cluster without a ClusterVersion are given: flags, feature gates, plug-ins.
+
+Who writes them is asked first: ConfigMaps of kubeadm, from which it writes static pods and kubelets' configuration at
+each update, and the arguments of k3s and RKE2, which each node has in an annotation. What else stands in a static pod
+then are these programs' own defaults, which change with their version. Where nobody of them is found, the static pods'
+commands count (Talos, what is made by hand). Services show no static pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kubekit.api.core_v1 import CommandPod, ConfigMap, Node
+from kubekit.api.meta_v1 import Object, ObjectMeta
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.lang import yaml as kyaml
+from kubekit.lang.yaml_errors import YamlError
+from runup.checks.catalogue.declaring import named
+from runup.checks.decide.distributions import distribution_of
+from runup.checks.decide.model import Snapshot, Unreadable
+from runup.checks.decide.reads import Slim
+
+COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "etcd")
+FLAG, GATE, PLUGIN = "Flag", "Feature gate", "Admission plug-in"
+_PLUGIN_FLAGS = ("enable-admission-plugins", "disable-admission-plugins", "admission-control")
+_LASTING = ("feature-gates", "enable-admission-plugins", "disable-admission-plugins")
+_OF_KUBEADM, _OF_KUBELET, _OF_PROXY = "kubeadm-config", "kubelet-config", "kube-proxy"
+# Who writes what: https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/.
+_EDIT = "Take it out with `kubectl edit configmap -n kube-system {}`"
+_KUBEADM_FIX = f"{_EDIT.format(_OF_KUBEADM)}, before `kubeadm upgrade apply` writes the static pods from it."
+_KUBELET_FIX = f"{_EDIT.format(_OF_KUBELET)}, then run `kubeadm upgrade node phase kubelet-config` on each node and "
+_KUBELET_FIX += "restart its kubelet."
+_PROXY_FIX = f"{_EDIT.format(_OF_PROXY)}, then `kubectl rollout restart daemonset -n kube-system kube-proxy`."
+_STATIC_FIXES = {
+    "Talos": "Take it out of the control plane's machine configuration: `talosctl --nodes NODE edit machineconfig`."
+}
+_STATIC_FIX = "Take it out where the static pod is written, such as /etc/kubernetes/manifests on its node."
+# The parts of kubeadm's ClusterConfiguration (kubeadm.k8s.io) with the arguments of components.
+_PARTS = (
+    ("apiServer", "kube-apiserver"),
+    ("controllerManager", "kube-controller-manager"),
+    ("scheduler", "kube-scheduler"),
+    ("etcd.local", "etcd"),
+)
+# The annotation of a node with the arguments of its server or agent, and where these are configured
+# (https://docs.k3s.io/installation/configuration, https://docs.rke2.io/install/configuration).
+_NODE_ARGUMENTS = {
+    "k3s.io/node-args": "/etc/rancher/k3s/config.yaml",
+    "rke2.io/node-args": "/etc/rancher/rke2/config.yaml",
+}
+_NODE_FLAGS = {f"--{component}-arg": component for component in COMPONENTS} | {
+    "--kube-controller-arg": "kube-controller-manager"
+}
+
+
+def _slim_pod(pod: CommandPod) -> CommandPod:
+    return msgspec.structs.replace(pod, metadata=_slim_metadata(pod))
+
+
+def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
+    """Returns the ConfigMap, with its data if it is one of kubeadm's."""
+    keeps = config_map.metadata.name in (_OF_KUBEADM, _OF_KUBELET, _OF_PROXY)
+    return ConfigMap(metadata=_slim_metadata(config_map), data=config_map.data if keeps else {})
+
+
+def _slim_metadata(obj: Object) -> ObjectMeta:
+    metadata = obj.metadata
+    return ObjectMeta(
+        name=metadata.name,
+        namespace=metadata.namespace,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+# kubeadm, RKE2 and Talos give their static pods this label.
+STATIC_PODS = Slim(
+    "",
+    "v1",
+    "Pod",
+    "pods",
+    namespaced=True,
+    type=CommandPod,
+    keep=_slim_pod,
+    namespace="kube-system",
+    label_selector="tier=control-plane",
+)
+CONFIG_MAPS = Slim(
+    "", "v1", "ConfigMap", "configmaps", namespaced=True, type=ConfigMap, keep=_slim_config_map, namespace="kube-system"
+)
+READS: tuple[Resource, ...] = (STATIC_PODS, CONFIG_MAPS, resource_of(Node))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A flag, gate or plug-in that a component is given; `value` is a flag's or a gate's text.
+
+    `holder` is the object that says so, `place` where in it; `fix` says how it is taken out.
+    """
+
+    setting: str
+    name: str
+    value: str
+    component: str
+    holder: Object
+    place: str
+    fix: str
+
+    @property
+    def kind(self) -> Resource:
+        """The kind of the holder as it is read."""
+        return _kind_of(self.holder)
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """An object that tells settings and cannot be understood; `why` says which part and why, `fix` where to look."""
+
+    holder: Object
+    why: str
+    fix: str
+
+    @property
+    def kind(self) -> Resource:
+        """The kind of the holder as it is read."""
+        return _kind_of(self.holder)
+
+
+def _kind_of(holder: Object) -> Resource:
+    if isinstance(holder, Node):
+        return resource_of(Node)
+    return CONFIG_MAPS if isinstance(holder, ConfigMap) else STATIC_PODS
+
+
+def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
+    """Yields what components are given, and the ConfigMaps that do not tell it. Raises Unreadable at the end."""
+    nodes = snapshot.all(Node)
+    written_by_nodes = [node for node in nodes if any(key in node.metadata.annotations for key in _NODE_ARGUMENTS)]
+    for node in written_by_nodes:
+        yield from _of_node(node)
+    pods = sorted(snapshot.listed(STATIC_PODS), key=named)
+    if written_by_nodes or not pods:
+        return
+    fix = _STATIC_FIXES.get(distribution_of(nodes).name, _STATIC_FIX)
+    try:
+        config_maps = {each.metadata.name: each for each in snapshot.listed(CONFIG_MAPS)}
+    except Unreadable:
+        # What kubeadm starts etcd with is not what it was told: it has flags of its own there.
+        yield from (given for pod in pods for given in _of_pod(pod, fix) if given.component != "etcd")
+        raise
+    if _OF_KUBEADM not in config_maps:
+        yield from (given for pod in pods for given in _of_pod(pod, fix) if given.component != "etcd")
+    for name, (key, reader) in _READERS.items():
+        if name in config_maps:
+            yield from _of_config_map(config_maps[name], key, reader)
+
+
+def _of_config_map(
+    config_map: ConfigMap, key: str, reader: Callable[[ConfigMap, Any], Iterator[Given]]
+) -> Iterator[Given | Malformed]:
+    """Yields what `reader` finds in the YAML below a key of the ConfigMap, or that there is no such YAML."""
+    fix = f"See `kubectl get configmap -n kube-system {config_map.metadata.name} -o yaml`."
+    try:
+        content = kyaml.load(config_map.data.get(key, ""))
+    except YamlError as error:
+        yield Malformed(config_map, f"{key} of ConfigMap {named(config_map)} is not YAML: {error}", fix)
+        return
+    if isinstance(content, dict):
+        yield from reader(config_map, content)
+    else:
+        yield Malformed(config_map, f"ConfigMap {named(config_map)} has no mapping in {key}", fix)
+
+
+def _of_cluster_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
+    for part, component in _PARTS:
+        for name, value in _pairs(_at(content, f"{part}.extraArgs")):
+            place = f"{part}.extraArgs of ClusterConfiguration"
+            yield from _settings(component, name, _text(value), config_map, place, _KUBEADM_FIX)
+
+
+def _of_kubelet_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
+    for name, value in _pairs(content.get("featureGates")):
+        yield Given(GATE, name, _text(value), "kubelet", config_map, "featureGates of kubelet", _KUBELET_FIX)
+
+
+def _of_proxy_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:
+    for name, value in _pairs(content.get("featureGates")):
+        yield Given(GATE, name, _text(value), "kube-proxy", config_map, "featureGates of config.conf", _PROXY_FIX)
+
+
+_READERS: Mapping[str, tuple[str, Callable[[ConfigMap, Any], Iterator[Given]]]] = {
+    _OF_KUBEADM: ("ClusterConfiguration", _of_cluster_configuration),
+    _OF_KUBELET: ("kubelet", _of_kubelet_configuration),
+    _OF_PROXY: ("config.conf", _of_proxy_configuration),
+}
+
+
+def _pairs(value: Any) -> list[tuple[str, Any]]:
+    """Returns names and values, from a map or from a list of both (kubeadm.k8s.io from v1beta4 on)."""
+    if isinstance(value, list):
+        return [(str(each.get("name")), each.get("value")) for each in value if isinstance(each, dict)]
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _at(content: Any, path: str) -> Any:
+    for key in path.split("."):
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _of_pod(pod: CommandPod, fix: str) -> Iterator[Given]:
+    for container in pod.spec.containers:
+        if container.name in COMPONENTS:
+            for name, value in _flags((*container.command, *container.args)):
+                yield from _settings(container.name, name, value, pod, "command", fix)
+
+
+def _of_node(node: Node) -> Iterator[Given | Malformed]:
+    """Yields what k3s or RKE2 on the node gives its components: `--kube-apiserver-arg feature-gates=A=true`."""
+    for annotation, file in _NODE_ARGUMENTS.items():
+        try:
+            arguments = msgspec.json.decode(node.metadata.annotations.get(annotation, "[]"), type=list[str])
+        except msgspec.DecodeError as error:
+            fix = f"See `kubectl get node {node.metadata.name} -o yaml`."
+            yield Malformed(
+                node, f"annotation {annotation} of Node {node.metadata.name} is no list of words: {error}", fix
+            )
+            continue
+        fix = f"Take it out of {file} or the service's arguments on {node.metadata.name}, and restart the service."
+        for name, value in _flags(arguments):
+            if component := _NODE_FLAGS.get(f"--{name}"):
+                flag, _, of_flag = value.partition("=")
+                yield from _settings(component, flag, of_flag, node, f"annotation {annotation}", fix)
+
+
+def _flags(arguments: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yields the flags among arguments with their values, which stand behind `=` or in the next argument."""
+    waiting = ""
+    for argument in arguments:
+        if argument.startswith("--"):
+            if waiting:
+                yield waiting, ""
+            name, has_value, value = argument[2:].partition("=")
+            if has_value:
+                yield name, value
+            waiting = "" if has_value else name
+        elif waiting:
+            yield waiting, argument
+            waiting = ""
+    if waiting:
+        yield waiting, ""
+
+
+def _settings(component: str, flag: str, value: str, holder: Object, place: str, fix: str) -> Iterator[Given]:
+    """Yields a flag, or the gates or plug-ins that its value names; etcd has gates of its own."""
+    # The components take a flag with underscores, too (component-base, cli/flag).
+    flag = flag.lstrip("-").replace("_", "-")
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if flag == "feature-gates" and component != "etcd":
+        for part in parts:
+            gate, _, state = part.partition("=")
+            yield Given(GATE, gate.strip(), state.strip().lower(), component, holder, place, fix)
+    if flag in _PLUGIN_FLAGS:
+        for part in parts:
+            yield Given(PLUGIN, part, "", component, holder, place, fix)
+    # Of flags that every version has, only what they name matters.
+    if flag not in _LASTING:
+        yield Given(FLAG, flag, value, component, holder, place, fix)

@@ -1,0 +1,229 @@
+"""What components are given that the target does not take: by kubeadm, by k3s and RKE2, in static pods by others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.checks.catalogue.asking import config_map
+from tests.checks.catalogue.rows import FORBIDDEN
+from tests.factories import context
+
+from runup.checks.catalogue.control_plane.removed_setting import CHECK, NAME
+from runup.checks.catalogue.control_plane.shared.given_settings import CONFIG_MAPS
+from runup.checks.decide.cluster_kinds import ClusterKind
+from runup.checks.decide.engine import CheckOutcome, run_check
+from runup.checks.decide.snapshots import snapshot_of
+
+JSON = dict[str, Any]
+UNKNOWN = f"{NAME}Unknown"
+
+
+def static_pod(component: str, *words: str, name: str = "cp-0", **labels: str) -> JSON:
+    """A mirror of a static pod, as kubeadm, Talos and RKE2 label it."""
+    own = {"component": component, "tier": "control-plane", **labels}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"{component}-{name}", "namespace": "kube-system", "labels": own},
+        "spec": {"containers": [{"name": component, "command": [component, *words]}]},
+    }
+
+
+def node(name: str = "cp-0", os_image: str = "", **annotations: str) -> JSON:
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "annotations": annotations},
+        "status": {"nodeInfo": {"kubeletVersion": "v1.33.1", "osImage": os_image}},
+    }
+
+
+def of_kubeadm(configuration: str) -> tuple[JSON, JSON]:
+    """A control plane of kubeadm: its static pods, and what it writes them from."""
+    return static_pod("kube-apiserver"), config_map("kubeadm-config", "kube-system", ClusterConfiguration=configuration)
+
+
+def asked(*objects: JSON, to: str = "1.37.2", without: bool = False) -> CheckOutcome:
+    """What is said of an update to that version; `without`: ConfigMaps cannot be read."""
+    update = replace(context("1.33.1", to, to), cluster=ClusterKind.KUBERNETES)
+    snapshot = snapshot_of(CHECK.reads, objects)
+    if without:
+        left = {read: found for read, found in snapshot.objects.items() if read != CONFIG_MAPS}
+        snapshot = replace(snapshot, objects=left, unreadable={CONFIG_MAPS: FORBIDDEN})
+    return run_check(CHECK, snapshot, update)
+
+
+def messages(outcome: CheckOutcome) -> list[str]:
+    return [found.message for found in outcome.findings]
+
+
+V1BETA3 = "apiServer: {extraArgs: {%s}}"
+V1BETA4 = "apiServer: {extraArgs: [{name: %s, value: '%s'}]}"
+
+
+@pytest.mark.parametrize(
+    ("configuration", "target", "why"),
+    [
+        pytest.param(
+            V1BETA4 % ("feature-gates", "SidecarContainers=true"),
+            "1.37.2",
+            "Kubernetes 1.37 does not have it any more",
+            id="a gate that goes, in a list of arguments",
+        ),
+        pytest.param(
+            V1BETA3 % "feature-gates: 'Other=true, SidecarContainers=true'",
+            "1.37.2",
+            "Kubernetes 1.37 does not have it any more",
+            id="one of two gates, in a map of arguments",
+        ),
+        pytest.param(
+            V1BETA4 % ("feature-gates", "SidecarContainers=true"), "1.36.0", "", id="a gate that has its locked value"
+        ),
+        pytest.param(
+            V1BETA4 % ("feature-gates", "SidecarContainers=False"),
+            "1.36.0",
+            "Kubernetes 1.33 locks it to true",
+            id="a gate against its lock",
+        ),
+        pytest.param(
+            V1BETA4 % ("feature-gates", "GitRepoVolumeDriver=true"),
+            "1.36.0",
+            "Kubernetes 1.36 locks it to false",
+            id="a gate that is locked to false",
+        ),
+        pytest.param(
+            V1BETA4 % ("feature-gates", "GitRepoVolumeDriver=true"), "1.35.0", "", id="a gate that is locked later"
+        ),
+        pytest.param(
+            V1BETA4 % ("cloud-provider", "aws"), "1.34.0", "Kubernetes 1.33 does not have it any more", id="a flag"
+        ),
+        pytest.param(V1BETA4 % ("cloud_provider", "aws"), "1.34.0", "Kubernetes 1.33", id="a flag with an underscore"),
+        pytest.param(V1BETA4 % ("audit-log-maxage", "7"), "1.37.2", "", id="a flag that stays"),
+        pytest.param(
+            V1BETA4 % ("enable-admission-plugins", "NodeRestriction,PodSecurityPolicy"),
+            "1.34.0",
+            "Kubernetes 1.25 does not have it any more",
+            id="a plug-in",
+        ),
+        pytest.param(
+            "controllerManager: {extraArgs: [{name: pod-eviction-timeout, value: 1m}]}",
+            "1.34.0",
+            "Kubernetes 1.27 does not have it any more",
+            id="a flag of another component",
+        ),
+        pytest.param(
+            "etcd: {local: {extraArgs: [{name: enable-v2, value: 'true'}]}}",
+            "1.34.0",
+            "the etcd of kubeadm 1.34 does not have it any more",
+            id="a flag of etcd",
+        ),
+        pytest.param(
+            "etcd: {local: {extraArgs: [{name: enable-v2, value: 'true'}]}}", "1.33.5", "", id="etcd 3.5 has it"
+        ),
+        pytest.param(
+            "etcd: {local: {extraArgs: [{name: feature-gates, value: SidecarContainers=true}]}}",
+            "1.37.2",
+            "",
+            id="etcd's gates are its own",
+        ),
+    ],
+)
+def test_what_kubeadm_was_told(configuration: str, target: str, why: str) -> None:
+    """It writes the new static pods from its ConfigMap."""
+    outcome = asked(*of_kubeadm(configuration), to=target)
+    assert [found.name for found in outcome.findings] == ([NAME] if why else [])
+    for found in outcome.findings:
+        assert why in found.message
+        assert "kubectl edit configmap -n kube-system kubeadm-config" in found.remediation
+        assert [(about.kind, about.name) for about in found.resources] == [("ConfigMap", "kubeadm-config")]
+
+
+def test_what_kubeadm_itself_writes_is_its_own_business() -> None:
+    """The etcd of 1.33 has flags in its static pod that kubeadm of 1.37 does not write any more."""
+    etcd = static_pod("etcd", "--experimental-initial-corrupt-check=true")
+    assert asked(*of_kubeadm("apiServer: {}"), etcd).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "remedy"),
+    [
+        ("kubelet-config", "kubelet", "kubeadm upgrade node phase kubelet-config"),
+        ("kube-proxy", "config.conf", "kubectl rollout restart daemonset -n kube-system kube-proxy"),
+    ],
+)
+def test_gates_of_the_nodes_components(name: str, key: str, remedy: str) -> None:
+    """Kubelets and kube-proxy have theirs from ConfigMaps."""
+    text = "featureGates: {SidecarContainers: true, NodeSwap: false}"
+    outcome = asked(*of_kubeadm("{}"), config_map(name, "kube-system", **{key: text}))
+    told = sorted(messages(outcome))
+    assert [each.partition(":")[2] for each in told] == [
+        " Kubernetes 1.34 locks it to true.",
+        " Kubernetes 1.37 does not have it any more.",
+    ]
+    assert [remedy in found.remediation for found in outcome.findings] == [True, True]
+
+
+@pytest.mark.parametrize("text", ["apiServer: [", "- a list", ""])
+def test_a_config_map_that_tells_nothing_is_unknown(text: str) -> None:
+    """And what the others say is told all the same."""
+    gate = config_map("kubelet-config", "kube-system", kubelet="featureGates: {SidecarContainers: true}")
+    found = {each.name: each for each in asked(*of_kubeadm(text), gate).findings}
+    assert set(found) == {NAME, UNKNOWN}
+    assert "kubeadm-config" in found[UNKNOWN].message
+
+
+def test_without_config_maps_static_pods_tell() -> None:
+    """Who wrote them is not known then, which is said."""
+    pods = [static_pod("kube-apiserver", "--feature-gates=SidecarContainers=true", name=f"cp-{each}") for each in "01"]
+    outcome = asked(*pods, without=True)
+    assert [found.name for found in outcome.findings] == [NAME, UNKNOWN]
+    assert [about.name for about in outcome.findings[0].resources] == ["kube-apiserver-cp-0", "kube-apiserver-cp-1"]
+
+
+def test_static_pods_that_nobody_known_writes() -> None:
+    """Talos has its arguments in machine configurations; a word and its value may stand apart."""
+    pod = static_pod("kube-controller-manager", "--pod-eviction-timeout", "1m", "--v=2")
+    outcome = asked(pod, node(os_image="Talos (v1.11.1)"), to="1.34.0")
+    assert [found.name for found in outcome.findings] == [NAME]
+    assert "talosctl --nodes NODE edit machineconfig" in outcome.findings[0].remediation
+    (made_by_hand,) = asked(pod, node(), to="1.34.0").findings
+    assert "/etc/kubernetes/manifests" in made_by_hand.remediation
+
+
+@pytest.mark.parametrize(
+    ("annotation", "file"),
+    [("k3s.io/node-args", "/etc/rancher/k3s/config.yaml"), ("rke2.io/node-args", "/etc/rancher/rke2/config.yaml")],
+)
+def test_arguments_of_k3s_and_rke2(annotation: str, file: str) -> None:
+    """Each node has its server's or agent's in an annotation; the static pods are theirs."""
+    arguments = '["server","--kube-apiserver-arg","feature-gates=SidecarContainers=true","--disable","traefik"]'
+    defaults = static_pod("kube-apiserver", "--cloud-provider=external")
+    outcome = asked(node(**{annotation: arguments}), node("agent", **{annotation: '["agent"]'}), defaults)
+    (found,) = outcome.findings
+    assert found.message == (
+        f"Feature gate SidecarContainers of kube-apiserver is set to true (cp-0, annotation {annotation}): "
+        "Kubernetes 1.37 does not have it any more."
+    )
+    assert file in found.remediation
+
+
+@pytest.mark.parametrize("arguments", ["no JSON", '{"a": 1}', "[1]"])
+def test_an_annotation_that_is_no_list(arguments: str) -> None:
+    """It cannot tell, which is said."""
+    assert [found.name for found in asked(node(**{"k3s.io/node-args": arguments})).findings] == [UNKNOWN]
+
+
+def test_services_show_no_control_plane() -> None:
+    """Nothing is asked of ConfigMaps there."""
+    assert asked(node(), without=True).result == "Clear"
+
+
+def test_beyond_the_tables() -> None:
+    """What is given is Unknown, in one finding."""
+    configuration = V1BETA4 % ("audit-log-maxage", "7")
+    (found,) = asked(*of_kubeadm(configuration), to="1.39.0").findings
+    assert found.name == UNKNOWN
+    assert "audit-log-maxage of kube-apiserver" in found.message
+    assert "ends with Kubernetes 1.37" in found.message
