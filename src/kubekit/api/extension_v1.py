@@ -165,6 +165,7 @@ class AdmissionPolicyBindingSpec(Wire, frozen=True):
 
     policy_name: str = ""
     validation_actions: tuple[str, ...] = ()
+    match_resources: MatchResources | None = None
 
 
 class ValidatingAdmissionPolicyBinding(Object, frozen=True):

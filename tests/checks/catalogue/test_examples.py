@@ -24,6 +24,7 @@ BY_NAME = {check.name: check for check in CHECKS if check.about}
 PATCH, NEXT = context("5.2.0", "5.2.9", "1.38.4"), context("5.0.0", "5.1.0", "1.37.0")
 NO_KUBERNETES = context(kubernetes="")
 OLD = context("4.15.9", "4.16.0", "1.29.3")
+OLD_TO_28 = context("4.14.1", "4.15.0", "1.28.4")
 TO_4_19 = context("4.18.20", "4.19.3", "1.32.5")
 
 
@@ -47,6 +48,9 @@ def budget(namespace: str) -> str:
 OF_PODS = 'apiGroups: [""], apiVersions: [v1], resources: [pods]'
 OF_FLOW_SCHEMAS = (
     "  - {operations: ['*'], apiGroups: [flowcontrol.apiserver.k8s.io], apiVersions: [v1], resources: [flowschemas]}\n"
+)
+OF_RANGES = (
+    "    - {operations: [CREATE], apiGroups: [networking.k8s.io], apiVersions: [v1], resources: [servicecidrs]}\n"
 )
 OF_CREATES, OF_DELETES = (OF_FLOW_SCHEMAS.replace("'*'", operation) for operation in ("CREATE", "DELETE"))
 ONE_MORE = 'metadata: {name: worker-2, labels: {node-role.kubernetes.io/worker: ""}}\n---\napiVersion: v1\nkind: Node\n'
@@ -465,6 +469,73 @@ ROWS = (
         (),
         ("WebhookRemovedVersionUnknown?",),
         NO_KUBERNETES,
+    ),
+    Row(
+        "old policy: nobody bound it",
+        "AdmissionPolicyRemovedVersion",
+        (("policyName: service-ranges", "policyName: other"),),
+    ),
+    Row(
+        "old policy: also about what is served",
+        "AdmissionPolicyRemovedVersion",
+        (("[v1beta1]", "[v1beta1, v1]"),),
+    ),
+    Row(
+        "old policy: about every version",
+        "AdmissionPolicyRemovedVersion",
+        (("[v1beta1]", "['*']"),),
+    ),
+    Row(
+        "old policy: of a match policy that knows only what is served",
+        "AdmissionPolicyRemovedVersion",
+        (("    resourceRules:", "    matchPolicy: Exact\n    resourceRules:"),),
+        ("AdmissionPolicyRemovedVersion",),
+    ),
+    Row(
+        "old policy: another rule of it names the version that stays",
+        "AdmissionPolicyRemovedVersion",
+        (("    resourceRules:\n", f"    resourceRules:\n{OF_RANGES}"),),
+    ),
+    Row(
+        "old policy: another rule of it is about another operation",
+        "AdmissionPolicyRemovedVersion",
+        (("    resourceRules:\n", f"    resourceRules:\n{OF_RANGES.replace('CREATE', 'DELETE')}"),),
+        ("AdmissionPolicyRemovedVersion",),
+    ),
+    Row("old policy: dead before the update", "AdmissionPolicyRemovedVersion", (("v1.36.4", "v1.37.0"),)),
+    Row("old policy: an update that removes nothing", "AdmissionPolicyRemovedVersion", (), (), OLD_TO_28),
+    Row(
+        "old policy: its binding names the version that goes",
+        "AdmissionPolicyRemovedVersion",
+        (
+            ("[v1beta1]", "[v1]"),
+            (
+                "validationActions: [Deny]}",
+                "validationActions: [Deny], matchResources: {resourceRules: [{operations: [CREATE], "
+                "apiGroups: [networking.k8s.io], apiVersions: [v1beta1], resources: [servicecidrs]}]}}",
+            ),
+        ),
+        ("AdmissionPolicyRemovedVersion",),
+    ),
+    Row(
+        "old policy: one that changes what it matches",
+        "AdmissionPolicyRemovedVersion",
+        (("ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"),),
+        ("AdmissionPolicyRemovedVersion",),
+    ),
+    Row(
+        "old policy: no Kubernetes told",
+        "AdmissionPolicyRemovedVersion",
+        (),
+        ("AdmissionPolicyRemovedVersionUnknown?",),
+        NO_KUBERNETES,
+    ),
+    Row(
+        "settings: a gate that stays",
+        "RemovedComponentSetting",
+        (("SidecarContainers", "ContextualLogging"),),
+        (),
+        NEXT,
     ),
     Row(
         "policy: in force to warn",

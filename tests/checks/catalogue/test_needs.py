@@ -58,6 +58,7 @@ OPTIONAL: dict[tuple[str, str], str] = {
     ("EtcdMembersUnhealthy", "clusteroperators"): "asked only where the kind Etcd cannot be had",
     ("EtcdMembersUnhealthy", "etcds"): "its ClusterOperator speaks for the members then",
     ("RemovedAPIStored", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
+    ("AdmissionPolicyRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("WebhookRemovedVersion", "clusteroperators"): "the newest kubelet says which Kubernetes runs",
     ("OperatorUpdateFirst", "catalogsources"): "asked only about an operator of which no catalog has the package",
     ("TargetRegistryRefused", "clusterversions"): "asked only about a registry that is blocked, as none in its example",

@@ -1,9 +1,10 @@
 """An admission webhook is asked only about API versions that the target does not serve.
 
 Applies when the target's Kubernetes serves none of the resources in the versions that a rule of the webhook names,
-while the cluster's serves some, and no other rule of it names them in a version that stays; of the groups that the
-table of removed versions knows. With matchPolicy Equivalent it is no different: the API server converts between the
-versions that it serves, and one that is gone is none of them.
+while the cluster's serves some, and its other rules do not name the same resources for the same operations in a version
+that stays: a rule about CREATE is no stand-in for one about DELETE. Of the groups that the table of removed versions
+knows. With matchPolicy Equivalent it is no different: the API server converts between the versions that it serves, and
+one that is gone is none of them.
 
 Why it matters: the API server never asks such a webhook again, and says nothing: a policy is gone without a trace.
 
@@ -17,10 +18,9 @@ served any more is equivalent to none), and the deprecation guide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from kubekit.api.extension_v1 import RuleWithOperations, Webhook
-from runup.checks.catalogue.apis.shared.webhooks import READS, in_force, last_served_before, webhooks
+from runup.checks.catalogue.apis.shared.webhooks import READS, names_removed, versions_not_covered, webhooks
 from runup.checks.catalogue.declaring import declared, risk, unsure
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor
@@ -48,7 +48,9 @@ webhooks:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # Most clusters have no rule about a version that goes: then it matters little which versions these are.
-    suspect = [(configuration, webhook) for configuration, webhook in webhooks(snapshot) if _names_removed(webhook)]
+    suspect = [
+        (configuration, webhook) for configuration, webhook in webhooks(snapshot) if names_removed(webhook.rules)
+    ]
     if not suspect:
         return
     source, target = source_minor(snapshot, context), target_minor(context)
@@ -60,16 +62,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
         return
     for configuration, webhook in suspect:
-        live = in_force(webhook, target).rules
-        dead = [
-            rule
-            for rule in webhook.rules
-            if _matches_nothing_served(rule, source, target) and not _is_covered(rule, live)
-        ]
-        if dead:
-            versions = sorted(
-                {f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions}
-            )
+        if versions := versions_not_covered(webhook.rules, source, target):
             yield risk(
                 NAME,
                 f"Webhook {webhook.name} of {type(configuration).__name__} {configuration.metadata.name} is asked only "
@@ -77,34 +70,6 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 [configuration],
                 fix="Name a version in the rule that the target serves.",
             )
-
-
-def _matches_nothing_served(rule: RuleWithOperations, source: int, target: int) -> bool:
-    """Returns whether the target serves nothing that the rule names, and the source still does."""
-    last = last_served_before(rule)
-    return last is not None and source < last <= target
-
-
-def _is_covered(rule: RuleWithOperations, others: Sequence[RuleWithOperations]) -> bool:
-    """Returns whether other rules of the webhook name the same operations on the same resources.
-
-    They are rules with a version that stays.
-    """
-    return all(
-        any(
-            {group, "*"} & {*other.api_groups}
-            and {resource, "*"} & {*other.resources}
-            and {operation, "*"} & {*other.operations}
-            for other in others
-        )
-        for group in rule.api_groups
-        for resource in rule.resources
-        for operation in rule.operations
-    )
-
-
-def _names_removed(webhook: Webhook) -> bool:
-    return any(last_served_before(rule) is not None for rule in webhook.rules)
 
 
 CHECK = declared(__doc__, NAME, "kube-apiserver", (*READS, *VERSIONS), _run, rank=210, example=EXAMPLE, clusters=BOTH)

@@ -147,6 +147,42 @@ def in_force(webhook: Webhook, minor: int) -> Webhook:
     return webhook if len(rules) == len(webhook.rules) else replace(webhook, rules=rules)
 
 
+def names_removed(rules: Iterable[RuleWithOperations]) -> bool:
+    """Returns whether one of the rules names only versions that some minor version of Kubernetes removes."""
+    return any(last_served_before(rule) is not None for rule in rules)
+
+
+def versions_not_covered(rules: Sequence[RuleWithOperations], source: int, target: int) -> list[str]:
+    """Returns the versions (`group/version`) that rules match at the minor version `source`, and nobody at `target`.
+
+    A rule that matches nothing then does not count where others match the same resources and operations.
+    """
+    live = [rule for rule in rules if (last := last_served_before(rule)) is None or last > target]
+    dead = [rule for rule in rules if _matches_nothing_served(rule, source, target) and not _is_covered(rule, live)]
+    return sorted({f"{group}/{version}" for rule in dead for group in rule.api_groups for version in rule.api_versions})
+
+
+def _matches_nothing_served(rule: RuleWithOperations, source: int, target: int) -> bool:
+    """Returns whether the target serves nothing that the rule names, and the source still does."""
+    last = last_served_before(rule)
+    return last is not None and source < last <= target
+
+
+def _is_covered(rule: RuleWithOperations, others: Sequence[RuleWithOperations]) -> bool:
+    """Returns whether other rules, with a version that stays, name the same operations on the same resources."""
+    return all(
+        any(
+            {group, "*"} & {*other.api_groups}
+            and {resource, "*"} & {*other.resources}
+            and {operation, "*"} & {*other.operations}
+            for other in others
+        )
+        for group in rule.api_groups
+        for resource in rule.resources
+        for operation in rule.operations
+    )
+
+
 def last_served_before(rule: RuleWithOperations) -> int | None:
     """Returns the first minor version that serves nothing of what a rule names; None if there may be something."""
     removed = [

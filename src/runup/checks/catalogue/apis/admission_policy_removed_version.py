@@ -1,0 +1,165 @@
+"""An admission policy matches only API versions that the target does not serve.
+
+Applies when the target's Kubernetes serves none of the resources in the versions that a resourceRule of a bound
+ValidatingAdmissionPolicy or MutatingAdmissionPolicy names, or of its binding, while the cluster's serves some, and the
+other rules there do not name the same resources for the same operations in a version that stays. Of the groups that the
+table of removed versions knows. With matchPolicy Equivalent it is no different: the API server converts between the
+versions that it serves, and one that is gone is none of them; a rule that also names a version that stays is fine.
+MutatingAdmissionPolicies that cannot be listed count as none before Kubernetes 1.36, which serves them by default.
+
+Why it matters: the policy refuses and changes nothing any more, and nobody says so: what it guarded is unguarded.
+
+What to do: name a version in the rule that the target serves, or `*`; `oc get validatingadmissionpolicies -o yaml`
+shows the rules.
+
+Accepting it means that the policy has no effect any more.
+
+Source of the rule: the Kubernetes documentation of ValidatingAdmissionPolicy (matchConstraints, matchPolicy);
+apiserver, `pkg/admission/plugin/policy/matching/matching.go`, which matches rules as for webhooks; the deprecation
+guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kubekit.api.extension_v1 import (
+    MatchResources,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicyBinding,
+)
+from kubekit.api.meta_v1 import Object
+from kubekit.api.scheme import Resource, resource_of
+from runup.checks.catalogue.apis.shared.webhooks import names_removed, versions_not_covered
+from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
+from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, source_minor, target_minor
+from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
+from runup.checks.decide.cluster_kinds import BOTH
+from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
+from runup.checks.decide.reads import Slim
+from runup.checks.decide.removal_tables import removed_versions
+from runup.checks.decide.wording import names
+
+NAME = "AdmissionPolicyRemovedVersion"
+_GROUP = "admissionregistration.k8s.io"
+# The first minor version that serves MutatingAdmissionPolicies without being told to (`data/api-lifecycle.yaml`).
+_MUTATING_BY_DEFAULT = 36
+EXAMPLE = """
+apiVersion: v1
+kind: Node
+metadata: {name: worker-0}
+status: {nodeInfo: {kubeletVersion: v1.36.4}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: service-ranges}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {operations: [CREATE], apiGroups: [networking.k8s.io], apiVersions: [v1beta1], resources: [servicecidrs]}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: service-ranges}
+spec: {policyName: service-ranges, validationActions: [Deny]}
+"""
+
+
+def _reads(kind: str, plural: str, as_type: type[Object]) -> tuple[Slim, ...]:
+    """Returns the reads of a kind of policies, preferred version first: older servers have the second."""
+    return tuple(Slim(_GROUP, version, kind, plural, False, type=as_type) for version in ("v1", "v1beta1"))
+
+
+_MUTATING = _reads("MutatingAdmissionPolicy", "mutatingadmissionpolicies", ValidatingAdmissionPolicy)
+_MUTATING_BINDINGS = _reads(
+    "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", ValidatingAdmissionPolicyBinding
+)
+_VALIDATING = (resource_of(ValidatingAdmissionPolicy),)
+_VALIDATING_BINDINGS = (resource_of(ValidatingAdmissionPolicyBinding),)
+_Pair = tuple[tuple[Resource, ...], tuple[Resource, ...]]
+_PAIRS: tuple[_Pair, ...] = ((_VALIDATING, _VALIDATING_BINDINGS), (_MUTATING, _MUTATING_BINDINGS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    """A policy or a binding in force with a rule that names only versions that go some time."""
+
+    holder: Object
+    kind: Resource
+    constraints: MatchResources
+
+
+def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    target = target_minor(context)
+    # Most updates remove no version that a policy could name: then nobody is asked for policies.
+    if target is not None and not _removes(least_source_minor(context), target):
+        return
+    lacking: Unreadable | None = None
+    suspects: list[_Suspect] = []
+    for policies, bindings in _PAIRS:
+        try:
+            suspects += _suspects(snapshot, policies, bindings)
+        except Unreadable as error:
+            if policies is _VALIDATING or _serves_mutating(snapshot, context):
+                lacking = lacking or error
+    if suspects:
+        yield from _judge(snapshot, context, suspects, target)
+    if lacking is not None:
+        raise lacking
+
+
+def _removes(source: int, target: int) -> bool:
+    """Returns whether an update removes a version that is served by default; alpha versions are not."""
+    return any("alpha" not in version for _, version, _ in removed_versions(source, target))
+
+
+def _serves_mutating(snapshot: Snapshot, context: Context) -> bool:
+    return (source_minor(snapshot, context) or 0) >= _MUTATING_BY_DEFAULT
+
+
+def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequence[Resource]) -> Iterator[_Suspect]:
+    """Yields the suspects of one kind of policies. Raises Unreadable."""
+    bound_to = listed_any(snapshot, bindings)
+    names_in_force = {binding.spec.policy_name for binding in bound_to}
+    in_force = [policy for policy in listed_any(snapshot, policies) if policy.metadata.name in names_in_force]
+    held: list[tuple[Object, Resource, MatchResources | None]] = [
+        *((policy, policies[0], policy.spec.match_constraints) for policy in in_force),
+        *((binding, bindings[0], binding.spec.match_resources) for binding in bound_to),
+    ]
+    for holder, kind, constraints in sorted(held, key=lambda each: (each[1].kind, each[0].metadata.name)):
+        if constraints is not None and names_removed(constraints.resource_rules):
+            yield _Suspect(holder, kind, constraints)
+
+
+def _judge(snapshot: Snapshot, context: Context, suspects: Sequence[_Suspect], target: int | None) -> Iterator[Finding]:
+    source = source_minor(snapshot, context)
+    if source is None or target is None:
+        subject = "the target ships" if target is None else "the cluster runs"
+        first = suspects[0]
+        fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
+        yield unsure(NAME, f"which Kubernetes {subject} is not known", [first.holder], fix=fix, kind=first.kind)
+        return
+    for suspect in suspects:
+        if versions := versions_not_covered(suspect.constraints.resource_rules, source, target):
+            yield risk(
+                NAME,
+                f"A rule of {suspect.kind.kind} {suspect.holder.metadata.name} matches only {names(versions)}, which "
+                f"{context.target} does not serve.",
+                [suspect.holder],
+                fix="Name a version in the rule that the target serves.",
+                kind=suspect.kind,
+            )
+
+
+CHECK = declared(
+    __doc__,
+    NAME,
+    "kube-apiserver",
+    (*(read for pair in _PAIRS for versions in pair for read in versions), DEFINITIONS, *VERSIONS),
+    _run,
+    rank=215,
+    example=EXAMPLE,
+    clusters=BOTH,
+)
