@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.peers import codes_of, of_rules, told_of
+from bench.peers import GOOD_PRACTICE, codes_of, of_rules, told_of
 
 
 def test_every_rule_of_theirs_is_ours_or_explained() -> None:
@@ -23,3 +23,12 @@ def test_what_popeye_tells_of() -> None:
     sections = [{"gvr": "policy/v1/poddisruptionbudgets", "issues": issues}, {"gvr": "v1/pods", "issues": None}]
     assert list(told_of({"popeye": {"sections": sections}})) == ["PodDisruptionBudget shop/web"]
     assert codes_of({"popeye": {"sections": sections}}) == {"[POP-206] PDB has no disruptions allowed": 1}
+
+
+def test_good_practice_is_left_out() -> None:
+    """What popeye says of nearly every object; an object of which it says something else, too, stays."""
+    limits = {"level": 2, "message": "[POP-107] No resource limits defined"}
+    issues = {"shop/web": [limits], "shop/down": [limits, {"level": 3, "message": "[POP-501] Unhealthy"}]}
+    report = {"popeye": {"sections": [{"gvr": "apps/v1/deployments", "issues": issues}]}}
+    assert list(told_of(report)) == ["Deployment shop/web", "Deployment shop/down"]
+    assert list(told_of(report, GOOD_PRACTICE)) == ["Deployment shop/down"]

@@ -14,12 +14,14 @@ from tests.factories import context
 
 from kubekit.api.scheme import Resource
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide import check_page, rights
+from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.model import Applies, Check, Context, Snapshot
 from runup.checks.decide.reads import namespace_of
+from runup.preflight.decide.service_account import Right
 
 MINE = {check.name: check for check in CHECKS}
 
@@ -125,7 +127,7 @@ def test_a_right_that_a_check_does_not_declare_is_none_of_its_business() -> None
 
 def test_the_account_is_given_what_checks_read_and_no_more() -> None:
     """The rules are made of the reads: each is there, none is forbidden, and none comes from elsewhere."""
-    given = own_rights()
+    given = rights_without_clusterversion()
     granted = {(right.group, right.resource, right.namespace) for right in given}
     wide = {(group, plural) for group, plural, namespace in granted if not namespace}
     for check in CHECKS:
@@ -137,3 +139,12 @@ def test_the_account_is_given_what_checks_read_and_no_more() -> None:
     asked |= {("operator.openshift.io", "imagecontentsourcepolicies")}
     assert {(group, plural) for group, plural, _ in granted} == asked
     assert [rights.why_not(right) for right in given if rights.why_not(right)] == []
+
+
+def test_openshift_is_asked_for_no_rights_of_other_clusters() -> None:
+    """ConfigMaps of kube-system are kubeadm's business; what both kinds of cluster need is the same."""
+    here, anywhere = set(own_rights()), set(rights_without_clusterversion())
+    assert Right("", "configmaps", "kube-system") in anywhere - here
+    elsewhere = {_right(read) for check in CHECKS if OPENSHIFT.isdisjoint(check.clusters or ()) for read in check.reads}
+    assert {(right.group, right.resource, right.namespace) for right in anywhere - here} <= elsewhere
+    assert here <= anywhere

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import rights
+from runup.checks.decide.cluster_kinds import ClusterKind, clusters_of
 from runup.preflight.decide.service_account import Right
 
 
-def own_rights() -> tuple[Right, ...]:
-    """Returns what this release's Python checks read; an image without the file of reads is given the same."""
-    return rights.of_checks(CHECKS)
+def own_rights(*kinds: ClusterKind) -> tuple[Right, ...]:
+    """Returns what this release's Python checks for clusters of `kinds` read, by default for OpenShift.
+
+    An image without the file of reads is given the same.
+    """
+    wanted = kinds or (ClusterKind.OPENSHIFT,)
+    return rights.of_checks(check for check in CHECKS if clusters_of(check) & {*wanted})
+
+
+def rights_without_clusterversion() -> tuple[Right, ...]:
+    """Returns what checks read of a cluster without a ClusterVersion, which may be an OpenShift that has none yet."""
+    return own_rights(*ClusterKind)

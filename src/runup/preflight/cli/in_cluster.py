@@ -26,7 +26,7 @@ from kubekit.oci.image_locations import place_of
 from kubekit.oci.reference import Reference
 from kubekit.oci.registry import RegistryClient
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.decide import rights
 from runup.cli.clusterversion_client import ACCEPTED
 from runup.cli.errors import CommandError
@@ -80,7 +80,7 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
         run = Run(
             cluster_run.run_id(client.now(), secrets.token_hex(5)),
             checking,
-            target.rights if checking.image == target.image else own_rights(),
+            target.rights if checking.image == target.image else _own_rights(cluster),
             client.now(),
             job.timeout_s,
         )
@@ -170,6 +170,10 @@ def _checking_of(
         reads_catalogs=flags.reads_catalogs,
         inner_registries=flags.inner_registries,
     )
+
+
+def _own_rights(cluster: ClusterVersion | None) -> tuple[Right, ...]:
+    return rights_without_clusterversion() if cluster is None else own_rights()
 
 
 def _of_kubernetes(client: SyncClient, flags: Flags) -> Flags:

@@ -13,7 +13,7 @@ from kubekit.api.workloads_v1 import CronJob, Job
 from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, NotFound
 from kubekit.lang.version import Version, VersionError
-from runup.checks.catalogue.own_rights import own_rights
+from runup.checks.catalogue.own_rights import own_rights, rights_without_clusterversion
 from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write
@@ -83,7 +83,8 @@ def _make_schedule(client: SyncClient, flags: Flags, cluster: str) -> int:
     except ValueError as error:
         raise CommandError(f"--every {error}") from error
     checking = _checking_of(client, flags)
-    wanted = Schedule(flags.every, cron, checking, own_rights(), cluster)
+    rights = rights_without_clusterversion() if cluster_version(client) is None else own_rights()
+    wanted = Schedule(flags.every, cron, checking, rights, cluster)
     monitored = cluster_runs.has_monitoring(client)
     cluster_runs.apply_all(client, (namespace_object(),))
     # Before the CronJob: its account may change the ConfigMaps, and not create one.
