@@ -25,9 +25,22 @@ FOUND: dict[str, tuple[set[str], tuple[str, str]]] = {
     ),
     "gke": (set(), ("gcloud container clusters upgrade CLUSTER --master", "CLUSTER --node-pool default-pool")),
     "kubeadm": (
-        {"AddonIncompatible-cert-manager", "AddonRetired-ingress-nginx"},
+        {"AddonIncompatible-cert-manager", "AddonRetired-ingress-nginx", "RemovedComponentSetting"},
         ("kubeadm upgrade apply v1.34.0", "kubeadm upgrade node"),
     ),
+    "aks": (set(), ("az aks upgrade --resource-group GROUP --name CLUSTER --control-plane-only", "--name apps")),
+    "k3s": ({"RemovedComponentSetting"}, ("INSTALL_K3S_CHANNEL=v1.34 sh - on each server",)),
+    "rke2": ({"RemovedComponentSetting"}, ("INSTALL_RKE2_CHANNEL=v1.34",)),
+    "talos": ({"RemovedComponentSetting"}, ("talosctl --nodes CONTROL-PLANE upgrade-k8s --to 1.34.0",)),
+    "kind": ({"RemovedComponentSetting"}, ("kind create cluster --name NEW --image kindest/node:v1.34.0",)),
+}
+# What is planted of settings, and in whose words it is taken out.
+SETTINGS = {
+    "kubeadm": ("Feature gate NodeSwap of kubelet", "kubeadm upgrade node phase kubelet-config"),
+    "k3s": ("Feature gate ElasticIndexedJob of kube-apiserver", "/etc/rancher/k3s/config.yaml"),
+    "rke2": ("Flag cloud-config of kubelet", "/etc/rancher/rke2/config.yaml"),
+    "talos": ("Feature gate StatefulSetStartOrdinal of kube-apiserver", "talosctl --nodes NODE edit mc"),
+    "kind": ("Feature gate DevicePluginCDIDevices of kube-apiserver", "kind create cluster --name NEW --config FILE"),
 }
 
 
@@ -44,6 +57,16 @@ def test_what_is_found(run: Run, name: str) -> None:
     how = [line for step in told["steps"] for line in step["how"]]
     assert all(any(word in line for line in how) for word in words), how
     assert not FOREIGN.search(ran.out), FOREIGN.search(ran.out)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_that_go(run: Run, name: str) -> None:
+    """One each, where the distribution keeps its settings; what it writes by itself is none."""
+    told = json.loads(run("preflight", "run", "--dump", DUMPS / name, "--to", "1.34", "-o", "json").out)
+    (found,) = [risk for risk in told["risks"] if risk["name"] == "RemovedComponentSetting"]
+    words, remedy = SETTINGS[name]
+    assert found["message"].startswith(words)
+    assert remedy in found["remediation"]
 
 
 def test_the_plan_of_one(run: Run) -> None:

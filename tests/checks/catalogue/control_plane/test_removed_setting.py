@@ -187,7 +187,7 @@ def test_static_pods_that_nobody_known_writes() -> None:
     pod = static_pod("kube-controller-manager", "--pod-eviction-timeout", "1m", "--v=2")
     outcome = asked(pod, node(os_image="Talos (v1.11.1)"), to="1.34.0")
     assert [found.name for found in outcome.findings] == [NAME]
-    assert "talosctl --nodes NODE edit machineconfig" in outcome.findings[0].remediation
+    assert "talosctl --nodes NODE edit mc" in outcome.findings[0].remediation
     (made_by_hand,) = asked(pod, node(), to="1.34.0").findings
     assert "/etc/kubernetes/manifests" in made_by_hand.remediation
 

@@ -9,7 +9,7 @@ commands count (Talos, what is made by hand). Services show no static pods.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -35,10 +35,10 @@ _KUBEADM_FIX = f"{_EDIT.format(_OF_KUBEADM)}, before `kubeadm upgrade apply` wri
 _KUBELET_FIX = f"{_EDIT.format(_OF_KUBELET)}, then run `kubeadm upgrade node phase kubelet-config` on each node and "
 _KUBELET_FIX += "restart its kubelet."
 _PROXY_FIX = f"{_EDIT.format(_OF_PROXY)}, then `kubectl rollout restart daemonset -n kube-system kube-proxy`."
-_STATIC_FIXES = {
-    "Talos": "Take it out of the control plane's machine configuration: `talosctl --nodes NODE edit machineconfig`."
-}
+_STATIC_FIXES = {"Talos": "Take it out on each node of the control plane: `talosctl --nodes NODE edit mc`."}
 _STATIC_FIX = "Take it out where the static pod is written, such as /etc/kubernetes/manifests on its node."
+# kind runs kubeadm once, and updates no cluster (https://kind.sigs.k8s.io/docs/user/configuration/).
+_OF_KIND = "Leave it out of the configuration of the new cluster: `kind create cluster --name NEW --config FILE`."
 # The parts of kubeadm's ClusterConfiguration (kubeadm.k8s.io) with the arguments of components.
 _PARTS = (
     ("apiServer", "kube-apiserver"),
@@ -145,7 +145,8 @@ def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
     pods = sorted(snapshot.listed(STATIC_PODS), key=named)
     if written_by_nodes or not pods:
         return
-    fix = _STATIC_FIXES.get(distribution_of(nodes).name, _STATIC_FIX)
+    distribution = distribution_of(nodes).name
+    fix = _STATIC_FIXES.get(distribution, _STATIC_FIX)
     try:
         config_maps = {each.metadata.name: each for each in snapshot.listed(CONFIG_MAPS)}
     except Unreadable:
@@ -156,7 +157,12 @@ def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
         yield from (given for pod in pods for given in _of_pod(pod, fix) if given.component != "etcd")
     for name, (key, reader) in _READERS.items():
         if name in config_maps:
-            yield from _of_config_map(config_maps[name], key, reader)
+            found = _of_config_map(config_maps[name], key, reader)
+            yield from (_with_fix_of_kind(each) for each in found) if distribution == "kind" else found
+
+
+def _with_fix_of_kind(found: Given | Malformed) -> Given | Malformed:
+    return replace(found, fix=_OF_KIND) if isinstance(found, Given) else found
 
 
 def _of_config_map(
