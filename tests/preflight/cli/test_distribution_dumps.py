@@ -67,6 +67,8 @@ def test_settings_that_go(run: Run, name: str) -> None:
     words, remedy = SETTINGS[name]
     assert found["message"].startswith(words)
     assert remedy in found["remediation"]
+    # Wherever it is written, the control plane's own nodes are the first to meet it.
+    assert [step["part"] for step in told["steps"] if found["name"] in step.get("risks", ())] == ["control plane"]
 
 
 def test_the_plan_of_one(run: Run) -> None:

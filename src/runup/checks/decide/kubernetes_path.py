@@ -26,8 +26,8 @@ from runup.preflight.decide.report import CONTROL_PLANE, NODES, Part, ReportedRi
 KUBELET_SKEW, OLDER_SKEW, _SINCE = 3, 2, 25
 # More minor versions at once than anybody goes; each is an evaluation of its own.
 MAX_MINORS = 20
-# Risks about nodes that stand in the way of the control plane, not of the nodes themselves.
-_BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew"})
+# Risks about nodes and pods that stand in the way of the control plane, not of the nodes themselves.
+_BEFORE_NODES = frozenset({"AddonIncompatible", "KubeProxySkew", "KubeletSkew", "RemovedComponentSetting"})
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?=$|[-+.])")
 Outcomes = Sequence[CheckOutcome]
 Planned = tuple[Part, Version]
