@@ -34,7 +34,7 @@ class NoEngine(Terminal):
         super().__init__(message, reason="NoEngine")
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True):
     """What a worker made of an item: a result, or why there is none."""
 
     result: Any = None
@@ -60,7 +60,11 @@ class DaskPool(Generic[T, R]):
         with _connect(self._scheduler) as client:
             ended: queue.SimpleQueue[int] = queue.SimpleQueue()
             futures = client.map(
-                _call, [(self._work, item, __version__) for item in items], pure=False, retries=_RETRIES, batch_size=100
+                call_in_worker,
+                [(self._work, item, __version__) for item in items],
+                pure=False,
+                retries=_RETRIES,
+                batch_size=100,
             )
             for index, future in enumerate(futures):
                 future.add_done_callback(lambda _, index=index: ended.put(index))
@@ -69,7 +73,7 @@ class DaskPool(Generic[T, R]):
                 while waiting:
                     index = ended.get(timeout=self._limit_s)
                     waiting.discard(index)
-                    yield index, _result_of(futures[index])
+                    yield index, result_of(futures[index])
             except queue.Empty:
                 problem = (
                     f"no dump was read for {self._limit_s:g} s; give it more with --timeout, or look at the workers"
@@ -101,18 +105,18 @@ def _connect(scheduler: str) -> Any:
     return client
 
 
-def _call(task: tuple[Callable[[Any], Any], Any, str]) -> _Answer:
-    """Runs in a worker: does one item."""
+def call_in_worker(task: tuple[Callable[[Any], Any], Any, str]) -> Answer:
+    """Returns the answer for one item; runs in a worker."""
     work, item, version = task
     if version != __version__:
-        return _Answer(why=f"its worker has runup {__version__}, and this is {version}: they must be the same")
+        return Answer(why=f"its worker has runup {__version__}, and this is {version}: they must be the same")
     try:
-        return _Answer(work(item))
+        return Answer(work(item))
     except MemoryError:
-        return _Answer(why="reading it takes more memory than its worker has")
+        return Answer(why="reading it takes more memory than its worker has")
 
 
-def _result_of(future: Any) -> Any:
+def result_of(future: Any) -> Any:
     """Returns the result of a task that has ended, or Lost with the reason."""
     try:
         answer = future.result(timeout=_CONNECT_S)

@@ -1,0 +1,210 @@
+"""Dumps of a store and items of a scheduler, in this process: what is listed, fetched, refused and left behind."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runup import __version__
+from runup.dump import dump_limits
+from runup.fleet.control import remote_dumps
+from runup.fleet.control.dask_engine import Answer, call_in_worker, result_of
+from runup.fleet.control.remote_dumps import CannotFetch, Listing, fetched, list_dumps, members_of
+from runup.fleet.control.workers import Lost
+from runup.fleet.decide.members import BadFleet, Member
+
+fsspec = pytest.importorskip("fsspec")
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    """A store in memory with two dumps, and what is none; temporary files go to `tmp_path`."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made = fsspec.filesystem("memory")
+    for name, text in FILES.items():
+        made.pipe(f"/fleet/{name}", text)
+    yield made
+    made.rm("/fleet", recursive=True)
+
+
+FILES = {
+    "orchard/nodes.json": b"[]",
+    "orchard/namespaces/a/pods.yaml": b"pods",
+    "orchard/namespaces/a/pod.log": b"much",
+    "meadow.tar.gz": b"packed",
+    "harbour.tgz": b"packed, too",
+    "notes.txt": b"no dump",
+    ".hidden/nodes.json": b"[]",
+}
+
+
+def test_what_a_store_has(store: Any) -> None:
+    """Folders and archives by their names; what is hidden is none, and what is neither is told."""
+    assert store.isdir("/fleet")
+    assert list_dumps("memory://fleet") == Listing(
+        dumps=(
+            ("harbour", "memory:///fleet/harbour.tgz"),
+            ("meadow", "memory:///fleet/meadow.tar.gz"),
+            ("orchard", "memory:///fleet/orchard"),
+        ),
+        left_out=("notes.txt",),
+    )
+
+
+NAMES = {
+    "a.tar": "a",
+    "a.tar.gz": "a",
+    "a.tgz": "a",
+    "a.tar.xz": "a",
+    "a.txz": "a",
+    "a.tar.bz2": "a",
+    "a.tbz2": "a",
+    "a.b.gz": "a.b",
+    "targz": "targz",
+}
+
+
+@pytest.mark.parametrize(("name", "short"), NAMES.items())
+def test_names_of_archives(name: str, short: str) -> None:
+    """Without what says how they are packed."""
+    assert remote_dumps.without_suffixes(name) == short
+
+
+@pytest.mark.parametrize(
+    ("listing", "notes"),
+    [
+        (Listing((("a", "m://a"),)), []),
+        (Listing((("a", "m://a"),), ("x", "y", "z")), ["x, y, z"]),
+        (Listing((("a", "m://a"),), ("v", "x", "y", "z")), ["v, x, y and 1 more"]),
+    ],
+    ids=["nothing", "three", "more"],
+)
+def test_what_is_left_out(listing: Listing, notes: list[str]) -> None:
+    """Three are named, the rest is counted."""
+    told = [f"m://: not a folder or a tar archive, and left out: {each}" for each in notes]
+    assert members_of("m://", listing) == ([Member("a", dump="m://a")], told)
+
+
+@pytest.mark.parametrize(
+    ("listing", "says"),
+    [
+        (Listing(problem="m://: permission denied"), "--dumps m://: permission denied"),
+        (Listing(left_out=("x",)), "--dumps m://: has no dump (a folder or a tar archive)"),
+    ],
+    ids=["not known", "none"],
+)
+def test_no_members(listing: Listing, says: str) -> None:
+    """It is an error, which names the flag."""
+    with pytest.raises(BadFleet) as error:
+        members_of("m://", listing)
+    assert str(error.value) == says
+
+
+def test_a_folder_is_fetched_and_goes(store: Any, tmp_path: Path) -> None:
+    """What may hold objects; nothing else, and nothing beside the folder."""
+    store.pipe("/fleet/orchard/../stray.json", b"[]")
+    with fetched("memory://fleet/orchard") as folder:
+        assert folder.name == "orchard"
+        found = {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
+        assert len(list(tmp_path.rglob("*.json"))) == 1
+    assert found == {"nodes.json": b"[]", "namespaces/a/pods.yaml": b"pods"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_archive_is_fetched_and_goes(store: Any, tmp_path: Path) -> None:
+    """Under its name, which says how it is packed."""
+    with fetched("memory://fleet/meadow.tar.gz") as file:
+        assert (file.name, file.read_bytes()) == ("meadow.tar.gz", b"packed")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "address", "says"),
+    [
+        pytest.param(("MAX_BYTES", 5), "meadow.tar.gz", "it has more than 0 GiB; give a dump of one", id="an archive"),
+        pytest.param(("MAX_BYTES", 5), "orchard", "it has more than 0 GiB; give a dump of one cluster", id="all files"),
+        pytest.param(("MAX_ENTRIES", 1), "orchard", "it has more than 1 files; give a dump of one", id="many files"),
+        pytest.param(("MAX_BYTES", 9), "void", "nothing in it is a file of a dump", id="nothing"),
+    ],
+)
+def test_what_is_not_fetched(
+    store: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, int], address: str, says: str
+) -> None:
+    """It is named with the way out, and nothing is left."""
+    monkeypatch.setattr(remote_dumps, *limit)
+    with pytest.raises(CannotFetch) as error, fetched(f"memory://fleet/{address}"):
+        pass
+    assert str(error.value).startswith(f"memory://fleet/{address}: {says}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_limits_are_reached_and_not_passed(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dump of just as many files and bytes is fetched."""
+    monkeypatch.setattr(remote_dumps, "MAX_BYTES", 6)
+    monkeypatch.setattr(remote_dumps, "MAX_ENTRIES", 2)
+    for address in ("orchard", "meadow.tar.gz"):
+        with fetched(f"memory://fleet/{address}"):
+            pass
+    assert dump_limits.MAX_ENTRIES > 2
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (FileNotFoundError(2, "no"), "there is no such bucket or prefix; name one that has dumps"),
+        (PermissionError(13, "not\n you"), "permission denied ([Errno 13] not you); give credentials that may list"),
+        (OSError(errno.EIO, "broken"), "cannot be read: OSError: [Errno 5] broken; check the address, and credentials"),
+    ],
+    ids=["nothing there", "not allowed", "broken"],
+)
+def test_a_store_that_fails(store: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, says: str) -> None:
+    """The address, the reason in one line, and the way out: of a listing and of a dump."""
+
+    def fails(*_args: object, **_options: object) -> bool:
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store), "isfile", fails)
+        assert list_dumps("memory://fleet").problem.startswith(f"memory://fleet: {says}")
+        with pytest.raises(CannotFetch) as told, fetched("memory://fleet/orchard"):
+            pass
+    assert str(told.value).startswith(f"memory://fleet/orchard: {says}")
+
+
+def test_an_item_of_another_runup_is_not_done() -> None:
+    """It would judge by other checks."""
+    assert call_in_worker((abs, -1, __version__)) == Answer(1)
+    why = call_in_worker((abs, -1, "0.0.1")).why
+    assert why == f"its worker has runup {__version__}, and this is 0.0.1: they must be the same"
+
+
+def _takes_all(_item: object) -> int:
+    raise MemoryError
+
+
+def test_an_item_that_needs_too_much_memory() -> None:
+    """Is lost, and the worker goes on."""
+    assert call_in_worker((_takes_all, 1, __version__)) == Answer(
+        why="reading it takes more memory than its worker has"
+    )
+
+
+def test_what_becomes_of_a_task() -> None:
+    """Its result, or why it is lost, in one line; Ctrl-C is nobody's result."""
+    done, lost, failed, stopped = Future[Answer](), Future[Answer](), Future[Answer](), Future[Answer]()
+    done.set_result(Answer(7))
+    lost.set_result(Answer(why="too large"))
+    failed.set_exception(RuntimeError("a\n  b" + "c" * 600))
+    stopped.set_exception(KeyboardInterrupt())
+    assert [result_of(each) for each in (done, lost, failed)] == [
+        7,
+        Lost("too large"),
+        Lost("its task failed: RuntimeError: a b" + "c" * 497),
+    ]
+    with pytest.raises(KeyboardInterrupt):
+        result_of(stopped)
