@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from tests.preflight.cli.render import samples
 from tests.preflight.cli.render.samples import WHEN
 
-from runup.advice.decide.preflight_reasons import OUTDATED
+from kubekit.api.meta_v1 import Condition
+from runup.advice.decide.preflight_reasons import OUTDATED, REPAIRED
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, ClusterVersionSpec, Update
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
@@ -57,6 +58,9 @@ A = samples.risk("A", "It is so.")
 UNSURE = replace(A, name="U", applies="Unknown")
 TAKEN = replace(A, name="T", accepted=True)
 OVER = replace(A, name="O", applies="False")
+STUCK = replace(A, name="S", acceptable=False)
+REPAIRS = replace(A, name="R", reason=REPAIRED)
+GUARDS = tuple(Condition(type=type_, status="True") for type_ in ("Failing", "Invalid"))
 
 
 @pytest.mark.parametrize(
@@ -137,6 +141,22 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (found(A, UNSURE, of_dump=True), "1 risk applies, 1 could not be told. Fix them, or accept them by name, on "
          "the cluster: {accept} A"),
         (found(UNSURE, of_dump=True), "1 could not be told."),
+        (found(A, takes_names=False), "1 risk applies. Fix them, or go on: runup upgrade --to=5.2.0 "
+         "--allow-not-recommended"),
+        (found(A, takes_names=False, guards=GUARDS), "1 risk applies. `--to` also wants "
+         "--allow-upgrade-with-warnings while Failing=True, Invalid=True. Fix them, or go on: runup upgrade --to=5.2.0 "
+         "--allow-not-recommended --allow-upgrade-with-warnings"),
+        (found(A, STUCK, takes_names=False), "the update is refused while S applies, accepted or not. Fix the others."),
+        (found(STUCK, TAKEN), "the update is refused while S applies, accepted or not."),
+        (found(A, STUCK), "the update is refused while S applies, accepted or not. Fix the others, or accept them by "
+         "name: {accept} A"),
+        (found(TAKEN, guards=GUARDS), "1 accepted, but `--to` refuses while Failing=True, Invalid=True (`runup upgrade`"
+         " says why). Wait for that to pass, or go on all the same: runup upgrade --to=5.2.0 "
+         "--allow-upgrade-with-warnings"),
+        (found(REPAIRS, guards=GUARDS), "1 describes what this may repair, but `--to` refuses while Failing=True, Invalid=True (`runup "
+         "upgrade` says why). Go on all the same with: runup upgrade --to=5.2.0 --allow-upgrade-with-warnings"),
+        (found(TAKEN, waived=True), "nothing stands in the way of an update to 5.2.0 (1 accepted). Its signature was "
+         "waived (force): nobody vouches for the image that checked."),
         (found(A, ended=True), "this preflight has ended; what it found may have changed since. Check again: "
          "runup upgrade --mode=preflight --to=5.2.0 --wait"),
     ],
@@ -443,3 +463,72 @@ def test_what_the_name_says_is_not_said_again(message: str, said: str) -> None:
     """An operator's own words come right after the name of the risk."""
     one = samples.risk("ClusterOperatorDegraded-dns", message)
     assert result(found(one)).splitlines()[3] == said
+
+
+def causes_of_three(*refused: int) -> tuple[Risk, ...]:
+    """The risks of four causes, three each; no acceptance lifts those of `refused`."""
+    return tuple(
+        replace(
+            A, name=f"{letter}{number}", cause="" if letter == "A" else f"A{number}", acceptable=number not in refused
+        )
+        for number in range(1, 5)
+        for letter in "ABC"
+    )
+
+
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        ((1,), "cause 1 applies"),
+        ((1, 3), "causes 1 and 3 apply"),
+        ((3, 4), "causes 3 and 4 apply"),
+        ((1, 2, 3), "causes 1 to 3 apply"),
+        ((1, 2, 4), "causes 1, 2 and 4 apply"),
+    ],
+)
+def test_what_refuses_an_update_is_named_by_its_numbers(refused: tuple[int, ...], said: str) -> None:
+    """Where the names would be many; the numbers are those of the list above."""
+    one = found(*causes_of_three(*refused))
+    assert verdict(one).startswith(f"Verdict: the update is refused while {said}, accepted or not. Fix the others, or")
+    for number in refused:
+        assert f"\n{number}. warning: A{number}: It is so.\n   Also: B{number}, C{number}\n" in result(one)
+
+
+@pytest.mark.parametrize(
+    ("others", "also"),
+    [
+        (0, ""),
+        (1, "   Also: V00\n"),
+        (10, f"   Also: {', '.join(f'V{number:02}' for number in range(10))}\n"),
+        (12, f"   Also: {', '.join(f'V{number:02}' for number in range(10))} and 2 more\n"),
+    ],
+)
+def test_what_a_cluster_does_not_tell(others: int, also: str) -> None:
+    """The first risk stands for the others, with why and what would help; ten of these are named."""
+    lacks = replace(UNSURE, lacking=("pods",), fix=" Give the right to list pods.\n")
+    more = [replace(lacks, name=f"V{number:02}") for number in range(others)]
+    text = result(found(lacks, *more))
+    assert f"   U: It is so.\n{also}   Fix: Give the right to list pods.\n" in text
+    assert ("Also" in text) is bool(also)
+    assert "Fix:" not in result(found(replace(lacks, fix="")))
+
+
+def test_a_remedy_is_given_once() -> None:
+    """By the number of the cause that has it, where several have the same; of as many lines as it has."""
+    first, second, third = (replace(A, name=name, fix="Do it.\n\n  Then rest.\n") for name in "ABC")
+    text = result(found(first, replace(second, fix="Do it."), third))
+    assert "1. warning: A: It is so.\n   Fix: Do it.\n   Then rest.\n" in text
+    assert "2. warning: B: It is so.\n   Fix: Do it.\n3." in text
+    assert "3. warning: C: It is so.\n   Fix: as for 1.\n" in text
+
+
+def test_what_an_update_may_repair_only_informs() -> None:
+    """It is no severity of its own, unless a graver risk has the same cause."""
+    assert "1. informs: R: It is so." in result(found(REPAIRS))
+    assert "1. warning: A: It is so.\n   Also: R\n" in result(found(A, replace(REPAIRS, cause="A")))
+
+
+def test_words_of_a_cause_have_colours_on_a_terminal() -> None:
+    """The severity and the name, once each."""
+    text = result(found(replace(A, severity="critical", message="A: critical: A.")), Screen(80, 24, colour=True))
+    assert "1. \x1b[1;31mcritical:\x1b[0m \x1b[1mA:\x1b[0m A: critical: A." in text

@@ -149,7 +149,7 @@ def _remedy(fix: str, screen: Screen, fixes: dict[str, int], number: int) -> Ite
     if not text:
         return
     if before != number:
-        text = [f"as for {before}." if before else "as above."]
+        text = [f"as for {before}."]
     yield wrap_text(text[0], screen, first="   Fix: ", indent=3)
     yield from (wrap_text(line, screen, first="   ", indent=3) for line in text[1:])
 
