@@ -153,7 +153,8 @@ def test_the_section_has_the_causes_where_something_stands() -> None:
         (found(TAKEN, guards=GUARDS), "1 accepted, but `--to` refuses while Failing=True, Invalid=True (`runup upgrade`"
          " says why). Wait for that to pass, or go on all the same: runup upgrade --to=5.2.0 "
          "--allow-upgrade-with-warnings"),
-        (found(REPAIRS, guards=GUARDS), "1 describes what this may repair, but `--to` refuses while Failing=True, Invalid=True (`runup "
+        (found(REPAIRS, guards=GUARDS), "1 describes what this may repair, but `--to` refuses while Failing=True, "
+         "Invalid=True (`runup "
          "upgrade` says why). Go on all the same with: runup upgrade --to=5.2.0 --allow-upgrade-with-warnings"),
         (found(TAKEN, waived=True), "nothing stands in the way of an update to 5.2.0 (1 accepted). Its signature was "
          "waived (force): nobody vouches for the image that checked."),
