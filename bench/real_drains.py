@@ -25,14 +25,16 @@ def run(*, drained: int = 10, drained_from: int = 1) -> dict[str, Any]:
         image = cluster.registry.push(images.python_base(), "python")
         for seed in range(drained_from, drained_from + drained):
             DrainTruth(cluster, kube, SeededDrain(seed, image)).compare(agreement)
-            print(f"real_drains: seed {seed}, {len(agreement.different)} different", file=sys.stderr, flush=True)
-            print("\n".join(agreement.different), file=sys.stderr, flush=True)
+            print(f"real_drains: up to seed {seed}: {_told(agreement)}", file=sys.stderr, flush=True)
         kube.close()
+    return {"seeds": drained, "seconds": round(time.monotonic() - begun), **_told(agreement)}
+
+
+def _told(agreement: Agreement) -> dict[str, Any]:
     return {
-        "seeds": drained,
-        "seconds": round(time.monotonic() - begun),
         "pods": agreement.pods,
         "same": {what: f"{agreement.same[what]} of {agreement.asked[what]}" for what in ANSWERS},
+        "of_which_about_pods": {what: agreement.happened[what] for what in ANSWERS},
         "drains_in_seconds": [{"rehearsed": said, "real": real} for said, real in agreement.seconds],
         "different": agreement.different,
     }

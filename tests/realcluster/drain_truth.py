@@ -47,9 +47,13 @@ _DRAIN_MINUTES = 1
 
 @dataclass
 class Agreement:
-    """How often both said the same, by what was compared; `seconds` are pairs of rehearsed and real drains."""
+    """How often both said the same, by what was compared; `seconds` are pairs of rehearsed and real drains.
+
+    `happened` counts the answers that were about something: pods that were refused, or had no place.
+    """
 
     asked: Counter[str] = field(default_factory=Counter)
+    happened: Counter[str] = field(default_factory=Counter)
     same: Counter[str] = field(default_factory=Counter)
     different: list[str] = field(default_factory=list)
     seconds: list[tuple[float, float]] = field(default_factory=list)
@@ -58,6 +62,7 @@ class Agreement:
     def compare(self, what: str, where: str, rehearsed: object, real: object) -> None:
         """Counts one answer."""
         self.asked[what] += 1
+        self.happened[what] += bool(rehearsed or real)
         if rehearsed == real:
             self.same[what] += 1
         else:

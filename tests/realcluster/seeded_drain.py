@@ -19,8 +19,8 @@ DISKS = ("fast", "slow")
 """The label `DISK` of the nodes, in their order."""
 HIGH = "drained-first"
 """The name of a PriorityClass."""
-_NAMES = ("apple", "birch", "cedar", "daisy", "elder", "fir")
-_CPU = (20, 60, 200, 400)
+_NAMES = ("apple", "birch", "cedar", "daisy", "elder", "fir", "gorse", "hazel")
+_CPU = (20, 60, 150, 300, 450)
 """Thousandths of a processor; a node of the test machine has 2,000."""
 
 
@@ -44,7 +44,7 @@ class SeededDrain:
         self.objects: list[JSON] = [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(self.namespace)},
         ]
-        for name in _NAMES[: self._random.randrange(4, len(_NAMES) + 1)]:
+        for name in _NAMES[: self._random.randrange(5, len(_NAMES) + 1)]:
             self.objects += self._workload(name)
         if self._random.random() < 0.25:
             # A pod that is ending counts, so that the next one is made once it has ended.
@@ -59,7 +59,7 @@ class SeededDrain:
         random = self._random
         kind = random.choice(("Deployment", "Deployment", "Deployment", "StatefulSet", "Pod"))
         replicas = 1 if kind == "Pod" else random.randrange(1, 5)
-        delay = random.choice((0, 1, 3, None))
+        delay = random.choice((0, 0, 1, 1, 3, 3, None))
         pod = self._pod(name, delay, replicas)
         if random.random() < 0.7:
             for number in range(1 + (random.random() < 0.08)):
@@ -83,8 +83,10 @@ class SeededDrain:
             {"maxUnavailable": 0},
             {"maxUnavailable": 1},
             {"maxUnavailable": 1},
+            {"maxUnavailable": 2},
             {"maxUnavailable": "50%"},
             {"minAvailable": 1},
+            {"minAvailable": max(1, replicas - 1)},
             {"minAvailable": replicas},
             {"minAvailable": "60%"},
         )
