@@ -36,7 +36,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.applying.control.payloads import ReleaseLoader
 from runup.operator.manager import Manager, Options
 from runup.preflight.decide import preflight_deployment
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 
 NAMESPACE = "openshift-cluster-version-operator"
@@ -226,7 +226,7 @@ async def cluster(
             options = Options(
                 release_image=OWN,
                 applies=False,
-                place=Workplace(namespace=NAMESPACE, node_name="node-1"),
+                place=PodSettings(namespace=NAMESPACE, node_name="node-1"),
                 payload=payload(tmp_path / "payload"),
                 report_folder=reports,
             )

@@ -25,12 +25,12 @@ from runup.api.config_v1 import Release, SignatureStore
 from runup.clusterversion.control.clusterversion import reflectors
 from runup.clusterversion.decide.observed import Facts
 from runup.operator.manager import Manager, Options, load_own, options_from_environment
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process import shutdown
 from runup.process.leader_election import cancel
 from runup.process.shutdown import CutOff, run_until_told
 
-PLACE = Workplace(namespace="ns", node_name="node-1")
+PLACE = PodSettings(namespace="ns", node_name="node-1")
 
 
 @pytest.fixture

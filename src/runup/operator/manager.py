@@ -35,7 +35,7 @@ from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.observed import Facts
 from runup.clusterversion.decide.reconcile import NAME
 from runup.preflight.control.report_reader import ReportReader
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.ca_file import Authorities
 from runup.process.endpoint import Endpoint
 from runup.process.installer import Installer
@@ -57,7 +57,7 @@ class Options(ProcessOptions):
     """The values of the flags of `start`."""
 
     release_image: str
-    place: Workplace
+    place: PodSettings
     payload: Path = Path("/")
     update_service: str = ""
     update_service_ca: str = ""
@@ -222,7 +222,7 @@ class Manager:
             client,
             self._clock,
             images=images,
-            place=facts.place,
+            settings=facts.place,
             folder=options.payload_folder,
             profile=options.profile,
         )

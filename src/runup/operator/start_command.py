@@ -16,7 +16,7 @@ from runup.process.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:
     from runup.operator.manager import Options
-    from runup.preflight.decide.preflight_deployment import Workplace
+    from runup.preflight.decide.preflight_deployment import PodSettings
 
 
 OPTIONS = (
@@ -160,12 +160,12 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     )
 
 
-def _workplace(flags: Mapping[str, Any]) -> Workplace:
+def _workplace(flags: Mapping[str, Any]) -> PodSettings:
     """Returns the settings of the preflight's Deployment from the command's flags."""
-    from runup.preflight.decide.preflight_deployment import Quantities, Workplace
+    from runup.preflight.decide.preflight_deployment import PodSettings, Quantities
 
     quantities = ("cpu_request", "memory_request", "cpu_limit", "memory_limit")
-    return Workplace(
+    return PodSettings(
         namespace=flags["namespace"],
         node_name=flags["node_name"],
         operator_service_account=flags["service_account"],

@@ -36,7 +36,7 @@ from kubekit.kube.api_errors import NotFound
 from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.clusterversion.control.clusterversion import Caches
 from runup.preflight.decide import preflight_deployment
-from runup.preflight.decide.preflight_deployment import Quantities, Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings, Quantities
 
 OPERATORS = resource_of(ClusterOperator)
 OWN_CODE = r"/runup/(\w+/control|operator|process)/"
@@ -385,7 +385,7 @@ async def test_a_status_that_an_older_server_refuses_is_told(tmp_path: Path) -> 
 
 async def test_a_workload_that_the_api_server_does_not_take_says_why(tmp_path: Path) -> None:
     """A flag, a quota, a webhook: the words are in the condition, where a person looks for them."""
-    place = Workplace(namespace=NAMESPACE, node_name="node-1", quantities=Quantities(cpu_limit="lots"))
+    place = PodSettings(namespace=NAMESPACE, node_name="node-1", quantities=Quantities(cpu_limit="lots"))
     async with cluster(tmp_path) as (world, manager), running(manager(place=place)):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         version = await world.condition("PreflightFailed", "True", "FailedCreate")
@@ -400,7 +400,7 @@ async def test_a_workload_that_the_api_server_does_not_take_says_why(tmp_path: P
 
 async def test_a_record_that_the_api_server_does_not_take_freezes_nothing(tmp_path: Path) -> None:
     """Where its namespace is gone the operator starts nothing, and ClusterVersion says that and all else."""
-    place = Workplace(namespace="nowhere", node_name="node-1")
+    place = PodSettings(namespace="nowhere", node_name="node-1")
     async with cluster(tmp_path) as (world, manager), running(manager(place=place, leader_elect=False)):
         await world.ask({"mode": "Preflight", "version": "5.2.0"})
         version = await world.condition("PreflightFailed", "True", "FailedCreate")

@@ -17,7 +17,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.operator.manager import Manager
 from runup.preflight.control.report_sinks import ConfigMapSink
 from runup.preflight.decide import preflight_deployment
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk, encode
 
 COMPLETED = "cluster_version_preflight_outcomes_total,PreflightCompleted,RisksFound"
@@ -62,7 +62,7 @@ async def test_metrics_follow_a_preflight(tmp_path: Path) -> None:
 async def test_reports_in_config_maps(tmp_path: Path) -> None:
     """A cluster that forbids host paths: the same result, under an account that can write its report and no other."""
     async with cluster(tmp_path) as (world, manager):
-        place = Workplace(namespace=NAMESPACE, node_name="n", service_account="dedicated", report_sink="configmap")
+        place = PodSettings(namespace=NAMESPACE, node_name="n", service_account="dedicated", report_sink="configmap")
         async with running(manager(place=place)):
             await world.ask({"mode": "Preflight", "version": "5.2.0"})
             preflight_id = await world.started("5.2.0")

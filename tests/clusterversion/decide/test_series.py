@@ -25,10 +25,10 @@ from runup.applying.decide.progress import Progress, Wanted
 from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.decide.metric_samples import samples, without_version
 from runup.clusterversion.decide.observed import Facts, Observed
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 
 CREATED = datetime(2026, 1, 1, tzinfo=UTC)
-FACTS = Facts(Release(version="5.0.0", image=OWN), Workplace(namespace="ns", node_name="node-1"))
+FACTS = Facts(Release(version="5.0.0", image=OWN), PodSettings(namespace="ns", node_name="node-1"))
 GATES = feature_gate("TechPreviewNoUpgrade", enabled=("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks"))
 
 

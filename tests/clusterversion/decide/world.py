@@ -113,7 +113,7 @@ class World:
         version = with_fields(
             cluster_version(**status), metadata=ObjectMeta(name="version", generation=1, resource_version="1")
         )
-        where = preflight_deployment.Workplace(namespace="openshift-cluster-version-operator", node_name="node-1")
+        where = preflight_deployment.PodSettings(namespace="openshift-cluster-version-operator", node_name="node-1")
         facts = Facts(Release(version="5.0.0", image=OWN), with_fields(where, **(place or {})), "hash-5.0.0")
         return cls(Observed(version, facts, feature_gate(enabled=gates)))
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from kubekit.api.core_v1 import ConfigMap
 from runup.preflight.decide import preflight_settings
-from runup.preflight.decide.preflight_deployment import Quantities, Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings, Quantities
 
-DEFAULTS = Workplace(namespace="ns", node_name="node-1")
+DEFAULTS = PodSettings(namespace="ns", node_name="node-1")
 OPERATOR_PAGE = Path(__file__).parents[3] / "docs" / "operator.md"
 
 

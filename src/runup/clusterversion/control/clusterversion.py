@@ -58,7 +58,7 @@ from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import container_check_pods, preflight_deployment, stored_reports
 from runup.preflight.decide import preflight_settings as settings
 from runup.preflight.decide.outcome import ReportSeen
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process.ca_file import Authorities
 from runup.process.plan import Plan
 from runup.process.plan_executor import Executor, NotApplied, StatusRefused
@@ -414,10 +414,10 @@ class ClusterVersionController:
         if self._worker is not None and payload is not None:
             self._worker.want(ReleaseWork(request.wanted, request.state, payload, own=is_own_release))
 
-    def _report_seen(self, preflight_id: str, place: Workplace) -> ReportSeen | None:
+    def _report_seen(self, preflight_id: str, settings: PodSettings) -> ReportSeen | None:
         """Returns what was read of the attempt's report, from its ConfigMap or its folder; None while there is none."""
-        if place.report_sink == "configmap":
-            key = NamespacedName(place.namespace, preflight_deployment.report_map(preflight_id))
+        if settings.report_sink == "configmap":
+            key = NamespacedName(settings.namespace, preflight_deployment.report_map(preflight_id))
             self._reader.follow_map(preflight_id, self._caches.config_maps.get(key))
         else:
             self._reader.follow(preflight_id)

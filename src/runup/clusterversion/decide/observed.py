@@ -17,7 +17,7 @@ from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import ReportSeen
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.preflight.decide.service_account import Right
 from runup.release.decide.inclusion import DEFAULT_PROFILE
 
@@ -30,7 +30,7 @@ class Facts:
     """
 
     release: Release
-    place: Workplace
+    place: PodSettings
     version_hash: str = ""
     architecture: str = "amd64"
     update_service: str = ""

@@ -53,18 +53,18 @@ def workload_gone(view: View) -> bool:
     return deployed_state(view, None) is Deployed.NONE
 
 
-def workplace_for(view: View, waived: bool) -> preflight_deployment.Workplace:
+def workplace_for(view: View, waived: bool) -> preflight_deployment.PodSettings:
     """Returns the settings of the Deployment; a target without a verified signature gets an account of its own."""
     place = view.observed.facts.place
     return with_fields(place, service_account="dedicated") if waived else place
 
 
 def account_rights(
-    case: PreflightCase, place: preflight_deployment.Workplace
+    case: PreflightCase, settings: preflight_deployment.PodSettings
 ) -> tuple[service_account.Right, ...] | None:
     """Returns the rights of the dedicated account; empty if it is not used, None while they are being looked up."""
     # The operator's account has all rights (docs/decisions/0051-whoever-applies-a-release-has-all-rights.md).
-    if place.service_account != "dedicated":
+    if settings.service_account != "dedicated":
         return ()
     if case.check is None or (case.check.rights_until is not None and case.view.now >= case.check.rights_until):
         return None

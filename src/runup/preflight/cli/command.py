@@ -205,9 +205,9 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
     else:
         cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)
     completed, wide = add_all_risks(stored), output == "wide"
-    none = rendered.NONE if cluster is not None else rendered.NO_JOBS
+    empty_text = rendered.NONE if cluster is not None else rendered.NO_JOBS
     _print(
-        lambda screen: rendered.history(completed, screen, wide=wide, none=none),
+        lambda screen: rendered.history(completed, screen, wide=wide, empty_text=empty_text),
         rendered.history_data(completed),
         output,
     )
@@ -272,10 +272,10 @@ def compare(
     )
 
 
-def _are_places(*words: str) -> bool:
+def _are_places(*arguments: str) -> bool:
     from runup.preflight.cli.compared import is_place
 
-    return any(is_place(word) for word in words)
+    return any(is_place(argument) for argument in arguments)
 
 
 def _compare_kept(
@@ -290,7 +290,7 @@ def _compare_kept(
         if store:
             pairs = places.of_store(words, store, cluster, to, connection_of(ctx).config)
         else:
-            pairs = [places.report_in(Path(word), to) for word in words]
+            pairs = [places.report_in(Path(place), to) for place in words]
         (first, before), (second, after) = pairs
         comparison = rendered.compare(before, after, (first, second))
         wide = output == "wide"

@@ -27,9 +27,9 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}|today|yesterday")
 _FORMS = "give CLUSTER, CLUSTER@DAY, a DAY (2026-11-22, yesterday), a report's file or a dump"
 
 
-def is_place(word: str) -> bool:
+def is_place(argument: str) -> bool:
     """Returns whether the word names a file or folder, rather than a version or a preflight."""
-    return parse(word) is None and Path(word).exists()
+    return parse(argument) is None and Path(argument).exists()
 
 
 def report_in(path: Path, target: str) -> tuple[str, Report]:
@@ -84,53 +84,53 @@ def _of_output(document: dict[str, Any], path: Path) -> Report:
 
 
 def of_store(
-    words: Sequence[str], store: str, cluster: str, target: str, config: Callable[[], ClusterConfig]
+    selectors: Sequence[str], store: str, cluster: str, target: str, config: Callable[[], ClusterConfig]
 ) -> list[tuple[str, Report]]:
     """Returns a name and a report for each word, out of a store. Raises CommandError, and Terminal without a store."""
-    place = stores.opened(store, config)
-    names = place.clusters()
+    opened_store = stores.opened(store, config)
+    names = opened_store.clusters()
     today = SystemClock().now().astimezone(UTC).date()
-    return [_stored_report(word, place, names, cluster, target, today) for word in words]
+    return [_stored_report(selector, opened_store, names, cluster, target, today) for selector in selectors]
 
 
 def _stored_report(
-    word: str, store: Store, names: Sequence[str], cluster: str, target: str, today: date
+    selector: str, store: Store, names: Sequence[str], cluster: str, target: str, today: date
 ) -> tuple[str, Report]:
-    """Returns the stored report that `word` names: `NAME`, `NAME@DAY` or `DAY`. Raises CommandError."""
-    name, at, day = word.rpartition("@")
-    if word in names or not at:
-        name, day = (word, "") if word in names else ("", word)
+    """Returns the stored report that `selector` names: `NAME`, `NAME@DAY` or `DAY`. Raises CommandError."""
+    name, at, day = selector.rpartition("@")
+    if selector in names or not at:
+        name, day = (selector, "") if selector in names else ("", selector)
     name = name or cluster or (names[0] if len(names) == 1 else "")
-    if is_place(word) and word not in names and not _DAY.fullmatch(word):
-        return report_in(Path(word), target)
+    if is_place(selector) and selector not in names and not _DAY.fullmatch(selector):
+        return report_in(Path(selector), target)
     if day and not _DAY.fullmatch(day):
-        raise CommandError(f"{word}: is not in the store {store.name}, which has {_known_reports(names)}; {_FORMS}")
+        raise CommandError(f"{selector}: is not in the store {store.name}, which has {_known_reports(names)}; {_FORMS}")
     if name not in names:
         unclear_text = (
             f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
         )
-        raise CommandError(f"{word}: {unclear_text}; the store {store.name} has {_known_reports(names)}")
+        raise CommandError(f"{selector}: {unclear_text}; the store {store.name} has {_known_reports(names)}")
     until = _end_of(_parse_day(day, today)) if day else None
     stored_report = report_store.newest(store.reports_of(name), until, target)
     if stored_report is None:
         of = f" of {target}" if target else ""
-        raise CommandError(f"{word}: the store {store.name} has no report{of} of {name} until the end of that day")
+        raise CommandError(f"{selector}: the store {store.name} has no report{of} of {name} until the end of that day")
     return f"{name} {stored_report.observed:%Y-%m-%d %H:%M}Z", stored_report.report()
 
 
 def _known_reports(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-    return f"reports of {', '.join(names[:10])}{more}" if names else "no reports"
+    omitted = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"reports of {', '.join(names[:10])}{omitted}" if names else "no reports"
 
 
-def _parse_day(word: str, today: date) -> date:
+def _parse_day(selector: str, today: date) -> date:
     """Returns the day of `today`, `yesterday` or an ISO date. Raises CommandError for any other word."""
-    if word in ("today", "yesterday"):
-        return today - timedelta(days=word == "yesterday")
+    if selector in ("today", "yesterday"):
+        return today - timedelta(days=selector == "yesterday")
     try:
-        return date.fromisoformat(word)
+        return date.fromisoformat(selector)
     except ValueError as error:
-        raise CommandError(f"{word}: is not a day such as 2026-11-22 ({error})") from error
+        raise CommandError(f"{selector}: is not a day such as 2026-11-22 ({error})") from error
 
 
 def _end_of(day: date) -> datetime:

@@ -369,14 +369,14 @@ def _evaluate_plain_dump(
     snapshot = _snapshot_of_dump(dump, reads_in(reads, kind)).without(filter(is_openshifts, reads))
     context = Context(update.source, update.target, now, str(update.target), operator_namespace(), cluster=kind)
     outcomes = evaluate(checks, snapshot, context)
-    earlier = [(step_context, evaluate(checks, snapshot, step_context)) for step_context in on_the_way(context)]
+    earlier_steps = [(step_context, evaluate(checks, snapshot, step_context)) for step_context in on_the_way(context)]
     header = Header(
         source_version=str(update.source),
         target_version=str(update.target),
         started_time=now,
         engine_version=__version__,
         cluster_kind=kind.value,
-        steps=steps(snapshot, context, outcomes, earlier),
+        steps=steps(snapshot, context, outcomes, earlier_steps),
     )
     return EvaluatedCluster(
         dump.name,

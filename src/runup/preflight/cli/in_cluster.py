@@ -135,12 +135,12 @@ def _target_of(image: str, access: Access) -> Target:
         return Target(TargetRelease())
     from runup.preflight.cli.evaluate import FOLDERS, release_in
 
-    place = place_of(image)
-    if not isinstance(place, Reference):
+    location = place_of(image)
+    if not isinstance(location, Reference):
         raise CommandError(f"--to-image {image}: the cluster cannot pull it; give an image in a registry")
     client = RegistryClient(access.of_administrators())
     # By digest, so that the Job runs what was read here.
-    pinned = place if place.digest else place.at(client.resolve(place))
+    pinned = location if location.digest else location.at(client.resolve(location))
     files = client.read_folders(pinned, FOLDERS)
     release = release_in(files)
     declared = files.get(rights.FILE)
@@ -220,11 +220,11 @@ def _ended_by_signals() -> Iterator[None]:
     def exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, exit_on_signal)
+    previous_handler = signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _tell_user(line: str) -> None:

@@ -51,9 +51,9 @@ def _target(to: str) -> tuple[Version, str, ClusterKind]:
 
 def _places(manifests: Manifests) -> dict[str, Place]:
     """Returns the first place of each object, by the object's text."""
-    places: dict[str, Place] = {}
+    found_places: dict[str, Place] = {}
     for manifest in manifests.objects:
         file, _, line = manifest.place.rpartition(":")
         if file != "standard input":
-            places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
-    return places
+            found_places.setdefault(manifest.reference.text, Place(Path(file).as_posix(), int(line)))
+    return found_places

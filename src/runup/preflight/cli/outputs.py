@@ -39,10 +39,10 @@ class _Outputs(click.ParamType[tuple[Target, ...]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Target, ...]:
         """Returns the targets that are typed, or fails in click's words."""
         targets: list[Target] = []
-        for part in str(value).split(","):
-            form, equals, path = part.partition("=")
+        for output in str(value).split(","):
+            form, equals, path = output.partition("=")
             if equals and not path:
-                self.fail(f"{part!r} has no file; `-` is the terminal.", param, ctx)
+                self.fail(f"{output!r} has no file; `-` is the terminal.", param, ctx)
             targets.append((self._choice.convert(form, param, ctx), path or STDOUT))
         return tuple(targets)
 
@@ -69,7 +69,7 @@ def outputs_option(forms: Sequence[str]) -> Callable[[F], F]:
 
 def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
     """Returns the targets of all `-o`. Raises CommandError for two of one file, and for a file that cannot be made."""
-    targets = tuple(target for part in typed for target in part)
+    targets = tuple(target for targets in typed for target in targets)
     files = [path for _, path in targets]
     for form, path in targets:
         if files.count(path) > 1:

@@ -75,7 +75,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     notes += store.notes() if store is not None else ()
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
         clusters = [placed(path, cluster_result) for path, cluster_result in zip(paths, clusters, strict=True)]
-    _print(clusters, notes, flags, many=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
+    _print(clusters, notes, flags, several=len(evaluated_clusters) > 1, problems=problems, baseline=baseline)
     return forms.worst_code([forms.exit_code(cluster_result.findings, flags.fail_on) for cluster_result in clusters])
 
 
@@ -113,7 +113,7 @@ def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], baseline:
     evaluated, places = of_manifests(flags.manifests, flags.to, now)
     clusters, notes = results_of([evaluated], rules, baseline, now)
     results = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
-    _print(results, notes, flags, many=False, baseline=baseline)
+    _print(results, notes, flags, several=False, baseline=baseline)
     return forms.exit_code(results[0].findings, flags.fail_on)
 
 
@@ -225,8 +225,8 @@ def results_of(
         ClusterResult(evaluated.where, findings_of(evaluated), evaluated.lacking, evaluated.collect, tried=now)
         for evaluated in evaluated_clusters
     ]
-    marked, further = with_accepted(results, rules, baseline, now)
-    return marked, list(dict.fromkeys([*notes, *further]))
+    marked, more_warnings = with_accepted(results, rules, baseline, now)
+    return marked, list(dict.fromkeys([*notes, *more_warnings]))
 
 
 def with_accepted(
@@ -236,11 +236,13 @@ def with_accepted(
     clusters: list[ClusterResult] = []
     notes: list[str] = []
     for cluster_result in results:
-        risks, over = suppress.apply_suppressions(cluster_result.findings.risks, rules, cluster_result.name, now.date())
-        notes += over
+        risks, warnings = suppress.apply_suppressions(
+            cluster_result.findings.risks, rules, cluster_result.name, now.date()
+        )
+        notes += warnings
         if baseline is not None:
-            before = baselines.of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
-            risks = baselines.applied(risks, before, baseline.name)
+            in_baseline = baselines.of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
+            risks = baselines.applied(risks, in_baseline, baseline.name)
         clusters.append(
             dataclass_replace(cluster_result, findings=replace(cluster_result.findings, risks=worst_first(risks)))
         )
@@ -258,8 +260,8 @@ def findings_of(evaluated: evaluate.EvaluatedCluster) -> Findings:
     """Returns a report as findings; for a cluster that could not be evaluated, the reason is in the conditions."""
     report = evaluated.report
     if report is None:
-        why = Condition(type=FAILED, status="True", reason="NotJudged", message=evaluated.problem)
-        return Findings(source="", target="", conditions=(why,))
+        failure = Condition(type=FAILED, status="True", reason="NotJudged", message=evaluated.problem)
+        return Findings(source="", target="", conditions=(failure,))
     return Findings(
         source=report.source_version,
         target=report.target_version,
@@ -304,7 +306,7 @@ def _print(
     notes: Sequence[str],
     flags: Flags,
     *,
-    many: bool,
+    several: bool,
     problems: Sequence[str] = (),
     baseline: Baseline | None = None,
 ) -> None:
@@ -312,27 +314,32 @@ def _print(
 
     Raises CommandError after that, for `problems` and files that could not be written.
     """
-    problems = [*problems, *outputs.saved(flags.outputs, lambda form: _in_form(results, form, baseline, many=many))]
-    printed = [
-        out(_in_form(results, form, baseline, many=many)) for form, path in flags.outputs if path == outputs.STDOUT
+    problems = [
+        *problems,
+        *outputs.saved(flags.outputs, lambda form: _in_form(results, form, baseline, several=several)),
     ]
-    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(results, flags, many=many))])
+    printed = [
+        out(_in_form(results, form, baseline, several=several))
+        for form, path in flags.outputs
+        if path == outputs.STDOUT
+    ]
+    write([*(err(f"warning: {note}\n") for note in notes), *(printed or _result_text(results, flags, several=several))])
     if problems:
         raise CommandError("\n".join(problems))
 
 
-def _in_form(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, many: bool) -> str:
+def _in_form(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, several: bool) -> str:
     if form == "markdown" and baseline is not None:
         return report_changes.markdown(results, baseline)
     if form in ("json", "yaml"):
-        data: Any = [forms.data(cluster_result) for cluster_result in results] if many else forms.data(results[0])
+        data: Any = [forms.data(cluster_result) for cluster_result in results] if several else forms.data(results[0])
         return machine(data, form)
     return forms.FORMS[form](results)
 
 
-def _result_text(results: Sequence[ClusterResult], flags: Flags, *, many: bool) -> list[Output]:
+def _result_text(results: Sequence[ClusterResult], flags: Flags, *, several: bool) -> list[Output]:
     """Returns the lines of the result: a table for several targets, the findings for one. Raises CommandError."""
-    if many:
+    if several:
         return [out(text) for text in forms.table_of(results, screen_of(sys.stdout))]
     # A single target that could not be judged is an error of the command, as with --wait.
     if results[0].findings.exit_code == COULD_NOT_RUN and results[0].findings.failed:

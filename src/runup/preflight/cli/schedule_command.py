@@ -65,9 +65,9 @@ def run(connection: Connection, flags: Flags) -> int:
         if flags.every:
             config = connection.config()
             return _make_schedule(client, flags, config.context or config.address)
-        shown = _read_schedule(client)
-    code = _exit_code(shown)
-    text = machine(_as_data(shown, code), flags.output) if flags.output else _schedule_text(shown)
+        state = _read_schedule(client)
+    code = _exit_code(state)
+    text = machine(_as_data(state, code), flags.output) if flags.output else _schedule_text(state)
     write([out(text)])
     return code
 
@@ -77,31 +77,31 @@ def _make_schedule(client: SyncClient, flags: Flags, cluster: str) -> int:
 
     `cluster` is the name under which its reports are kept, that of the context as elsewhere.
     """
-    found = _cron_job(client)
+    cron_job = _cron_job(client)
     try:
-        cron = schedule.kept_cron(found, flags.every) or schedule.cron_of(flags.every, client.now())
+        cron = schedule.kept_cron(cron_job, flags.every) or schedule.cron_of(flags.every, client.now())
     except ValueError as error:
         raise CommandError(f"--every {error}") from error
     checking = _checking_of(client, flags)
     rights = rights_without_clusterversion() if cluster_version(client) is None else own_rights()
-    wanted = Schedule(flags.every, cron, checking, rights, cluster)
+    new_schedule = Schedule(flags.every, cron, checking, rights, cluster)
     monitored = cluster_runs.has_monitoring(client)
     cluster_runs.apply_all(client, (namespace_object(),))
     # Before the CronJob: its account may change the ConfigMaps, and not create one.
     kept_reports.ensure(client)
     kept_reports.ensure_series(client)
-    objects = schedule.objects(wanted, monitored=monitored)
+    objects = schedule.objects(new_schedule, monitored=monitored)
     cluster_runs.apply_all(client, objects)
     # The CronJob's Jobs have the label too, and one of them may run.
-    there, refused = _labelled_objects(
+    labelled, refused = _labelled_objects(
         client, (CRON_JOB, *(kind for kind in KINDS if kind != JOB)), monitored=monitored
     )
-    left = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(there, objects)))
-    lines = [f"a preflight of {wanted.target} runs every {flags.every} ({cron} UTC), first within minutes"]
+    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions_of_unused(labelled, objects)))
+    lines = [f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes"]
     if not monitored:
         lines.append("no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)")
-    write([out("".join(f"{line}\n" for line in lines)), *_not_removed(left)])
-    return EXIT_FAILED if left else EXIT_OK
+    write([out("".join(f"{line}\n" for line in lines)), *_not_removed(remaining)])
+    return EXIT_FAILED if remaining else EXIT_OK
 
 
 def _checking_of(client: SyncClient, flags: Flags) -> Checking:
@@ -129,31 +129,35 @@ def _checking_of(client: SyncClient, flags: Flags) -> Checking:
 
 def _remove_schedule(client: SyncClient) -> int:
     """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
-    found, refused = _labelled_objects(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
-    left = (*refused, *cluster_runs.delete_all(client, schedule.deletions(found)))
-    write(_not_removed(left))
+    labelled, refused = _labelled_objects(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
+    remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
+    write(_not_removed(remaining))
     text = (
-        f"the schedule was removed; the reports stay in namespace {NAMESPACE}" if found else "no preflight is scheduled"
+        f"the schedule was removed; the reports stay in namespace {NAMESPACE}"
+        if labelled
+        else "no preflight is scheduled"
     )
-    write([] if left else [out(f"{text}\n")])
-    return EXIT_FAILED if left else EXIT_OK
+    write([] if remaining else [out(f"{text}\n")])
+    return EXIT_FAILED if remaining else EXIT_OK
 
 
 def _labelled_objects(
     client: SyncClient, kinds: tuple[Resource, ...], *, monitored: bool
 ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[str]]:
     """Returns the schedule's objects (kind and metadata), and which kinds may not be listed, with why."""
-    found, refused = list[tuple[Resource, dict[str, Any]]](), list[str]()
+    labelled, refused = list[tuple[Resource, dict[str, Any]]](), list[str]()
     for kind in (*((RULE,) if monitored else ()), *kinds):
         try:
-            found += [(kind, each) for each in cluster_runs.labelled_metadata(client, kind, f"{SCHEDULED_LABEL}=true")]
+            labelled += [
+                (kind, metadata) for metadata in cluster_runs.labelled_metadata(client, kind, f"{SCHEDULED_LABEL}=true")
+            ]
         except Forbidden as error:
             refused.append(f"any {kind.kind} labelled {SCHEDULED_LABEL}=true: {error}")
-    return found, refused
+    return labelled, refused
 
 
-def _not_removed(left: Iterable[str]) -> list[Output]:
-    return [err(f"could not be removed: {what}\n") for what in left]
+def _not_removed(remaining: Iterable[str]) -> list[Output]:
+    return [err(f"could not be removed: {problem}\n") for problem in remaining]
 
 
 def _cron_job(client: SyncClient) -> CronJob | None:
@@ -165,79 +169,81 @@ def _cron_job(client: SyncClient) -> CronJob | None:
 
 def _read_schedule(client: SyncClient) -> Shown:
     """Returns the CronJob with its Jobs and kept reports. Raises CommandError if no preflight is scheduled."""
-    found = _cron_job(client)
-    if found is None:
+    cron_job = _cron_job(client)
+    if cron_job is None:
         raise CommandError(_NOT_SCHEDULED)
-    last = last_scheduled(kept_reports.read_kept(client))
+    last_run = last_scheduled(kept_reports.read_kept(client))
     jobs = client.list_all(Job, NAMESPACE, label_selector=f"{SCHEDULED_LABEL}=true")[0]
-    return Shown(found, last, _failed_since(jobs, last), found.spec.suspend)
+    return Shown(cron_job, last_run, _failed_since(jobs, last_run), cron_job.spec.suspend)
 
 
-def _failed_since(jobs: list[Job], last: LastScheduled | None) -> str:
+def _failed_since(jobs: list[Job], last_run: LastScheduled | None) -> str:
     """Returns why the newest Job failed, if it left no report: a pod that never ran, a process that was killed."""
     newest = max(jobs, key=lambda job: str(job.metadata.creation_timestamp), default=None)
     failed = find(newest.status.conditions, "Failed") if newest is not None else None
     if newest is None or failed is None or failed.status != "True":
         return ""
-    if last is not None and last.id.startswith(f"{newest.metadata.name}-"):
+    if last_run is not None and last_run.id.startswith(f"{newest.metadata.name}-"):
         return ""
     return f"Job {newest.metadata.name} failed ({failed.reason}): {failed.message}"
 
 
-def _exit_code(shown: Shown) -> int:
-    last = shown.last
-    if shown.failed or (last is not None and last.error):
+def _exit_code(state: Shown) -> int:
+    last_run = state.last
+    if state.failed or (last_run is not None and last_run.error):
         return EXIT_FAILED
-    return EXIT_NEWS if last is not None and last.new else EXIT_OK
+    return EXIT_NEWS if last_run is not None and last_run.new else EXIT_OK
 
 
-def _schedule_text(shown: Shown) -> str:
+def _schedule_text(state: Shown) -> str:
     """Returns when preflights run, when the last one did, and what is new in it."""
-    annotations = shown.cron_job.metadata.annotations
+    annotations = state.cron_job.metadata.annotations
     every, target = annotations.get(EVERY, "?"), annotations.get(TARGET, "?")
-    lines = [f"Scheduled: every {every} ({shown.cron_job.spec.schedule} UTC), target {target}"]
-    lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if shown.suspended else []
-    lines.append(f"Last run:  {_last_text(shown.last)}")
-    lines += [f"Failed:    {shown.failed}; see its log: kubectl -n {NAMESPACE} logs job/..."] if shown.failed else []
+    lines = [f"Scheduled: every {every} ({state.cron_job.spec.schedule} UTC), target {target}"]
+    lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if state.suspended else []
+    lines.append(f"Last run:  {_last_text(state.last)}")
+    lines += [f"Failed:    {state.failed}; see its log: kubectl -n {NAMESPACE} logs job/..."] if state.failed else []
     return "".join(f"{line}\n" for line in lines)
 
 
-def _last_text(last: LastScheduled | None) -> str:
+def _last_text(last_run: LastScheduled | None) -> str:
     """Returns the text about the last scheduled preflight: what was new, or its error."""
-    if last is None:
+    if last_run is None:
         return "none has ended yet"
-    when = _time_text(last.time)
-    if last.error:
-        return f"{when}, {last.target_version}: {last.error}"
-    named = ", ".join(last.new[:_MAX_NAMED]) + (
-        f" and {len(last.new) - _MAX_NAMED} more" if len(last.new) > _MAX_NAMED else ""
+    time_text = _time_text(last_run.time)
+    if last_run.error:
+        return f"{time_text}, {last_run.target_version}: {last_run.error}"
+    new_risks = ", ".join(last_run.new[:_MAX_NAMED]) + (
+        f" and {len(last_run.new) - _MAX_NAMED} more" if len(last_run.new) > _MAX_NAMED else ""
     )
-    news = f"new: {named}" if last.new else "nothing new"
-    return f"{when}, {last.target_version}: {last.risks} {'risk' if last.risks == 1 else 'risks'}, {news}"
+    news = f"new: {new_risks}" if last_run.new else "nothing new"
+    return (
+        f"{time_text}, {last_run.target_version}: {last_run.risks} {'risk' if last_run.risks == 1 else 'risks'}, {news}"
+    )
 
 
-def _time_text(when: datetime | None) -> str:
-    return f"{when:%Y-%m-%dT%H:%M:%SZ}" if when else "at an unknown time"
+def _time_text(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%dT%H:%M:%SZ}" if time else "at an unknown time"
 
 
-def _as_data(shown: Shown, code: int) -> dict[str, Any]:
+def _as_data(state: Shown, code: int) -> dict[str, Any]:
     """Returns the schedule for `-o json`; `code` is the command's exit code."""
-    annotations, last = shown.cron_job.metadata.annotations, shown.last
+    annotations, last_run = state.cron_job.metadata.annotations, state.last
     return {
         "every": annotations.get(EVERY, ""),
-        "schedule": shown.cron_job.spec.schedule,
+        "schedule": state.cron_job.spec.schedule,
         "target": annotations.get(TARGET, ""),
-        "suspended": shown.suspended,
+        "suspended": state.suspended,
         "last": None
-        if last is None
+        if last_run is None
         else {
-            "id": last.id,
-            "time": _time_text(last.time),
-            "target": last.target_version,
-            "risks": last.risks,
-            "new": list(last.new),
-            "error": last.error,
+            "id": last_run.id,
+            "time": _time_text(last_run.time),
+            "target": last_run.target_version,
+            "risks": last_run.risks,
+            "new": list(last_run.new),
+            "error": last_run.error,
         },
-        "failed": shown.failed,
+        "failed": state.failed,
         "exitCode": code,
     }

@@ -88,10 +88,10 @@ class CatalogImages:
         # Answers about images that are no longer needed are dropped.
         self._known = {image: catalog for image, catalog in self._known.items() if image in images}
         now = self._clock.monotonic()
-        due = {image: packages for image, packages in images.items() if self._is_due(image, packages, now)}
-        if due and self._reading is None:
+        due_images = {image: packages for image, packages in images.items() if self._is_due(image, packages, now)}
+        if due_images and self._reading is None:
             self._began_at = now if self._began_at is None else self._began_at
-            self._reading = asyncio.create_task(self._read_all(due))
+            self._reading = asyncio.create_task(self._read_all(due_images))
         read_catalogs = {image: catalog.found for image, catalog in self._known.items()}
         return Catalogs(self._named, read_catalogs, READING if self._reads else SWITCHED_OFF)
 
@@ -127,10 +127,10 @@ class CatalogImages:
         # A snapshot may name new packages of a known image, which the last read did not look for.
         return image not in self._known or self._known[image].is_due(packages, now)
 
-    async def _read_all(self, due: Mapping[str, frozenset[str]]) -> None:
+    async def _read_all(self, due_images: Mapping[str, frozenset[str]]) -> None:
         """Reads the catalogs that are due, one after the other, and reports each."""
         try:
-            for image, packages in due.items():
+            for image, packages in due_images.items():
                 self._known[image] = await self._read_or_failure(image, packages)
                 self._changed()
         finally:
@@ -148,14 +148,14 @@ class CatalogImages:
         """Reads one catalog: a layout or an image of a registry. A failure is an answer that says why."""
         notes: list[str] = []
         try:
-            place = place_of(image) if image in self._named.values() else parse(image)
-            if isinstance(place, LayoutPlace):
-                return self._of_layout(image, place, packages)
+            location = place_of(image) if image in self._named.values() else parse(image)
+            if isinstance(location, LayoutPlace):
+                return self._of_layout(image, location, packages)
             access = await self._registries.access("", "", notes)
             known_catalog = await ask_registry(
-                place,
+                location,
                 access,
-                lambda client: self._read_if_changed(client, image, place, packages),
+                lambda client: self._read_if_changed(client, image, location, packages),
                 within_s=self._within_s,
             )
             return add_notes(known_catalog, notes)
@@ -167,15 +167,15 @@ class CatalogImages:
             return add_notes(self._unread(image, packages, error.message), notes)
 
     def _read_if_changed(
-        self, client: RegistryClient, image: str, place: Reference, packages: frozenset[str]
+        self, client: RegistryClient, image: str, reference: Reference, packages: frozenset[str]
     ) -> KnownCatalog:
         """Reads the image unless the known answer is of the same digest. Runs in a thread. Raises OciError."""
-        digest = client.resolve(place)
+        digest = client.resolve(reference)
         known_catalog = self._known.get(image)
         if known_catalog is not None and known_catalog.digest == digest and packages <= known_catalog.found.looked_for:
             return replace(known_catalog, at=self._clock.monotonic())
         catalog = read_catalog(
-            image, packages, lambda folders, pick: client.read_folders(place, folders, pick, architecture="")
+            image, packages, lambda folders, pick: client.read_folders(reference, folders, pick, architecture="")
         )
         return KnownCatalog(catalog, "" if catalog.problem else digest, self._clock.monotonic())
 

@@ -56,9 +56,9 @@ class Runner:
         """
         # The time is part of the context, and always differs; `keep_s` limits the age instead.
         timeless, now = replace(context, now=_NO_TIME), self._clock.monotonic()
-        last = self._said.get(check.name)
-        if last is not None and self._is_still_valid(last, check, timeless, news, now):
-            return last.outcome
+        last_outcome = self._said.get(check.name)
+        if last_outcome is not None and self._is_still_valid(last_outcome, check, timeless, news, now):
+            return last_outcome.outcome
         outcome = await self.run(check, snapshot, context)
         self._said[check.name] = _Said(outcome, now, timeless, news)
         return outcome

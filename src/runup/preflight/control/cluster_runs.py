@@ -60,19 +60,24 @@ class ClusterRun:
         waited = Progress("waiting")
         while (passed_s := self._clock.monotonic() - began) < self._run.timeout_s + _GRACE_S:
             try:
-                last = progress(replace(self.observed(), waited_for=waited.message))
+                last_progress = progress(replace(self.observed(), waited_for=waited.message))
             except Transient as error:
                 # The API server of a cluster may restart; the Job goes on meanwhile.
-                last = Progress("waiting", f"the API server does not answer: {error}", reason="Unreachable")
-            if last.state in ("reported", "failed"):
-                return last
+                last_progress = Progress("waiting", f"the API server does not answer: {error}", reason="Unreachable")
+            if last_progress.state in ("reported", "failed"):
+                return last_progress
             # The first words for a reason are the best: later ones say that it is tried again. And that there is no
             # pod is no news beside what kept it from starting, for then the Job has just been ended.
-            is_news = last.reason not in ("", waited.reason) and not (waited.reason and last.reason == PENDING)
-            waited = last if is_news else waited
-            reason_text = last.reason or last.state
-            if reason_text not in events_told and (is_news or not last.reason):
-                self._tell(last.text or {"waiting": "its pod starts", "running": "the checks run"}[last.state])
+            is_news = last_progress.reason not in ("", waited.reason) and not (
+                waited.reason and last_progress.reason == PENDING
+            )
+            waited = last_progress if is_news else waited
+            reason_text = last_progress.reason or last_progress.state
+            if reason_text not in events_told and (is_news or not last_progress.reason):
+                self._tell(
+                    last_progress.text
+                    or {"waiting": "its pod starts", "running": "the checks run"}[last_progress.state]
+                )
                 events_told.add(reason_text)
             self._clock.pause(FIRST_S if passed_s < FIRST_FOR_S else LATER_S)
         return not_in_time(self._run.timeout_s, waited.message)
@@ -128,8 +133,8 @@ def delete_all(client: SyncClient, deletes: Iterable[Delete]) -> tuple[str, ...]
         except NotFound:
             continue
         except KubeError as error:
-            place = f" in namespace {key.namespace}" if key.namespace else ""
-            not_removed.append(f"{delete.resource.kind} {key.name}{place}: {error}")
+            in_namespace = f" in namespace {key.namespace}" if key.namespace else ""
+            not_removed.append(f"{delete.resource.kind} {key.name}{in_namespace}: {error}")
     return tuple(not_removed)
 
 

@@ -48,13 +48,13 @@ class PackedReport(Kept, frozen=True):
 class ConfigMapStore:
     """The reports in one ConfigMap of the cluster that `config` leads to."""
 
-    def __init__(self, place: str, config: Callable[[], ClusterConfig]) -> None:
-        matched = _NAMES.fullmatch(place)
+    def __init__(self, address: str, config: Callable[[], ClusterConfig]) -> None:
+        matched = _NAMES.fullmatch(address)
         if matched is None:
-            text = f"--store configmap:{place}: names no ConfigMap; give configmap:NAMESPACE/NAME"
+            text = f"--store configmap:{address}: names no ConfigMap; give configmap:NAMESPACE/NAME"
             raise Terminal(text, reason="BadStore")
         self.namespace, self.map_name = matched[1], matched[3]
-        self.name = f"configmap:{place}"
+        self.name = f"configmap:{address}"
         self._config = config
         self._read: ConfigMap | None = None
         self._went: list[Entry] = []
@@ -63,12 +63,12 @@ class ConfigMapStore:
         """Raises Terminal if no report could be added. Asks the server to try, which makes nothing."""
         try:
             with SyncClient(self._config()) as client:
-                kept = self._existing(client)
-                if kept is None:
+                config_map = self._existing(client)
+                if config_map is None:
                     empty = packed_reports.empty_config_map(self.namespace, self.map_name)
                     client.send(calls.create(CONFIG_MAP, empty, dry_run=True, field_manager=FIELD_MANAGER))
                 else:
-                    self._refuse_others(kept)
+                    self._refuse_others(config_map)
                     self._patch(client, {"metadata": {}}, dry_run=True)
         except (KubeError, DecodeError) as error:
             raise self._bad(error) from error
@@ -84,30 +84,30 @@ class ConfigMapStore:
     def _add(self, client: SyncClient, cluster: str, report: Report, now: datetime) -> None:
         observed = (report.observed_time or now).astimezone(UTC).replace(microsecond=0)
         packed = packed_reports.pack(codec.encode(printed(cluster, report)))
-        for left in reversed(range(_ATTEMPTS)):
-            kept = self._existing(client) or self._created(client)
-            self._refuse_others(kept)
-            if self._has(kept, cluster, report, observed):
+        for attempts_left in reversed(range(_ATTEMPTS)):
+            config_map = self._existing(client) or self._created(client)
+            self._refuse_others(config_map)
+            if self._has(config_map, cluster, report, observed):
                 return
-            key = packed_reports.free_key(cluster, observed, now, kept.binary_data)
+            key = packed_reports.free_key(cluster, observed, now, config_map.binary_data)
             try:
-                patch, dropped = packed_reports.with_report(kept, key, packed)
+                patch, dropped = packed_reports.with_report(config_map, key, packed)
             except ValueError as error:
                 raise Terminal(f"--store {self.name}: {cluster}: {error}", reason=NO_ROOM) from error
             try:
                 self._patch(client, patch)
             except Conflict:
-                if not left:
+                if not attempts_left:
                     raise
             else:
                 self._read = None
                 self._went += dropped
                 return
 
-    def _has(self, kept: ConfigMap, cluster: str, report: Report, observed: datetime) -> bool:
+    def _has(self, config_map: ConfigMap, cluster: str, report: Report, observed: datetime) -> bool:
         """Returns whether the newest report of the cluster at that moment says the same."""
-        for entry in reversed(packed_reports.entries(kept.binary_data)):
-            packed = kept.binary_data[entry.key]
+        for entry in reversed(packed_reports.entries(config_map.binary_data)):
+            packed = config_map.binary_data[entry.key]
             if entry.observed == observed and _cluster_in(packed) == cluster:
                 with suppress(Terminal):
                     return is_same(_report_in(packed, self.name), report)
@@ -117,32 +117,32 @@ class ConfigMapStore:
     def clusters(self) -> tuple[str, ...]:
         """Returns the names of the clusters that have reports, sorted. Raises Terminal if there is no ConfigMap."""
         self._read = None
-        return tuple(sorted({each.cluster for each in self._reports()}))
+        return tuple(sorted({report.cluster for report in self._reports()}))
 
     def reports_of(self, cluster: str) -> tuple[Kept, ...]:
         """Returns what is kept of a cluster, the oldest first. Raises Terminal."""
-        return tuple(each for each in self._reports() if each.cluster == cluster)
+        return tuple(report for report in self._reports() if report.cluster == cluster)
 
     def notes(self) -> tuple[str, ...]:
         """Returns which reports had to go: those for what was added here, else all until now, as it was read."""
         if self._went:
             newest = max(entry.observed for entry in self._went)
             return (self._dropped_text(len(self._went), newest, "had to go for it"),)
-        gone = packed_reports.dropped_from(self._read) if self._read is not None else packed_reports.Dropped()
-        if not gone.reports:
+        dropped = packed_reports.dropped_from(self._read) if self._read is not None else packed_reports.Dropped()
+        if not dropped.reports:
             return ()
-        return (self._dropped_text(gone.reports, gone.until, "are not there any more"),)
+        return (self._dropped_text(dropped.reports, dropped.until, "are not there any more"),)
 
-    def _dropped_text(self, number: int, until: datetime | None, what: str) -> str:
-        last = f", the newest of {until:%Y-%m-%d %H:%M}Z" if until is not None else ""
+    def _dropped_text(self, number: int, until: datetime | None, noun: str) -> str:
+        newest_text = f", the newest of {until:%Y-%m-%d %H:%M}Z" if until is not None else ""
         limits = f"{packed_reports.MAX_REPORTS} reports and {packed_reports.MAX_BYTES // 1024} KiB"
-        return f"--store {self.name}: a ConfigMap holds {limits}; the {number} oldest {what}{last}"
+        return f"--store {self.name}: a ConfigMap holds {limits}; the {number} oldest {noun}{newest_text}"
 
     def _reports(self) -> list[PackedReport]:
         if self._read is None:
             self._read = self._opened()
-        kept = self._read.binary_data
-        return [self._stored(entry, kept[entry.key]) for entry in packed_reports.entries(kept)]
+        packed_entries = self._read.binary_data
+        return [self._stored(entry, packed_entries[entry.key]) for entry in packed_reports.entries(packed_entries)]
 
     def _stored(self, entry: Entry, packed: bytes) -> PackedReport:
         name = f"{self.name}: {entry.key}"
@@ -151,13 +151,13 @@ class ConfigMapStore:
     def _opened(self) -> ConfigMap:
         try:
             with SyncClient(self._config()) as client:
-                kept = self._existing(client)
+                config_map = self._existing(client)
         except (KubeError, DecodeError) as error:
             raise self._bad(error) from error
-        if kept is None:
+        if config_map is None:
             raise self._bad("there is no such ConfigMap; a run with --store makes it")
-        self._refuse_others(kept)
-        return kept
+        self._refuse_others(config_map)
+        return config_map
 
     def _existing(self, client: SyncClient) -> ConfigMap | None:
         try:
@@ -178,14 +178,14 @@ class ConfigMapStore:
             )
         )
 
-    def _refuse_others(self, kept: ConfigMap) -> None:
-        if not packed_reports.is_store(kept):
+    def _refuse_others(self, config_map: ConfigMap) -> None:
+        if not packed_reports.is_store(config_map):
             raise self._bad("is not a store of runup's; name a ConfigMap that runup has made, or a new one")
 
-    def _bad(self, why: object) -> Terminal:
-        hint = "; name a ConfigMap that you may get, create and patch" if isinstance(why, Forbidden) else ""
-        hint = f"; make it first: kubectl create namespace {self.namespace}" if isinstance(why, NotFound) else hint
-        return Terminal(f"--store {self.name}: {why}{hint}", reason="BadStore")
+    def _bad(self, problem: object) -> Terminal:
+        hint = "; name a ConfigMap that you may get, create and patch" if isinstance(problem, Forbidden) else ""
+        hint = f"; make it first: kubectl create namespace {self.namespace}" if isinstance(problem, NotFound) else hint
+        return Terminal(f"--store {self.name}: {problem}{hint}", reason="BadStore")
 
 
 class _Named(msgspec.Struct, frozen=True):

@@ -101,7 +101,7 @@ def _patch_kept(client: SyncClient, decide: Callable[[ConfigMap], tuple[dict[str
     `decide` gets the ConfigMap and returns a merge patch, empty for none. It is asked again if another run wrote
     meanwhile, `_ATTEMPTS` times at most. Raises KubeError.
     """
-    for left in reversed(range(_ATTEMPTS)):
+    for attempts_left in reversed(range(_ATTEMPTS)):
         patch, outcome = decide(client.send(calls.get(ConfigMap, NAME, NAMESPACE)))
         if not patch:
             return outcome
@@ -110,7 +110,7 @@ def _patch_kept(client: SyncClient, decide: Callable[[ConfigMap], tuple[dict[str
         try:
             client.send(call)
         except Conflict:
-            if not left:
+            if not attempts_left:
                 raise
         else:
             return outcome

@@ -34,8 +34,8 @@ def of_files(typed: Iterable[str]) -> Manifests:
     """Returns the manifests in files and folders; `-` is standard input."""
     objects: list[Manifest] = []
     problems: list[str] = []
-    for place, text in _read_texts(typed, problems):
-        _read(place, text, objects, problems)
+    for source, text in _read_texts(typed, problems):
+        _read(source, text, objects, problems)
     return Manifests(tuple(objects), tuple(problems))
 
 
@@ -56,45 +56,47 @@ def _read_texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str
                 problems.append(f"{file} ({error})")
 
 
-def _read(place: str, text: str, objects: list[Manifest], problems: list[str]) -> None:
+def _read(source: str, text: str, objects: list[Manifest], problems: list[str]) -> None:
     """Adds the objects of a text, each with the line on which its document begins."""
-    chunks = [(1, text)] if place.endswith(".json") else list(_documents(text))
+    chunks = [(1, text)] if source.endswith(".json") else list(_documents(text))
     for line, chunk in chunks:
         try:
-            document = kyaml.load(chunk.encode(), name=place)
+            document = kyaml.load(chunk.encode(), name=source)
         except (kyaml.YamlError, ValueError, RecursionError) as error:
             template = "it is a template" if "{{" in chunk else str(error).splitlines()[0]
-            problems.append(f"{place}:{line} ({template})")
+            problems.append(f"{source}:{line} ({template})")
             continue
-        objects += _manifests(document, f"{place}:{line}")
+        objects += _manifests(document, f"{source}:{line}")
 
 
 def _documents(text: str) -> Iterator[tuple[int, str]]:
     """Yields each document of a YAML text, with the number of its first line that is no comment."""
     lines: list[str] = []
-    first = 1
+    first_line = 1
     for number, line in enumerate((*text.splitlines(), "---"), 1):
         if line.startswith("---"):
             if any(line.strip() and not line.lstrip().startswith("#") for line in lines):
-                skipped = next(n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#"))
-                yield first + skipped, "\n".join(lines)
-            lines, first = [], number + 1
+                skipped = next(
+                    number for number, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")
+                )
+                yield first_line + skipped, "\n".join(lines)
+            lines, first_line = [], number + 1
         else:
             lines.append(line)
 
 
-def _manifests(document: Any, place: str) -> Iterator[Manifest]:
+def _manifests(document: Any, source: str) -> Iterator[Manifest]:
     """Yields the manifests in a document, also those of lists, without their content."""
     if not isinstance(document, Mapping):
         return
     kind, items = _text(document.get("kind")), document.get("items")
     if kind.endswith("List") and isinstance(items, list):
         for item in items:
-            yield from _manifests(item, place)
+            yield from _manifests(item, source)
     elif kind and (api_version := _text(document.get("apiVersion"))):
         metadata = _mapping(document.get("metadata"))
         name = _text(metadata.get("name")) or _text(metadata.get("generateName"))
-        yield Manifest(api_version, kind, _text(metadata.get("namespace")), name, place)
+        yield Manifest(api_version, kind, _text(metadata.get("namespace")), name, source)
 
 
 def _mapping(value: Any) -> Mapping[Any, Any]:
@@ -144,12 +146,12 @@ def _release(item: Mapping[str, Any], resource: Resource, objects: list[Manifest
         return
     chart = _mapping(_mapping(release.get("chart")).get("metadata"))
     namespace = _text(release.get("namespace")) or metadata.get("namespace")
-    place = f"release {namespace}/{_text(release.get('name')) or metadata.get('name')} of chart "
-    place += f"{_text(chart.get('name')) or '?'}-{_text(chart.get('version')) or '?'}"
+    source = f"release {namespace}/{_text(release.get('name')) or metadata.get('name')} of chart "
+    source += f"{_text(chart.get('name')) or '?'}-{_text(chart.get('version')) or '?'}"
     manifests_found: list[Manifest] = []
-    _read(place, _text(release.get("manifest")), manifests_found, problems)
+    _read(source, _text(release.get("manifest")), manifests_found, problems)
     objects += [
-        Manifest(manifest.api_version, manifest.kind, manifest.namespace, manifest.name, place)
+        Manifest(manifest.api_version, manifest.kind, manifest.namespace, manifest.name, source)
         for manifest in manifests_found
     ]
 

@@ -111,24 +111,25 @@ class ModuleImages:
     def _start_lookup(self, inputs: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
         """Starts a lookup for the Modules that have no answer, or one that is due again, unless one is running."""
         now = self._clock.monotonic()
-        due = {
+        due_modules = {
             key: module_input
             for key, module_input in inputs.items()
             if key not in self._known or self._known[key].is_due(now)
         }
-        if due and self._lookup_task is None:
-            self._lookup_task = asyncio.create_task(self._look_up(due, nodes))
+        if due_modules and self._lookup_task is None:
+            self._lookup_task = asyncio.create_task(self._look_up(due_modules, nodes))
             self._lookup_task.add_done_callback(self._on_lookup_done)
 
-    async def _look_up(self, due: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
-        """Examines the images of the `due` Modules and keeps the answers; if that fails, each answer is Unknown."""
+    async def _look_up(self, due_modules: dict[NamespacedName, ModuleInput], nodes: Sequence[Node]) -> None:
+        """Examines the images of the `due_modules` Modules and keeps the answers; if that fails, each answer is "
+        "Unknown."""
         try:
             answers = await assess_modules(
-                [module_input.module for module_input in due.values()], nodes, self._wanted, self._registries
+                [module_input.module for module_input in due_modules.values()], nodes, self._wanted, self._registries
             )
         except Exception as error:  # noqa: BLE001 - a bug there costs these answers, not the preflight
-            answers = tuple(_failed_readiness(key, error) for key in due)
-        for key, module_input in due.items():
+            answers = tuple(_failed_readiness(key, error) for key in due_modules)
+        for key, module_input in due_modules.items():
             own_answers = tuple(
                 answer_found
                 for answer_found in answers
@@ -144,8 +145,8 @@ class ModuleImages:
 
 def _failed_readiness(key: NamespacedName, error: Exception) -> Readiness:
     """Returns the verdict Unknown on a Module whose images could not be examined because of a bug."""
-    why = f"looking at it failed: {type(error).__name__}: {error}"
-    return Readiness(key.namespace, key.name, "", "", "Image", Status.UNKNOWN, why)
+    problem = f"looking at it failed: {type(error).__name__}: {error}"
+    return Readiness(key.namespace, key.name, "", "", "Image", Status.UNKNOWN, problem)
 
 
 def _inputs_of_modules(modules: Sequence[Module], nodes: Sequence[Node]) -> dict[NamespacedName, ModuleInput]:

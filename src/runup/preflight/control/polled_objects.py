@@ -76,14 +76,14 @@ class Lookups:
         self._cache.replace(objects, "", undecoded)
         self._cache.recover()
 
-    async def _until_due(self, looked: list[tuple[str, str]] | None) -> None:
+    async def _until_due(self, found_keys: list[tuple[str, str]] | None) -> None:
         """Waits until other objects are referred to, or it is time to read again."""
         wait_s = RETRY_S if self._cache.error is not None else AGAIN_S
         alarm = asyncio.ensure_future(self._clock.sleep(wait_s))
         try:
             while not alarm.done():
                 self._called.clear()
-                if self._pairs_wanted() != looked:
+                if self._pairs_wanted() != found_keys:
                     return
                 called = asyncio.ensure_future(self._called.wait())
                 await asyncio.wait((alarm, called), return_when=asyncio.FIRST_COMPLETED)

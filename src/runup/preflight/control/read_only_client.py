@@ -49,11 +49,11 @@ class ReadOnlyClient(Client):
 
 def refuse_writes(request: Request, namespace: str) -> None:
     """Raises WriteRefused unless `request` only reads, or stays in `namespace`."""
-    parts = request.path.strip("/").split("/")
-    if request.method == "GET" and not any(part in CONNECTING for part in parts[-2:]):
+    segments = request.path.strip("/").split("/")
+    if request.method == "GET" and not any(segment in CONNECTING for segment in segments[-2:]):
         return
     # /api/v1/namespaces/NS/... and /apis/GROUP/VERSION/namespaces/NS/...; the Namespace object itself is not inside.
-    start = 2 if parts[0] == "api" else 3
-    if namespace and parts[start : start + 2] == ["namespaces", namespace] and len(parts) > start + 2:
+    start = 2 if segments[0] == "api" else 3
+    if namespace and segments[start : start + 2] == ["namespaces", namespace] and len(segments) > start + 2:
         return
     raise WriteRefused(f"a preflight only reads: refused {request.method} {request.path}")

@@ -80,14 +80,14 @@ class RehearsalProcess:
         )
         try:
             async with asyncio.timeout(self._limit_s):
-                out, err = await process.communicate(msgspec.json.encode(self._order))
+                stdout, stderr = await process.communicate(msgspec.json.encode(self._order))
         except TimeoutError:
             return (self._not_run(f"it took more than {self._limit_s:g} s; raise `timeout` of the settings"),)
         finally:
             await _end(process)
         if process.returncode == 0:
-            return decoded(out)
-        return (self._not_run(self._why(process.returncode or 0, err)),)
+            return decoded(stdout)
+        return (self._not_run(self._why(process.returncode or 0, stderr)),)
 
     def _why(self, code: int, err: bytes) -> str:
         if code == TOO_LARGE:
@@ -99,8 +99,8 @@ class RehearsalProcess:
         last_line = one_line(lines[-1])[:_LONGEST_MESSAGE] if lines else "it said nothing"
         return f"its process ended with code {code}: {last_line}"
 
-    def _not_run(self, why: str) -> CheckOutcome:
-        return not_run(why, self._order.documentation_base)
+    def _not_run(self, reason: str) -> CheckOutcome:
+        return not_run(reason, self._order.documentation_base)
 
 
 def _is_there(module: str) -> bool:

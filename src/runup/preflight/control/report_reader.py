@@ -164,8 +164,8 @@ class ReportReader:
                 self._on_change()
             if self._obsolete_folders:
                 obsolete, self._obsolete_folders = self._obsolete_folders, ()
-                for folder, why in await asyncio.to_thread(remove, obsolete):
-                    self._on_unremovable(folder, why)
+                for folder, problem in await asyncio.to_thread(remove, obsolete):
+                    self._on_unremovable(folder, problem)
 
 
 def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:
@@ -178,7 +178,7 @@ def remove(folders: Iterable[Path]) -> list[tuple[Path, str]]:
 
     Whoever filled one may have made it one that cannot be removed: the others go all the same.
     """
-    return [(path, why) for path in folders if (why := remove_tree(path))]
+    return [(path, problem) for path in folders if (problem := remove_tree(path))]
 
 
 def read_file(path: Path, preflight_id: str, clock: Clock) -> ReportSeen:
@@ -234,11 +234,11 @@ def _read(path: Path) -> bytes:
 
 def read_up_to(handle: int, limit: int) -> bytes:
     """Returns at most `limit` bytes of a file, fewer only at its end."""
-    parts: list[bytes] = []
-    while limit > 0 and (part := os.read(handle, limit)):
-        parts.append(part)
-        limit -= len(part)
-    return b"".join(parts)
+    chunks: list[bytes] = []
+    while limit > 0 and (chunk := os.read(handle, limit)):
+        chunks.append(chunk)
+        limit -= len(chunk)
+    return b"".join(chunks)
 
 
 def _is_complete(report_seen: ReportSeen) -> bool:

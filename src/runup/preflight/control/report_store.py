@@ -50,10 +50,14 @@ class Kept(msgspec.Struct, frozen=True):
         return read_file(self.path)
 
 
-def failed(target: str, why: str, now: datetime) -> Report:
+def failed(target: str, problem: str, now: datetime) -> Report:
     """Returns the report of a try that found nothing: whoever looks back sees that the cluster could not be judged."""
     return Report(
-        format=FORMAT, target_version=target, execution_status="failed", observed_time=now, message=why or "no result"
+        format=FORMAT,
+        target_version=target,
+        execution_status="failed",
+        observed_time=now,
+        message=problem or "no result",
     )
 
 
@@ -62,27 +66,27 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
 
     Raises Terminal if it cannot be written.
     """
-    place = folder / folder_name(cluster)
+    cluster_folder = folder / folder_name(cluster)
     observed = (report.observed_time or now).astimezone(UTC)
-    before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
-    if before and _is_kept(before[-1], report):
-        return before[-1].path
+    stored_before = [kept for kept in reports_of(folder, cluster) if kept.observed == observed.replace(microsecond=0)]
+    if stored_before and _is_kept(stored_before[-1], report):
+        return stored_before[-1].path
     data = json.dumps(printed(cluster, report), indent=1, ensure_ascii=True) + "\n"
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        return _written(place, observed, now.astimezone(UTC), report.target_version or "unknown", data)
+        cluster_folder.mkdir(parents=True, exist_ok=True)
+        return _written(cluster_folder, observed, now.astimezone(UTC), report.target_version or "unknown", data)
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error
 
 
-def _written(place: Path, observed: datetime, now: datetime, target: str, data: str) -> Path:
+def _written(cluster_folder: Path, observed: datetime, now: datetime, target: str, data: str) -> Path:
     """Writes a report under a name that no other has, and returns its file. Raises OSError.
 
     Two results of one moment that are written at one moment differ by a microsecond in their names.
     """
     while True:
-        file = place / f"{observed:{_TIME}}Z.{now:{_TIME}%f}Z.{quote(target, safe='+')}{_SUFFIX}"
+        file = cluster_folder / f"{observed:{_TIME}}Z.{now:{_TIME}%f}Z.{quote(target, safe='+')}{_SUFFIX}"
         with suppress(FileExistsError):
             write_new(file, data)
             return file
@@ -91,10 +95,10 @@ def _written(place: Path, observed: datetime, now: datetime, target: str, data: 
 
 def check(folder: Path) -> None:
     """Raises Terminal if no report could be added to the folder. Makes nothing."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    why = "" if there.is_dir() else f"{there} is not a folder"
-    if why or not os.access(there, os.W_OK | os.X_OK):
-        text = f"--store {folder}: {why or 'permission denied'}; name a folder that you may write to"
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    problem = "" if existing.is_dir() else f"{existing} is not a folder"
+    if problem or not os.access(existing, os.W_OK | os.X_OK):
+        text = f"--store {folder}: {problem or 'permission denied'}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable")
 
 
@@ -108,9 +112,9 @@ def is_same(old: Report, new: Report) -> bool:
     return same_findings(replace(old, engine_version=new.engine_version), new)
 
 
-def _is_kept(kept: Kept, report: Report) -> bool:
+def _is_kept(stored_report: Kept, report: Report) -> bool:
     try:
-        return is_same(kept.report(), report)
+        return is_same(stored_report.report(), report)
     except Terminal:
         return False
 
@@ -130,8 +134,11 @@ def clusters_in(folder: Path) -> tuple[str, ...]:
     if not folder.is_dir():
         raise Terminal(f"--store {folder}: there is no such folder; a run with --store makes it", reason="NoStore")
     names = set()
-    for place in folder.iterdir():
-        if place.is_dir() and (newest := next(iter(sorted(_report_files(place), reverse=True)), None)) is not None:
+    for cluster_folder in folder.iterdir():
+        if (
+            cluster_folder.is_dir()
+            and (newest := next(iter(sorted(_report_files(cluster_folder), reverse=True)), None)) is not None
+        ):
             names.add(_name_in(newest))
     return tuple(sorted(names))
 
@@ -150,25 +157,25 @@ def reports_of(folder: Path, cluster: str) -> tuple[Kept, ...]:
     return tuple(sorted(reports, key=lambda kept: (kept.observed, kept.written)))
 
 
-def _kept_reports(place: Path, cluster: str) -> Iterator[Kept]:
+def _kept_reports(cluster_folder: Path, cluster: str) -> Iterator[Kept]:
     """Yields the reports in the folder of one cluster, by the times in their file names; other files are left alone."""
-    for file in _report_files(place) if place.is_dir() else ():
-        parts = file.name.split(".", _PARTS - 2)
+    for file in _report_files(cluster_folder) if cluster_folder.is_dir() else ():
+        name_parts = file.name.split(".", _PARTS - 2)
         try:
-            observed = datetime.strptime(parts[0], f"{_TIME}Z").replace(tzinfo=UTC)
-            written = datetime.strptime(parts[1], f"{_TIME}%fZ").replace(tzinfo=UTC)
+            observed = datetime.strptime(name_parts[0], f"{_TIME}Z").replace(tzinfo=UTC)
+            written = datetime.strptime(name_parts[1], f"{_TIME}%fZ").replace(tzinfo=UTC)
         except (ValueError, IndexError):
             continue  # somebody else's file
         yield Kept(cluster, observed, written, file)
 
 
-def _report_files(place: Path) -> Iterator[Path]:
-    return (file for file in place.iterdir() if file.suffix == _SUFFIX and not file.name.startswith("."))
+def _report_files(cluster_folder: Path) -> Iterator[Path]:
+    return (file for file in cluster_folder.iterdir() if file.suffix == _SUFFIX and not file.name.startswith("."))
 
 
-def newest(kept: tuple[Kept, ...], until: datetime | None = None, target: str = "") -> Kept | None:
+def newest(reports: tuple[Kept, ...], until: datetime | None = None, target: str = "") -> Kept | None:
     """Returns the newest report until a time, of a target if one is named; None if there is none."""
-    fitting = [each for each in kept if until is None or each.observed < until]
+    fitting = [report for report in reports if until is None or report.observed < until]
     return next((each for each in reversed(fitting) if not target or is_of(each.report(), target)), None)
 
 

@@ -43,10 +43,10 @@ class KeptRow(Kept, frozen=True):
         """Returns the report. Raises Terminal if the row cannot be used."""
         store = SqliteStore(self.path)
         with store.reading() as database:
-            found = database.execute("SELECT report FROM reports WHERE id = ?", (self.row,)).fetchone()
-        if found is None:
+            row = database.execute("SELECT report FROM reports WHERE id = ?", (self.row,)).fetchone()
+        if row is None:
             raise Terminal(f"{store.name}: report {self.row} is gone", reason="BadReport")
-        return report_of(_bytes(found[0]), f"{store.name}: report {self.row}")
+        return report_of(_bytes(row[0]), f"{store.name}: report {self.row}")
 
 
 class SqliteStore:
@@ -72,11 +72,11 @@ class SqliteStore:
         text = codec.encode(printed(cluster, report)).decode()
         values = (cluster, observed, _text(now), report.target_version, text)
         with self._writing() as database:
-            before = database.execute(
+            stored_before = database.execute(
                 "SELECT report FROM reports WHERE cluster = ? AND observed = ? ORDER BY written DESC, id DESC LIMIT 1",
                 values[:2],
             ).fetchone()
-            if before is None or not self._is_same(before[0], report):
+            if stored_before is None or not self._is_same(stored_before[0], report):
                 database.execute(
                     "INSERT INTO reports (cluster, observed, written, target, report) VALUES (?, ?, ?, ?, ?)", values
                 )
@@ -99,7 +99,10 @@ class SqliteStore:
                 "SELECT id, observed, written FROM reports WHERE cluster = ? ORDER BY observed, written, id", (cluster,)
             ).fetchall()
         try:
-            return tuple(KeptRow(cluster, _time(seen), _time(done), self.path, row) for row, seen, done in rows)
+            return tuple(
+                KeptRow(cluster, _time(observed_at), _time(stored_at), self.path, row)
+                for row, observed_at, stored_at in rows
+            )
         except (TypeError, ValueError) as error:
             raise self._bad(f"has a report of {cluster} without a time ({error})") from error
 
@@ -141,8 +144,8 @@ class SqliteStore:
         except (sqlite3.Error, ValueError) as error:  # ValueError: a NUL is in the name
             raise self._bad(f"{error}; name a file that runup has made, or a new one") from error
 
-    def _bad(self, why: str) -> Terminal:
-        return Terminal(f"--store {self.name}: {why}", reason="BadStore")
+    def _bad(self, problem: str) -> Terminal:
+        return Terminal(f"--store {self.name}: {problem}", reason="BadStore")
 
 
 def _bytes(value: object) -> bytes:

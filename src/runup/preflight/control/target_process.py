@@ -282,8 +282,8 @@ class PreflightTarget:
         while waiting := reads.waiting:
             raise_if_over(following)
             self.changed.clear()
-            why = reads.trouble or reading_text(reads.kinds, {str(resource) for resource in waiting})
-            await self.write(running_report(self._header(str(source)), (), total, self.clock.now(), why))
+            waiting_text = reads.trouble or reading_text(reads.kinds, {str(resource) for resource in waiting})
+            await self.write(running_report(self._header(str(source)), (), total, self.clock.now(), waiting_text))
             await self.changed.wait()
 
     async def until_changed(self) -> None:
@@ -384,14 +384,14 @@ class PreflightTarget:
         self, checks: Sequence[Check], snapshot: Snapshot, context: Context, outcomes: Sequence[CheckOutcome]
     ) -> tuple[ReportedStep, ...]:
         """Returns the outcomes for each step of the way to the target."""
-        earlier = [
+        earlier_steps = [
             (
                 step_context,
                 [await self._runner.run(check, snapshot, step_context) for check in checks if check.container is None],
             )
             for step_context in on_the_way(context)
         ]
-        return steps(snapshot, context, outcomes, earlier)
+        return steps(snapshot, context, outcomes, earlier_steps)
 
     def shows_progress(self) -> bool:
         """Returns whether to report progress of the first evaluation: a reader needs only a few reports a second."""
@@ -442,14 +442,14 @@ class PreflightTarget:
                 await self.clock.sleep(max(min(left_s, self.timing.latest_s), self.timing.progress_s))
                 continue
             async with self._writing:
-                is_written = await self._store_report(replace(self._last, heartbeat_time=self.clock.now()), again=False)
+                is_written = await self._store_report(replace(self._last, heartbeat_time=self.clock.now()), retry=False)
             if not is_written:
                 await self.clock.sleep(self.timing.retry_s)
 
-    async def _store_report(self, report: Report, *, again: bool = True) -> bool:
+    async def _store_report(self, report: Report, *, retry: bool = True) -> bool:
         """Stores the report and returns whether that succeeded.
 
-        With `again`, a report of a finished evaluation is retried until it is stored. Raises OSError if only one
+        With `retry`, a report of a finished evaluation is retried until it is stored. Raises OSError if only one
         evaluation was requested and the report cannot be stored.
         """
         wait_s = self.timing.retry_s
@@ -462,7 +462,7 @@ class PreflightTarget:
                 if self.once:
                     raise
                 self.log.error("the report could not be written; the last one stays", error=str(error))
-                if report.execution_status == "running" or not again:
+                if report.execution_status == "running" or not retry:
                     return False
                 await self.clock.sleep(wait_s)
                 wait_s = min(wait_s * 2, self.timing.longest_retry_s)
@@ -474,16 +474,15 @@ class PreflightTarget:
 def reading_text(kinds: set[str], missing: set[str]) -> str:
     """Returns the progress of reading, for example `reading the cluster: 5 of 8 kinds, not yet nodes`."""
     names = sorted(name.partition(".")[0] for name in missing)
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return (
-        f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {', '.join(names[:_NAMED])}{more}"
-    )
+    omitted = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    first_names = ", ".join(names[:_NAMED])
+    return f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {first_names}{omitted}"
 
 
-async def _all_of(*parts: Coroutine[Any, Any, None]) -> None:
+async def _all_of(*coroutines: Coroutine[Any, Any, None]) -> None:
     async with asyncio.TaskGroup() as tasks:
-        for part in parts:
-            tasks.create_task(part)
+        for coroutine in coroutines:
+            tasks.create_task(coroutine)
 
 
 def raise_if_over(following: asyncio.Task[None]) -> None:
@@ -492,9 +491,9 @@ def raise_if_over(following: asyncio.Task[None]) -> None:
         following.result()
 
 
-def same_but_times(a: Report, b: Report) -> bool:
+def same_but_times(report: Report, other: Report) -> bool:
     """Returns whether two reports differ only in times and durations."""
-    return _without_times(a) == _without_times(b)
+    return _without_times(report) == _without_times(other)
 
 
 def _without_times(report: Report) -> Report:

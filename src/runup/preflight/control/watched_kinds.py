@@ -155,7 +155,9 @@ class WatchedKinds:
             resource: bad for resource, cache in self.caches.items() if cache.ready and (bad := cache.undecoded)
         }
         incomplete = {
-            resource: why for resource, cache in self.caches.items() if cache.ready and (why := cache.incomplete)
+            resource: problem
+            for resource, cache in self.caches.items()
+            if cache.ready and (problem := cache.incomplete)
         }
         absent = frozenset(resource for resource, why in lacking.items() if why.startswith(_ABSENT))
         return Snapshot(objects, lacking | self._unknown, undecoded, incomplete, absent)

@@ -39,8 +39,8 @@ class Attempt(Wire, frozen=True):
 
     def is_for(self, target: Release, source: str) -> bool:
         """Returns whether this attempt checks `target` from `source`."""
-        same = (self.target_version, self.target_image) == (target.version, target.image)
-        return same and self.source_version == source
+        same_target = (self.target_version, self.target_image) == (target.version, target.image)
+        return same_target and self.source_version == source
 
 
 def attempt_id(*, generation: int, image: str, source: str) -> str:

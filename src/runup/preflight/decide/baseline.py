@@ -71,22 +71,22 @@ def doubts(baseline: Baseline, targets: Mapping[str, str]) -> list[str]:
     missing = [] if alone else [one_line(name) for name in targets if name not in baseline.clusters]
     moved = defaultdict(list)
     for name, now in targets.items():
-        then = next(iter(baseline.targets.values()), "") if alone else baseline.targets.get(name, "")
-        if now and then and now != then:
-            moved[then, now].append(one_line(name))
+        target_before = next(iter(baseline.targets.values()), "") if alone else baseline.targets.get(name, "")
+        if now and target_before and now != target_before:
+            moved[target_before, now].append(one_line(name))
     warnings = []
     if missing:
         text = f"the baseline {baseline.name} does not have {_some(missing)}, of which every risk counts as new"
         warnings.append(text)
-    for (then, now), names in moved.items():
-        text = f"the baseline {baseline.name} is of the update to {then}, and this one to {now}"
+    for (target_before, now), names in moved.items():
+        text = f"the baseline {baseline.name} is of the update to {target_before}, and this one to {now}"
         warnings.append(f"{text}: {_some(names)}")
     return warnings
 
 
 def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(names) - _NAMES
+    return ", ".join(names[:_NAMES]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def of_cluster(baseline: Baseline, cluster: str, *, alone: bool) -> Mapping[str, str]:

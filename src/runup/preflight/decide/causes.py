@@ -98,14 +98,16 @@ class _AllRisks:
     def __init__(self, risks: Sequence[Groupable]) -> None:
         self.risks = risks
         self.by_name = {risk.name: risk for risk in risks}
-        self.broken_nodes = {node: words for risk in risks for node, words in _named_nodes(risk)}
+        self.broken_nodes = {node: reason for risk in risks for node, reason in _named_nodes(risk)}
         self.not_ready = {
             item.name for risk in risks if risk.name == "NodeNotReady" and _does_apply(risk) for item in risk.resources
         }
 
     def of_family(self, *families: str) -> list[Groupable]:
         """Returns the applying risks of these families, the gravest first."""
-        return sorted((r for r in self.risks if family(r.name) in families and _does_apply(r)), key=_sort_key)
+        return sorted(
+            (risk for risk in self.risks if family(risk.name) in families and _does_apply(risk)), key=_sort_key
+        )
 
 
 class Rule(NamedTuple):
@@ -209,8 +211,8 @@ def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
     if family(risk.name) not in (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"):
         return
     for match in _NODE.finditer(risk.message):
-        why = _WHY.match(risk.message, match.end())
-        yield match[1], _RUNTIME.sub("", why[2]) or why[1] if why else ""
+        reason = _WHY.match(risk.message, match.end())
+        yield match[1], _RUNTIME.sub("", reason[2]) or reason[1] if reason else ""
 
 
 def _by_node(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
@@ -233,7 +235,8 @@ def _by_named_operators(risk: Groupable, all_risks: _AllRisks) -> _Parent | None
     names = [name for operator_names in (*_OPERATORS.findall(risk.message), *_WAITED_FOR.findall(risk.message))
              for name in operator_names.split(", ")]  # fmt: skip
     of_each = [
-        [r for r in all_risks.of_family(*_OPERATOR_HEALTH) if r.name.partition("-")[2] == name] for name in names
+        [risk for risk in all_risks.of_family(*_OPERATOR_HEALTH) if risk.name.partition("-")[2] == name]
+        for name in names
     ]
     if not names or not all(of_each):
         return None
@@ -250,23 +253,25 @@ def _by_giant_hop(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
 
 def _by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
-    parts = [part for part in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(part)]
-    reason_risks = [_risk_of_reason(part, all_risks) for part in parts]
+    sentences = [sentence for sentence in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(sentence)]
+    reason_risks = [_risk_of_reason(part, all_risks) for part in sentences]
     named_reasons = [reason_risk for reason_risk in reason_risks if reason_risk is not None]
     return (
-        _Parent(min(named_reasons, key=_sort_key).name) if named_reasons and len(named_reasons) == len(parts) else None
+        _Parent(min(named_reasons, key=_sort_key).name)
+        if named_reasons and len(named_reasons) == len(sentences)
+        else None
     )
 
 
-def _risk_of_reason(part: str, all_risks: _AllRisks) -> Groupable | None:
+def _risk_of_reason(sentence: str, all_risks: _AllRisks) -> Groupable | None:
     """Returns the risk that one of the reasons of Upgradeable=False is about, or None if there is none."""
-    if reason_match := _NOT_UPGRADEABLE.search(part):
+    if reason_match := _NOT_UPGRADEABLE.search(sentence):
         return all_risks.by_name.get(f"ClusterOperatorUpgradeable-{reason_match[1]}")
-    for words, name in _SUMMED_UP.items():
-        if words in part:
+    for phrase, name in _SUMMED_UP.items():
+        if phrase in sentence:
             return next(iter(all_risks.of_family(name)), None)
     # An operator's or a gate's own message is repeated as it is.
-    reason_text = part.partition(": ")[2] or part
+    reason_text = sentence.partition(": ")[2] or sentence
     return next(
         (candidate for candidate in all_risks.of_family(*_QUOTED) if reason_text and reason_text in candidate.message),
         None,
@@ -275,7 +280,7 @@ def _risk_of_reason(part: str, all_risks: _AllRisks) -> Groupable | None:
 
 def _by_pool_reason(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest risk of the pools that ClusterOperator machine-config names as its reason."""
-    wanted_pools = next((pools for word, pools in _POOL_REASONS.items() if word in risk.message), "")
+    wanted_pools = next((pools for phrase, pools in _POOL_REASONS.items() if phrase in risk.message), "")
     pools = all_risks.of_family(wanted_pools) if wanted_pools and risk.name.endswith("-machine-config") else []
     return _Parent(pools[0].name) if pools else None
 
@@ -296,8 +301,8 @@ def _by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     for worse in _OPERATOR_HEALTH:
         if worse == family(risk.name):
             break
-        if (other := all_risks.by_name.get(f"{worse}-{name}")) is not None and _does_apply(other):
-            return _Parent(other.name, follows=_adds_no_reason(risk, other))
+        if (worse_risk := all_risks.by_name.get(f"{worse}-{name}")) is not None and _does_apply(worse_risk):
+            return _Parent(worse_risk.name, follows=_adds_no_reason(risk, worse_risk))
     return None
 
 
@@ -440,9 +445,9 @@ def _cause(root: _Parent, members: Sequence[R], parents: Mapping[str, _Parent], 
     follows = tuple(risk for risk in following if risk not in beside)
     if not root.node:
         return Cause(lead, beside, follows)
-    why = all_risks.broken_nodes[root.node]
-    words = f"Node {root.node} is not ready{f': {why}' if why else ''}"
-    return Cause(lead, beside, follows, root.node, words if words.endswith(("?", "!", ".")) else f"{words}.")
+    reason = all_risks.broken_nodes[root.node]
+    message = f"Node {root.node} is not ready{f': {reason}' if reason else ''}"
+    return Cause(lead, beside, follows, root.node, message if message.endswith(("?", "!", ".")) else f"{message}.")
 
 
 def _have_one_cause(risk: Groupable, other: Groupable) -> bool:
@@ -465,8 +470,8 @@ def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:
     """Returns whether the risk gives no reason of its own, or that of the other."""
     reason_match = _OWN_REASON.search(_SINCE.sub("", risk.message))
     of_operators = risk.name.startswith("ClusterOperator")
-    same = _after_colon(risk.message) == _after_colon(other.message)
-    return (of_operators and reason_match is None) or same or not _does_apply(risk)
+    same_message = _after_colon(risk.message) == _after_colon(other.message)
+    return (of_operators and reason_match is None) or same_message or not _does_apply(risk)
 
 
 def _after_colon(message: str) -> str:
@@ -492,5 +497,12 @@ def _sort_key(risk: Groupable) -> tuple[bool, int, int, str]:
 def _order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
     """Returns the sort key of a cause: what applies first, information last, then by when it stops the update."""
     applies = any(map(_does_apply, cause.risks))
-    first = min(map(stage, cause.risks))
-    return not applies, cause.severity == "info", first, _severity_rank(cause.severity), -len(cause.risks), cause.name
+    first_stage = min(map(stage, cause.risks))
+    return (
+        not applies,
+        cause.severity == "info",
+        first_stage,
+        _severity_rank(cause.severity),
+        -len(cause.risks),
+        cause.name,
+    )

@@ -139,24 +139,25 @@ def deletions(run: Run) -> tuple[Delete, ...]:
     return deletions_of((*applied, _report_object(run.id)))
 
 
-def deletions_of(found: Iterable[tuple[Resource, JSON]], first: Iterable[Resource] = ()) -> tuple[Delete, ...]:
-    """Returns the deletions of objects (kind and metadata): of the kinds `first`, then as `KINDS` are in order."""
-    order = (*first, *KINDS)
+def deletions_of(objects: Iterable[tuple[Resource, JSON]], first_kinds: Iterable[Resource] = ()) -> tuple[Delete, ...]:
+    """Returns the deletions of objects (kind and metadata): of the kinds `first_kinds`, then as `KINDS` are in "
+    "order."""
+    order = (*first_kinds, *KINDS)
     return tuple(
         Delete(resource, NamespacedName(metadata.get("namespace", ""), metadata["name"]))
-        for resource, metadata in sorted(found, key=lambda pair: order.index(pair[0]))
+        for resource, metadata in sorted(objects, key=lambda pair: order.index(pair[0]))
     )
 
 
-def with_reports(found: Iterable[tuple[Resource, JSON]]) -> tuple[tuple[Resource, JSON], ...]:
+def with_reports(objects: Iterable[tuple[Resource, JSON]]) -> tuple[tuple[Resource, JSON], ...]:
     """Returns objects of runs (kind and metadata), and the report of each run that has one in our namespace.
 
     The process in the pod writes its report without the label of the run, so that no search by it finds the report.
     """
-    found = tuple(found)
-    ours = (metadata for _, metadata in found if metadata.get("namespace") == NAMESPACE)
-    runs = dict.fromkeys(metadata["labels"][RUN_LABEL] for metadata in ours)
-    return (*found, *(_report_object(run) for run in runs))
+    objects = tuple(objects)
+    in_namespace = (metadata for _, metadata in objects if metadata.get("namespace") == NAMESPACE)
+    runs = dict.fromkeys(metadata["labels"][RUN_LABEL] for metadata in in_namespace)
+    return (*objects, *(_report_object(run) for run in runs))
 
 
 def _report_object(run: str) -> tuple[Resource, JSON]:
@@ -183,26 +184,26 @@ def account_objects(
     Nobody may connect to its pods. A namespace that does not exist holds nothing to read, so its Role is left out.
     """
     rights = tuple(rights)
-    own = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [*config_maps], "verbs": list(verbs)}
-    made: list[tuple[Resource, JSON]] = [
+    own_rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [*config_maps], "verbs": list(verbs)}
+    objects: list[tuple[Resource, JSON]] = [
         (SERVICE_ACCOUNT, {"metadata": {"name": name, "namespace": NAMESPACE}}),
         (CLUSTER_ROLE, {"metadata": {"name": name}, "rules": read_rules(rights)}),
         (CLUSTER_ROLE_BINDING, {"metadata": {"name": name}, **_role_binding(CLUSTER_ROLE, name)}),
     ]
     for namespace in sorted({right.namespace for right in rights} - {""} | {NAMESPACE}):
-        rules = ([own] if namespace == NAMESPACE else []) + read_rules(rights, namespace)
+        rules = ([own_rule] if namespace == NAMESPACE else []) + read_rules(rights, namespace)
         metadata = {"name": name, "namespace": namespace}
-        made.append((ROLE, {"metadata": metadata, "rules": rules}))
-        made.append((ROLE_BINDING, {"metadata": dict(metadata), **_role_binding(ROLE, name)}))
+        objects.append((ROLE, {"metadata": metadata, "rules": rules}))
+        objects.append((ROLE_BINDING, {"metadata": dict(metadata), **_role_binding(ROLE, name)}))
     policy = {"podSelector": {"matchLabels": {"app.kubernetes.io/name": name}}, "policyTypes": ["Ingress"]}
-    made.append((NETWORK_POLICY, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": policy}))
+    objects.append((NETWORK_POLICY, {"metadata": {"name": name, "namespace": NAMESPACE}, "spec": policy}))
     return tuple(
         Apply(
             resource,
             _with_marks(obj, marks),
             where_namespace=obj["metadata"].get("namespace", NAMESPACE) != NAMESPACE,
         )
-        for resource, obj in made
+        for resource, obj in objects
     )
 
 

@@ -17,7 +17,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import preflight_deployment, report
 from runup.preflight.decide.attempt import Attempt, digest_of
-from runup.preflight.decide.preflight_deployment import ID_ANNOTATION, Workplace
+from runup.preflight.decide.preflight_deployment import ID_ANNOTATION, PodSettings
 from runup.preflight.decide.report import MAX_CONTAINERS, ReportedContainer
 from runup.process.names import NOBODY
 from runup.process.plan import Action, Apply, Delete
@@ -56,7 +56,7 @@ def is_pinned(image: str) -> bool:
 
 def actions(
     attempt: Attempt,
-    place: Workplace,
+    settings: PodSettings,
     owner: Deployment,
     wanted_containers: Iterable[ReportedContainer],
     pods_found: Iterable[Pod],
@@ -78,7 +78,7 @@ def actions(
         image = (images or {}).get(container.image, "")
         if name not in pods_by_name and is_pinned(image):
             # Optional: a quota or policy that rejects the Pod makes this check Unknown and stops nothing else.
-            yield Apply(POD, _pod(name, attempt, place, owner, container, image), optional=True)
+            yield Apply(POD, _pod(name, attempt, settings, owner, container, image), optional=True)
 
 
 def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
@@ -88,7 +88,7 @@ def _is_run(pod: Pod, run: str, owner: Deployment) -> bool:
 
 
 def _pod(
-    name: str, attempt: Attempt, place: Workplace, owner: Deployment, container: ReportedContainer, image: str
+    name: str, attempt: Attempt, settings: PodSettings, owner: Deployment, container: ReportedContainer, image: str
 ) -> JSON:
     """Returns the Pod that runs a check's container once; it goes with the preflight's Deployment."""
     annotations = {
@@ -111,13 +111,13 @@ def _pod(
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 5,
-        "tolerations": list(place.tolerations),
+        "tolerations": list(settings.tolerations),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": NOBODY,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_container(attempt, place, image)],
+        "containers": [_container(attempt, settings, image)],
         "volumes": [{"name": "tmp", "emptyDir": {"sizeLimit": _STORAGE}}],
     }
     return {
@@ -125,18 +125,18 @@ def _pod(
         "kind": "Pod",
         "metadata": {
             "name": name,
-            "namespace": place.namespace,
+            "namespace": settings.namespace,
             "labels": {preflight_deployment.APP_LABEL: NAME},
             "annotations": annotations,
             "ownerReferences": [owned],
         },
-        "spec": spec | ({"priorityClassName": place.priority_class} if place.priority_class else {}),
+        "spec": spec | ({"priorityClassName": settings.priority_class} if settings.priority_class else {}),
     }
 
 
-def _container(attempt: Attempt, place: Workplace, image: str) -> JSON:
+def _container(attempt: Attempt, settings: PodSettings, image: str) -> JSON:
     """Returns the container of a check, with what it needs to know of the update."""
-    quantities = place.quantities
+    quantities = settings.quantities
     env = {
         "PREFLIGHT_ID": attempt.id,
         "PREFLIGHT_SOURCE_VERSION": attempt.source_version,

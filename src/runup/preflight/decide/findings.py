@@ -201,7 +201,9 @@ def of_target(
     report = next(
         (stored_report for source in sources if (stored_report := report_of(history, source, version, image))), None
     )
-    conditions = tuple(c for c in cluster.status.conditions if c.type in TYPES) if about_it else ()
+    conditions = (
+        tuple(condition for condition in cluster.status.conditions if condition.type in TYPES) if about_it else ()
+    )
     accepted = _accepted_names_only(cluster) if accepted is None else accepted
     # Only a completed preflight without a failure may decide about a risk that has no verdict of its own.
     current = status_of(conditions, COMPLETED) == "True" and status_of(conditions, FAILED) != "True"
@@ -236,8 +238,8 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
     for report in history.reports:
         # By digest, because the same release may be named with different registries.
         same_image = _image_digest(report.target_image) == _image_digest(image)
-        same = report.target_version == version if version else same_image
-        if same and report.source_version == source:
+        same_target = report.target_version == version if version else same_image
+        if same_target and report.source_version == source:
             return report
     return None
 
@@ -277,7 +279,7 @@ def accepted(
         return names
     from runup.advice.decide import acceptance
 
-    condition_times = [c.last_transition_time for c in cluster.status.conditions]
+    condition_times = [condition.last_transition_time for condition in cluster.status.conditions]
     as_of = now or max((time for time in condition_times if time), default=None)
     records = acceptance.read(acceptance_records)
     counting = acceptance.names_that_count(names, records, as_of) if as_of else names

@@ -95,8 +95,8 @@ def progress(observed: Observed) -> Progress:
 def not_in_time(limit_s: int | None, waited_for: str) -> Progress:
     """Returns the end of a run whose time is over, with what it waited for before that."""
     limit = f" within {limit_s} s" if limit_s is not None else " in time"
-    before = f"; before that: {waited_for}" if waited_for else ""
-    return Progress("failed", f"it was not done{limit}{before}", "raise --timeout, and start it again")
+    waited_text = f"; before that: {waited_for}" if waited_for else ""
+    return Progress("failed", f"it was not done{limit}{waited_text}", "raise --timeout, and start it again")
 
 
 def _progress_from_report(report: Report | BadReport, run_id: str) -> Progress:
@@ -118,8 +118,8 @@ def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
             # The controller has deleted the pod, which would have said why.
             return not_in_time(None, observed.waited_for)
         trouble = start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
-        why = trouble.message if trouble and trouble.failed else cut(failed.message)
-        return Progress("failed", f"its Job failed ({failed.reason}): {why}", "start it again")
+        reason = trouble.message if trouble and trouble.failed else cut(failed.message)
+        return Progress("failed", f"its Job failed ({failed.reason}): {reason}", "start it again")
     complete = find(job.status.conditions, "Complete")
     if complete is not None and complete.status == "True":
         return Progress("failed", "it ended without a report, so that its image is none of runup's", _OWN_CHECKS)
@@ -170,11 +170,11 @@ def _container(pods: Sequence[Pod]) -> ContainerStatus | None:
 def _end_text(ended: ContainerStateTerminated) -> str:
     if ended.reason == "OOMKilled":
         return "the preflight was killed for memory"
-    words = cut(ended.message) or ended.reason
-    return f"the preflight ended with exit code {ended.exit_code}{': ' + words if words else ''}"
+    end_message = cut(ended.message) or ended.reason
+    return f"the preflight ended with exit code {ended.exit_code}{': ' + end_message if end_message else ''}"
 
 
 def _way_out(ended: ContainerStateTerminated) -> str:
-    if any(words in ended.message for words in _OTHER_PROGRAM):
+    if any(phrase in ended.message for phrase in _OTHER_PROGRAM):
         return f"the image has no command `preflight`: {_OWN_CHECKS}"
     return ""

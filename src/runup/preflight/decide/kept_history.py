@@ -51,59 +51,59 @@ def empty_config_map() -> JSON:
     }
 
 
-def with_report(kept: ConfigMap, report: Report) -> JSON:
-    """Returns the merge patch that adds a report to `kept`, and removes what has no room beside it.
+def with_report(config_map: ConfigMap, report: Report) -> JSON:
+    """Returns the merge patch that adds a report to `config_map`, and removes what has no room beside it.
 
     A report of a run that failed replaces nothing: what was found before still stands.
     """
     if report.execution_status != "completed":
         return {}
-    history = stored_reports.with_report(stored_reports.read(kept), report, even_if_only_newer=True)
-    wanted: dict[str, str] = stored_reports.config_map(history, NAMESPACE)["data"]
-    changed: dict[str, str | None] = {key: text for key, text in wanted.items() if kept.data.get(key) != text}
-    gone = dict.fromkeys(key for key in kept.data if key not in wanted)
-    return _versioned_patch(kept, {"data": changed | gone})
+    history = stored_reports.with_report(stored_reports.read(config_map), report, even_if_only_newer=True)
+    new_data: dict[str, str] = stored_reports.config_map(history, NAMESPACE)["data"]
+    changed: dict[str, str | None] = {key: text for key, text in new_data.items() if config_map.data.get(key) != text}
+    removed_keys = dict.fromkeys(key for key in config_map.data if key not in new_data)
+    return _versioned_patch(config_map, {"data": changed | removed_keys})
 
 
-def with_scheduled(kept: ConfigMap, report: Report, now: datetime) -> tuple[JSON, LastScheduled]:
+def with_scheduled(config_map: ConfigMap, report: Report, now: datetime) -> tuple[JSON, LastScheduled]:
     """Returns the merge patch for the report of a scheduled run, and what is noted of the run."""
     completed = report.execution_status == "completed"
-    last = LastScheduled(
+    last_run = LastScheduled(
         id=report.preflight_id,
         time=now,
         target_version=report.target_version,
         risks=len(report.risks),
-        new=new_risks(kept, report)[:_MAX_NEW] if completed else (),
+        new=new_risks(config_map, report)[:_MAX_NEW] if completed else (),
         error="" if completed else cut(printable(report.message or "its checks failed"), _MAX_MESSAGE),
     )
-    note = {"annotations": {LAST: escape_in_json(codec.encode(last).decode())}}
-    patch = with_report(kept, report) or _versioned_patch(kept, {})
-    return patch | {"metadata": patch["metadata"] | note}, last
+    note = {"annotations": {LAST: escape_in_json(codec.encode(last_run).decode())}}
+    patch = with_report(config_map, report) or _versioned_patch(config_map, {})
+    return patch | {"metadata": patch["metadata"] | note}, last_run
 
 
-def new_risks(kept: ConfigMap, report: Report) -> tuple[str, ...]:
+def new_risks(config_map: ConfigMap, report: Report) -> tuple[str, ...]:
     """Returns the names of the report's risks that the newest kept report does not have; without one, all of them.
 
     The newest of any target: who follows a channel is told what a newer release brings.
     """
-    before = stored_reports.read(kept).reports
-    known = {risk.name for risk in before[0].risks} if before else set()
-    return tuple(sorted(risk.name for risk in report.risks if risk.name not in known))
+    reports_before = stored_reports.read(config_map).reports
+    known_names = {risk.name for risk in reports_before[0].risks} if reports_before else set()
+    return tuple(sorted(risk.name for risk in report.risks if risk.name not in known_names))
 
 
-def last_scheduled(kept: ConfigMap | None) -> LastScheduled | None:
+def last_scheduled(config_map: ConfigMap | None) -> LastScheduled | None:
     """Returns what became of the last scheduled run; None if there was none, or its note cannot be read."""
-    text = kept.metadata.annotations.get(LAST) if kept is not None else None
+    text = config_map.metadata.annotations.get(LAST) if config_map is not None else None
     if text is None:
         return None
     try:
-        last = codec.decode(LastScheduled, text)
+        last_run = codec.decode(LastScheduled, text)
     except codec.DecodeError:
         return None
-    naive = last.time is not None and last.time.utcoffset() is None
-    return None if naive else last
+    naive = last_run.time is not None and last_run.time.utcoffset() is None
+    return None if naive else last_run
 
 
-def _versioned_patch(kept: ConfigMap, content: JSON) -> JSON:
+def _versioned_patch(config_map: ConfigMap, content: JSON) -> JSON:
     # The server answers 409 if the ConfigMap was changed since it was read.
-    return {"metadata": {"resourceVersion": kept.metadata.resource_version}} | content
+    return {"metadata": {"resourceVersion": config_map.metadata.resource_version}} | content

@@ -165,10 +165,10 @@ def outcome(scene: Observations) -> Outcome:
     return Outcome(State.STARTING, "TargetStarting", "waiting for the target's first report")
 
 
-def not_written(words: str) -> Outcome:
-    """Returns the failure for an object that the API server rejects. `words` name the object and quote the server."""
+def not_written(problem: str) -> Outcome:
+    """Returns the failure for an object that the API server rejects. `problem` name the object and quote the server."""
     way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
-    text = f"the API server does not take {start_failures.cut(words)}"
+    text = f"the API server does not take {start_failures.cut(problem)}"
     return Outcome(State.FAILED, start_failures.FAILED_CREATE, text, way_out=way_out)
 
 
@@ -185,7 +185,11 @@ def seen_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Repor
     if actual == expected:
         return content, None
     names = ("preflightID", "sourceVersion", "targetVersion")
-    wrong = ", ".join(f"{n} {f!r} instead of {e!r}" for n, f, e in zip(names, actual, expected, strict=True) if f != e)
+    wrong = ", ".join(
+        f"{name} {found_value!r} instead of {expected_value!r}"
+        for name, found_value, expected_value in zip(names, actual, expected, strict=True)
+        if found_value != expected_value
+    )
     return None, BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
 
@@ -342,22 +346,22 @@ def counts_text(report: Report, tally: Tally | None = None) -> str:
     """Returns a text with the progress of the checks and the number of risks, from `tally` or else from the report."""
     checks_run = sum(1 for check in report.checks if check.result != "Skipped") if report.checks else 0
     skipped = len(report.checks) - checks_run
-    parts = [progress(report)]
+    texts = [progress(report)]
     if skipped:
-        parts.append(f"{skipped} not for this update")
+        texts.append(f"{skipped} not for this update")
     reported = sum(1 for risk in report.risks if risk.applies == "True")
     applying, unknown, accepted, informing = tally or Tally(reported, len(report.risks) - reported)
     if report.execution_status == "running" and not report.checks:
         # Before any check was evaluated, a number would be read as a result.
-        return parts[0]
-    parts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
+        return texts[0]
+    texts.append(f"{applying} {_plural(applying, 'risk applies', 'risks apply')}")
     if unknown:
-        parts.append(f"{unknown} could not be told")
+        texts.append(f"{unknown} could not be told")
     if accepted:
-        parts.append(f"{accepted} accepted")
+        texts.append(f"{accepted} accepted")
     if informing:
-        parts.append(f"{informing} {_plural(informing, 'describes', 'describe')} the failure that this may repair")
-    return ", ".join(parts)
+        texts.append(f"{informing} {_plural(informing, 'describes', 'describe')} the failure that this may repair")
+    return ", ".join(texts)
 
 
 def progress(report: Report) -> str:
@@ -370,8 +374,8 @@ def progress(report: Report) -> str:
     return f"{len(report.checks)} {_plural(len(report.checks), 'check', 'checks')} done"
 
 
-def _plural(count: int, singular: str, many: str) -> str:
-    return singular if count == 1 else many
+def _plural(count: int, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural
 
 
 def _last_words(container: ContainerStatus | None) -> Iterable[str]:

@@ -81,22 +81,22 @@ def unpack(packed: bytes) -> bytes:
 
 def entries(keys: Iterable[str]) -> tuple[Entry, ...]:
     """Returns the reports of a ConfigMap, the oldest first; keys that somebody else added are left out."""
-    found = []
+    sorted_entries = []
     for key in keys:
         try:
             if matched := _KEY.fullmatch(key):
                 observed = datetime.strptime(matched[1], _TIME).replace(tzinfo=UTC)
                 written = datetime.strptime(matched[2], f"{_TIME}%f").replace(tzinfo=UTC)
-                found.append(Entry(key, observed, written))
+                sorted_entries.append(Entry(key, observed, written))
         except ValueError:
             continue  # digits that are no time
-    return tuple(sorted(found, key=lambda entry: (entry.observed, entry.written, entry.key)))
+    return tuple(sorted(sorted_entries, key=lambda entry: (entry.observed, entry.written, entry.key)))
 
 
-def free_key(cluster: str, observed: datetime, now: datetime, taken: Iterable[str]) -> str:
+def free_key(cluster: str, observed: datetime, now: datetime, used_keys: Iterable[str]) -> str:
     """Returns a key for a report of a cluster; of two that are written at one moment, the later one's is different."""
     digest = hashlib.sha256(cluster.encode()).hexdigest()[:12]
-    known, written = set(taken), now.astimezone(UTC)
+    known, written = set(used_keys), now.astimezone(UTC)
     while True:
         key = f"{observed.astimezone(UTC):{_TIME}}Z.{written:{_TIME}%f}Z.{digest}.json.gz"
         if key not in known:
@@ -111,49 +111,49 @@ def empty_config_map(namespace: str, name: str) -> JSON:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
-def is_store(kept: ConfigMap) -> bool:
+def is_store(config_map: ConfigMap) -> bool:
     """Returns whether a ConfigMap is a store of reports."""
-    return kept.metadata.labels.get(STORE_LABEL) == "true"
+    return config_map.metadata.labels.get(STORE_LABEL) == "true"
 
 
-def with_report(kept: ConfigMap, key: str, packed: bytes) -> tuple[JSON, tuple[Entry, ...]]:
+def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, tuple[Entry, ...]]:
     """Returns the merge patch that adds a report, and the reports that have no room beside it: the oldest.
 
     Raises ValueError for a report that has no room by itself, or is older than all that fill the ConfigMap.
     """
-    values: dict[str, bytes] = {**kept.binary_data, key: packed}
-    others = sum(len(name) + len(text.encode()) for name, text in kept.data.items())
-    known = entries(values)
-    mine = {entry.key for entry in known}
-    others += sum(len(name) + len(value) for name, value in values.items() if name not in mine)
-    dropped = _without_room(known, values, MAX_BYTES - others)
+    values: dict[str, bytes] = {**config_map.binary_data, key: packed}
+    other_bytes = sum(len(name) + len(text.encode()) for name, text in config_map.data.items())
+    stored_entries = entries(values)
+    mine = {entry.key for entry in stored_entries}
+    other_bytes += sum(len(name) + len(value) for name, value in values.items() if name not in mine)
+    dropped = _without_room(stored_entries, values, MAX_BYTES - other_bytes)
     if any(entry.key == key for entry in dropped):
         size = f"{-(-len(packed) // 1024)} KiB"
         limits = f"{MAX_REPORTS} reports and {MAX_BYTES // 1024} KiB"
         raise ValueError(f"the report takes {size} packed, and newer ones fill the {limits} that there are")
     patch: JSON = {"binaryData": {key: codec.to_dict(packed), **{entry.key: None for entry in dropped}}}
-    metadata: JSON = {"resourceVersion": kept.metadata.resource_version}
+    metadata: JSON = {"resourceVersion": config_map.metadata.resource_version}
     if dropped:
-        before = dropped_from(kept)
-        until = max([entry.observed for entry in dropped] + ([before.until] if before.until else []))
-        note = Dropped(reports=before.reports + len(dropped), until=until)
+        dropped_before = dropped_from(config_map)
+        until = max([entry.observed for entry in dropped] + ([dropped_before.until] if dropped_before.until else []))
+        note = Dropped(reports=dropped_before.reports + len(dropped), until=until)
         metadata["annotations"] = {DROPPED: codec.encode(note).decode()}
     return {"metadata": metadata, **patch}, dropped
 
 
-def _without_room(known: tuple[Entry, ...], values: Mapping[str, bytes], room: int) -> tuple[Entry, ...]:
+def _without_room(stored_entries: tuple[Entry, ...], values: Mapping[str, bytes], room: int) -> tuple[Entry, ...]:
     """Returns the oldest reports, as many as have to go so that the others are few and small enough."""
-    left = [len(entry.key) + len(values[entry.key]) for entry in known]
-    start = max(len(known) - MAX_REPORTS, 0)
-    while start < len(known) and sum(left[start:]) > room:
+    sizes = [len(entry.key) + len(values[entry.key]) for entry in stored_entries]
+    start = max(len(stored_entries) - MAX_REPORTS, 0)
+    while start < len(stored_entries) and sum(sizes[start:]) > room:
         start += 1
-    return known[:start]
+    return stored_entries[:start]
 
 
-def dropped_from(kept: ConfigMap) -> Dropped:
+def dropped_from(config_map: ConfigMap) -> Dropped:
     """Returns what had to go of a ConfigMap until now; nothing if its note cannot be read."""
     try:
-        note = codec.decode(Dropped, kept.metadata.annotations.get(DROPPED, "{}"))
+        note = codec.decode(Dropped, config_map.metadata.annotations.get(DROPPED, "{}"))
     except codec.DecodeError:
         return Dropped()
     naive = note.until is not None and note.until.utcoffset() is None

@@ -62,7 +62,7 @@ PRIORITY_CLASS = "system-cluster-critical"
 _MANAGEMENT = {"target.workload.openshift.io/management": '{"effect": "PreferredDuringScheduling"}'}
 
 
-class Workplace(msgspec.Struct, frozen=True):
+class PodSettings(msgspec.Struct, frozen=True):
     """The place and manner in which preflights run: the operator's flags, overridden by an administrator's `settings`.
 
     `tolerations` and `node_affinity` are as a pod has them. An empty `documentation_base` means the release's own.
@@ -104,16 +104,16 @@ class Workplace(msgspec.Struct, frozen=True):
         return "privileged" if self.report_sink == "volume" else "nonroot-v2"
 
 
-def deployment(attempt: Attempt, place: Workplace, *, waived: bool = False, roles: Iterable[str] = ()) -> JSON:
+def deployment(attempt: Attempt, settings: PodSettings, *, waived: bool = False, roles: Iterable[str] = ()) -> JSON:
     """Returns the Deployment to apply for `attempt`; its annotations tell a later pass whether it is still as wanted.
 
-    `waived`: the image's signature was not verified, so its account must not be the operator's (`place` says which).
+    `waived`: the image's signature was not verified, so its account must not be the operator's (`settings` says which).
     `roles` are the namespaces in which the account gets a Role.
     """
     labels = {APP_LABEL: NAME, TARGET_LABEL: label_value(attempt.target_version)}
     template = {
-        "metadata": {"labels": labels, "annotations": _pod_annotations(attempt, place)},
-        "spec": _pod(attempt, place),
+        "metadata": {"labels": labels, "annotations": _pod_annotations(attempt, settings)},
+        "spec": _pod(attempt, settings),
     }
     spec = {
         "replicas": 1,
@@ -129,7 +129,7 @@ def deployment(attempt: Attempt, place: Workplace, *, waived: bool = False, role
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": NAME, "namespace": place.namespace, "labels": labels, "annotations": annotations},
+        "metadata": {"name": NAME, "namespace": settings.namespace, "labels": labels, "annotations": annotations},
         "spec": spec,
     }
 
@@ -141,7 +141,8 @@ def is_as_wanted(live_deployment: Deployment, wanted_spec: JSON) -> bool:
     return (
         live_deployment.metadata.annotations.get(SPEC_HASH) == wanted_spec["metadata"]["annotations"][SPEC_HASH]
         and live_deployment.spec.replicas == wanted_spec["spec"]["replicas"]
-        and [container.image for container in pod.containers] == [c["image"] for c in template["containers"]]
+        and [container.image for container in pod.containers]
+        == [container_spec["image"] for container_spec in template["containers"]]
         and pod.service_account_name in ("", template["serviceAccountName"])
     )
 
@@ -156,9 +157,9 @@ def roles_of(live_deployment: Deployment) -> tuple[str, ...]:
     return tuple(filter(None, live_deployment.metadata.annotations.get(ROLES, "").split(",")))
 
 
-def report_path(preflight_id: str, place: Workplace) -> str:
+def report_path(preflight_id: str, settings: PodSettings) -> str:
     """Returns the path to which the target writes its report."""
-    return f"{place.report_dir}/{preflight_id}/{report.FILE_NAME}"
+    return f"{settings.report_dir}/{preflight_id}/{report.FILE_NAME}"
 
 
 def report_map(preflight_id: str) -> str:
@@ -175,54 +176,54 @@ def label_value(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:63].strip("._-")
 
 
-def _pod(attempt: Attempt, place: Workplace) -> JSON:
+def _pod(attempt: Attempt, settings: PodSettings) -> JSON:
     """Returns the spec of the target's Pod, with its volumes, account, affinity and tolerations."""
     volumes: list[JSON] = [{"name": "tmp", "emptyDir": {}}]
     mounts: list[JSON] = [{"name": "tmp", "mountPath": "/tmp"}]  # noqa: S108 -- the pod's own
-    if place.report_sink == "volume":
+    if settings.report_sink == "volume":
         # Only the attempt's own folder is mounted, so that it cannot write another attempt's report.
-        folder = report_path(attempt.id, place).rpartition("/")[0]
+        folder = report_path(attempt.id, settings).rpartition("/")[0]
         volumes.append({"name": "report", "hostPath": {"path": folder, "type": "DirectoryOrCreate"}})
         mounts.append({"name": "report", "mountPath": folder})
     pod: JSON = {
-        "affinity": {"nodeAffinity": _node_affinity(place)},
-        "serviceAccountName": place.account,
+        "affinity": {"nodeAffinity": _node_affinity(settings)},
+        "serviceAccountName": settings.account,
         # Explicit, because a ServiceAccount may turn it off.
         "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": 10,
-        "tolerations": list(place.tolerations),
+        "tolerations": list(settings.tolerations),
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [_container(attempt, place, mounts)],
+        "containers": [_container(attempt, settings, mounts)],
         "volumes": volumes,
     }
-    return pod | ({"priorityClassName": place.priority_class} if place.priority_class else {})
+    return pod | ({"priorityClassName": settings.priority_class} if settings.priority_class else {})
 
 
-def _node_affinity(place: Workplace) -> JSON:
+def _node_affinity(settings: PodSettings) -> JSON:
     """Returns an affinity to the operator's node.
 
     If the report goes into a ConfigMap, an administrator's affinity may name other nodes.
     """
-    affinity = place.node_affinity or {}
+    affinity = settings.node_affinity or {}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
-    if place.report_sink == "configmap" and place.node_affinity is not None:
+    if settings.report_sink == "configmap" and settings.node_affinity is not None:
         return affinity
     # By `metadata.name` and not by the label kubernetes.io/hostname, which may differ from it.
-    node_term: JSON = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [place.node_name]}]}
+    node_term: JSON = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [settings.node_name]}]}
     terms = affinity.get(required, {}).get("nodeSelectorTerms") or [{}]
     # Node selector terms are alternatives, so each of them has to name the node.
     return affinity | {required: {"nodeSelectorTerms": [term | node_term for term in terms]}}
 
 
-def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:
+def _container(attempt: Attempt, settings: PodSettings, mounts: list[JSON]) -> JSON:
     """Returns the container that runs the target's checks."""
-    quantities = place.quantities
+    quantities = settings.quantities
     return {
         "name": NAME,
         "image": attempt.target_image,
         "imagePullPolicy": "IfNotPresent",
         "args": [COMMAND, f"--format={report.FORMAT}"],
-        "env": [{"name": name, "value": value} for name, value in _env(attempt, place).items()],
+        "env": [{"name": name, "value": value} for name, value in _env(attempt, settings).items()],
         "resources": {
             "requests": {"cpu": quantities.cpu_request, "memory": quantities.memory_request},
             "limits": {"cpu": quantities.cpu_limit, "memory": quantities.memory_limit},
@@ -232,55 +233,55 @@ def _container(attempt: Attempt, place: Workplace, mounts: list[JSON]) -> JSON:
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
         }
-        | _security_context(place),
+        | _security_context(settings),
         # A release without the `preflight` command fails with a usage text, which then appears in the status.
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,
     }
 
 
-def _security_context(place: Workplace) -> JSON:
-    if place.report_sink == "configmap":
+def _security_context(settings: PodSettings) -> JSON:
+    if settings.report_sink == "configmap":
         return {"runAsNonRoot": True, "runAsUser": NOBODY}
     # The kubelet creates the host folder as root, and SELinux denies ordinary containers access to it.
     return {"runAsUser": 0, "seLinuxOptions": {"type": "spc_t"}}
 
 
-def _env(attempt: Attempt, place: Workplace) -> dict[str, str]:
+def _env(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
     """Returns the container's environment by which `preflight` knows what to check and where its report goes."""
     env = {
         "PREFLIGHT_ID": attempt.id,
         "PREFLIGHT_SOURCE_VERSION": attempt.source_version,
         "PREFLIGHT_TARGET_VERSION": attempt.target_version,
         "PREFLIGHT_TARGET_IMAGE": attempt.target_image,
-        "PREFLIGHT_REPORT": report_path(attempt.id, place),
-        "CVO_NAMESPACE": place.namespace,
+        "PREFLIGHT_REPORT": report_path(attempt.id, settings),
+        "CVO_NAMESPACE": settings.namespace,
     }
-    env |= {"PREFLIGHT_PROMETHEUS_URL": place.prometheus_url} if place.prometheus_url else {}
-    env |= {"PREFLIGHT_PROMETHEUS_CA": place.prometheus_ca} if place.prometheus_ca else {}
-    env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if place.prometheus_url and place.prometheus_hosted else {}
-    env |= {"PREFLIGHT_CATALOGS": place.catalogs} if place.catalogs != "read" else {}
-    env |= _rehearsal(place) if place.rehearses else {}
-    env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(place.inner_registries)} if place.inner_registries else {}
-    env |= {"PREFLIGHT_PLAIN_HTTP": " ".join(place.plain_http_registries)} if place.plain_http_registries else {}
-    return env if place.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
+    env |= {"PREFLIGHT_PROMETHEUS_URL": settings.prometheus_url} if settings.prometheus_url else {}
+    env |= {"PREFLIGHT_PROMETHEUS_CA": settings.prometheus_ca} if settings.prometheus_ca else {}
+    env |= {"PREFLIGHT_PROMETHEUS_HOSTED": "true"} if settings.prometheus_url and settings.prometheus_hosted else {}
+    env |= {"PREFLIGHT_CATALOGS": settings.catalogs} if settings.catalogs != "read" else {}
+    env |= _rehearsal(settings) if settings.rehearses else {}
+    env |= {"PREFLIGHT_INNER_REGISTRIES": " ".join(settings.inner_registries)} if settings.inner_registries else {}
+    env |= {"PREFLIGHT_PLAIN_HTTP": " ".join(settings.plain_http_registries)} if settings.plain_http_registries else {}
+    return env if settings.report_sink == "volume" else env | {"PREFLIGHT_REPORT_SINK": "configmap"}
 
 
-def _rehearsal(place: Workplace) -> dict[str, str]:
+def _rehearsal(settings: PodSettings) -> dict[str, str]:
     """Returns the limits of a rehearsal: half of the preflight's time, and what the checks leave of its memory."""
     try:
-        memory = int(parse_quantity(place.quantities.memory_limit)) // _MIB - _MEMORY_OF_CHECKS_MIB
+        memory = int(parse_quantity(settings.quantities.memory_limit)) // _MIB - _MEMORY_OF_CHECKS_MIB
     except QuantityError:
         memory = 0
     return {
         "PREFLIGHT_REHEARSE": "true",
-        "PREFLIGHT_REHEARSE_SECONDS": str(int(place.timeout_s / 2)),
+        "PREFLIGHT_REHEARSE_SECONDS": str(int(settings.timeout_s / 2)),
         "PREFLIGHT_REHEARSE_MEMORY_MIB": str(max(memory, _LEAST_MEMORY_MIB)),
     }
 
 
-def _pod_annotations(attempt: Attempt, place: Workplace) -> dict[str, str]:
-    constraints = {"openshift.io/required-scc": place.security_context_constraints}
+def _pod_annotations(attempt: Attempt, settings: PodSettings) -> dict[str, str]:
+    constraints = {"openshift.io/required-scc": settings.security_context_constraints}
     return {ID_ANNOTATION: attempt.id} | constraints | _MANAGEMENT
 
 

@@ -23,7 +23,7 @@ from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import Condition, Wire
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.quantity import QuantityError, parse_quantity
-from runup.preflight.decide.preflight_deployment import SETTINGS_MAP, Workplace
+from runup.preflight.decide.preflight_deployment import SETTINGS_MAP, PodSettings
 from runup.release.decide import documentation
 
 CONDITION = "PreflightSettingsInvalid"
@@ -50,11 +50,11 @@ class Unusable(ValueError):
 class Settings:
     """The settings in effect. `unusable` has one sentence for each key whose value was not used."""
 
-    place: Workplace
+    place: PodSettings
     unusable: tuple[str, ...] = ()
 
 
-def read(config_map: ConfigMap | None, defaults: Workplace) -> Settings:
+def read(config_map: ConfigMap | None, defaults: PodSettings) -> Settings:
     """Returns the settings of the ConfigMap, with `defaults` for each that is not set or cannot be used."""
     if config_map is None:
         return Settings(defaults)
@@ -81,10 +81,10 @@ def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
     return Condition(type=CONDITION, status="True", reason=REASON, message=text)
 
 
-def _quantity_setting(field: str) -> Callable[[Workplace, str], Workplace]:
+def _quantity_setting(field: str) -> Callable[[PodSettings, str], PodSettings]:
     """Returns a reader for a quantity such as `500m` or `512Mi`: positive, and for memory at least 1 MiB."""
 
-    def with_quantity(place: Workplace, text: str) -> Workplace:
+    def with_quantity(settings: PodSettings, text: str) -> PodSettings:
         """Returns the workplace with this quantity of CPU or memory. Raises Unusable."""
         try:
             value = parse_quantity(text)
@@ -94,21 +94,21 @@ def _quantity_setting(field: str) -> Callable[[Workplace, str], Workplace]:
             raise Unusable("is not more than zero")
         if field.startswith("memory") and value < _MIN_MEMORY:
             raise Unusable("is less than 1Mi")
-        return replace(place, quantities=replace(place.quantities, **{field: text}))
+        return replace(settings, quantities=replace(settings.quantities, **{field: text}))
 
     return with_quantity
 
 
-def _set_timeout(place: Workplace, text: str) -> Workplace:
+def _set_timeout(settings: PodSettings, text: str) -> PodSettings:
     """Returns the workplace with this time limit. Raises Unusable."""
     match = _DURATION.fullmatch(text)
     if not text or match is None:
         raise Unusable("is not a duration (for example 10m, 1h30m, or 600 for seconds)")
-    hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    hours, minutes, seconds = (int(number or 0) for number in match.groups())
     total = hours * 3600 + minutes * 60 + seconds
     if not MIN_TIMEOUT_S <= total <= MAX_TIMEOUT_S:
         raise Unusable(f"is not between {MIN_TIMEOUT_S}s and {MAX_TIMEOUT_S // 3600}h")
-    return replace(place, timeout_s=float(total))
+    return replace(settings, timeout_s=float(total))
 
 
 class _Strict(Wire, frozen=True, forbid_unknown_fields=True):
@@ -153,7 +153,7 @@ class _Affinity(_Strict, frozen=True):
     node_affinity: _NodeAffinity
 
 
-def _set_tolerations(place: Workplace, text: str) -> Workplace:
+def _set_tolerations(settings: PodSettings, text: str) -> PodSettings:
     """Returns the workplace with these tolerations. Raises Unusable for what the API server would refuse."""
     tolerations = _parse_yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
     for toleration in tolerations:
@@ -168,24 +168,26 @@ def _set_tolerations(place: Workplace, text: str) -> Workplace:
         # The API server's own rule for tolerations (k8s.io/kubernetes/pkg/apis/core/validation).
         if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
             raise Unusable("has tolerationSeconds beside another effect than NoExecute")
-    return replace(place, tolerations=tuple(codec.to_dict(toleration) for toleration in tolerations))
+    return replace(settings, tolerations=tuple(codec.to_dict(toleration) for toleration in tolerations))
 
 
-def _set_affinity(place: Workplace, text: str) -> Workplace:
+def _set_affinity(settings: PodSettings, text: str) -> PodSettings:
     """Returns the workplace with this node affinity. Raises Unusable for what the API server would refuse."""
     affinity = _parse_yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
     terms = [
         *(affinity.required.node_selector_terms if affinity.required else ()),
-        *(p.preference for p in affinity.preferred),
+        *(term.preference for term in affinity.preferred),
     ]
-    if (affinity.required and not affinity.required.node_selector_terms) or not all(t.match_expressions for t in terms):
+    if (affinity.required and not affinity.required.node_selector_terms) or not all(
+        term.match_expressions for term in terms
+    ):
         raise Unusable("has a term without matchExpressions, which selects no node")
     for requirement in (expression for term in terms for expression in term.match_expressions):
         _check_requirement(requirement)
     # The API server's own limits for preferred scheduling terms.
     if any(not 1 <= preference.weight <= 100 for preference in affinity.preferred):
         raise Unusable("has a weight that is not between 1 and 100")
-    return replace(place, node_affinity=codec.to_dict(affinity))
+    return replace(settings, node_affinity=codec.to_dict(affinity))
 
 
 def _check_requirement(requirement: _Requirement) -> None:
@@ -209,40 +211,40 @@ def _parse_yaml(text: str, kind: Any, description: str) -> Any:
     try:
         return msgspec.convert(kyaml.load(text.encode(), name="value"), kind)
     except (kyaml.YamlError, msgspec.ValidationError) as error:
-        why = next(iter(str(error).splitlines()), "")
-        raise Unusable(f"is not {description} ({why})") from error
+        reason = next(iter(str(error).splitlines()), "")
+        raise Unusable(f"is not {description} ({reason})") from error
 
 
-def _set_priority_class(place: Workplace, text: str) -> Workplace:
+def _set_priority_class(settings: PodSettings, text: str) -> PodSettings:
     """Returns the workplace with this PriorityClass, none if the text is empty. Raises Unusable."""
     if text and (not _SUBDOMAIN.fullmatch(text) or len(text) > 253):
         raise Unusable("is not a valid name of a PriorityClass")
-    return replace(place, priority_class=text)
+    return replace(settings, priority_class=text)
 
 
-def _set_service_account(place: Workplace, text: str) -> Workplace:
-    return replace(place, service_account=cast("Any", _checked_choice(text, ("operator", "dedicated"))))
+def _set_service_account(settings: PodSettings, text: str) -> PodSettings:
+    return replace(settings, service_account=cast("Any", _checked_choice(text, ("operator", "dedicated"))))
 
 
-def _set_report_sink(place: Workplace, text: str) -> Workplace:
-    return replace(place, report_sink=cast("Any", _checked_choice(text, ("volume", "configmap"))))
+def _set_report_sink(settings: PodSettings, text: str) -> PodSettings:
+    return replace(settings, report_sink=cast("Any", _checked_choice(text, ("volume", "configmap"))))
 
 
-def _set_catalogs(place: Workplace, text: str) -> Workplace:
-    return replace(place, catalogs=cast("Any", _checked_choice(text, ("read", "skip"))))
+def _set_catalogs(settings: PodSettings, text: str) -> PodSettings:
+    return replace(settings, catalogs=cast("Any", _checked_choice(text, ("read", "skip"))))
 
 
-def _set_rehearse(place: Workplace, text: str) -> Workplace:
+def _set_rehearse(settings: PodSettings, text: str) -> PodSettings:
     """Returns the workplace with or without a rehearsal. Raises Unusable."""
-    return replace(place, rehearses=_checked_choice(text, ("true", "false")) == "true")
+    return replace(settings, rehearses=_checked_choice(text, ("true", "false")) == "true")
 
 
-def _set_inner_registries(place: Workplace, text: str) -> Workplace:
+def _set_inner_registries(settings: PodSettings, text: str) -> PodSettings:
     """Returns the workplace with these registries inside the cluster, in order. Raises Unusable."""
     hosts = tuple(text.replace(",", " ").split())
     if not all(_REGISTRY.fullmatch(host) for host in hosts):
         raise Unusable("is not a comma-separated list of registries (for example registry.example:5000)")
-    return replace(place, inner_registries=hosts)
+    return replace(settings, inner_registries=hosts)
 
 
 def _checked_choice(text: str, allowed: tuple[str, ...]) -> str:
@@ -252,15 +254,15 @@ def _checked_choice(text: str, allowed: tuple[str, ...]) -> str:
     return text
 
 
-def _set_documentation_base(place: Workplace, text: str) -> Workplace:
+def _set_documentation_base(settings: PodSettings, text: str) -> PodSettings:
     """Returns the workplace with this address below which findings are documented. Raises Unusable."""
     try:
-        return replace(place, documentation_base=documentation.read_base(text))
+        return replace(settings, documentation_base=documentation.read_base(text))
     except documentation.BadBase as error:
         raise Unusable(str(error)) from error
 
 
-KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
+KEYS: Mapping[str, Callable[[PodSettings, str], PodSettings]] = {
     "cpuRequest": _quantity_setting("cpu_request"),
     "memoryRequest": _quantity_setting("memory_request"),
     "cpuLimit": _quantity_setting("cpu_limit"),
@@ -278,13 +280,13 @@ KEYS: Mapping[str, Callable[[Workplace, str], Workplace]] = {
 }
 
 
-def _with_requests_within_limits(place: Workplace, defaults: Workplace) -> tuple[Workplace, tuple[str, ...]]:
+def _with_requests_within_limits(settings: PodSettings, defaults: PodSettings) -> tuple[PodSettings, tuple[str, ...]]:
     """Returns the workplace with the default quantities wherever a request exceeds its limit, and a sentence for each.
 
     The API server rejects a request above its limit.
     """
     problems = []
-    quantities = place.quantities
+    quantities = settings.quantities
     for name in ("cpu", "memory"):
         request, limit = getattr(quantities, f"{name}_request"), getattr(quantities, f"{name}_limit")
         if _quantity_value(request) > _quantity_value(limit):
@@ -292,7 +294,7 @@ def _with_requests_within_limits(place: Workplace, defaults: Workplace) -> tuple
             own_quantities = defaults.quantities
             fields = {field: getattr(own_quantities, field) for field in (f"{name}_request", f"{name}_limit")}
             quantities = replace(quantities, **fields)
-    return replace(place, quantities=quantities), tuple(problems)
+    return replace(settings, quantities=quantities), tuple(problems)
 
 
 def _quantity_value(text: str) -> Decimal:

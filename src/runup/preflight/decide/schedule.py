@@ -90,11 +90,11 @@ def cron_of(every: str, now: datetime) -> str:
     return f"{minute} {hour} * * {'*' if minutes == DAY else weekday}"
 
 
-def kept_cron(found: CronJob | None, every: str) -> str:
+def kept_cron(cron_job: CronJob | None, every: str) -> str:
     """Returns the cron line of a CronJob that runs as often already, so that its times stay; else an empty string."""
-    if found is None or found.metadata.annotations.get(EVERY) != every:
+    if cron_job is None or cron_job.metadata.annotations.get(EVERY) != every:
         return ""
-    return found.spec.schedule
+    return cron_job.spec.schedule
 
 
 def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
@@ -109,15 +109,15 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     return (*access, Apply(CRON_JOB, _cron_job(schedule, marks)), *rules)
 
 
-def deletions(found: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:
+def deletions(labelled: Iterable[tuple[Resource, JSON]]) -> tuple[Delete, ...]:
     """Returns the deletions of the schedule's objects (kind and metadata): what starts Jobs first, the account last."""
-    return deletions_of(found, (RULE, CRON_JOB))
+    return deletions_of(labelled, (RULE, CRON_JOB))
 
 
-def deletions_of_unused(found: Iterable[tuple[Resource, JSON]], wanted: Iterable[Apply]) -> tuple[Delete, ...]:
+def deletions_of_unused(labelled: Iterable[tuple[Resource, JSON]], applied: Iterable[Apply]) -> tuple[Delete, ...]:
     """Returns the deletions of what an earlier version needed: a right that no check uses any more."""
-    names = {(each.resource, _key_of(each.object["metadata"])) for each in wanted}
-    return deletions(pair for pair in found if (pair[0], _key_of(pair[1])) not in names)
+    names = {(apply.resource, _key_of(apply.object["metadata"])) for apply in applied}
+    return deletions(pair for pair in labelled if (pair[0], _key_of(pair[1])) not in names)
 
 
 def _key_of(metadata: JSON) -> NamespacedName:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import NamespacedName, Wire
 from kubekit.api.scheme import Resource
 from runup.preflight.decide import container_check_pods
-from runup.preflight.decide.preflight_deployment import APP_LABEL, NAME, Workplace, report_map
+from runup.preflight.decide.preflight_deployment import APP_LABEL, NAME, PodSettings, report_map
 from runup.process.plan import Apply, Delete
 
 RBAC = "rbac.authorization.k8s.io"
@@ -38,28 +38,28 @@ class Right(Wire, frozen=True):
     namespace: str = ""
 
 
-def account_objects(place: Workplace, preflight_id: str, rights: Iterable[Right]) -> tuple[Apply, ...]:
+def account_objects(settings: PodSettings, preflight_id: str, rights: Iterable[Right]) -> tuple[Apply, ...]:
     """Returns the account, its read permissions and its permission to write the report.
 
     Returns nothing if preflights run under the operator's own account.
     """
-    if place.service_account != "dedicated":
+    if settings.service_account != "dedicated":
         return ()
     rights = tuple(rights)
     return tuple(
         # A namespace that does not exist holds nothing to read, so its Role is not needed.
-        Apply(resource, obj, where_namespace=obj["metadata"].get("namespace", place.namespace) != place.namespace)
-        for resource, obj in (*_account(place, preflight_id, rights), *_roles_elsewhere(place, rights))
+        Apply(resource, obj, where_namespace=obj["metadata"].get("namespace", settings.namespace) != settings.namespace)
+        for resource, obj in (*_account(settings, preflight_id, rights), *_roles_elsewhere(settings, rights))
     )
 
 
-def account_deletions(place: Workplace, preflight_id: str, namespaces: Iterable[str] = ()) -> tuple[Delete, ...]:
+def account_deletions(settings: PodSettings, preflight_id: str, namespaces: Iterable[str] = ()) -> tuple[Delete, ...]:
     """Returns deletions of every object that the account may have been given, whatever the settings are today.
 
     Bindings and roles are deleted before the account itself. `namespaces` are those in which it got a Role
     (`role_namespaces`).
     """
-    everything = replace(place, service_account="dedicated", report_sink="configmap")
+    everything = replace(settings, service_account="dedicated", report_sink="configmap")
     rights = tuple(Right("", "", namespace) for namespace in namespaces)
     objects = (*_account(everything, preflight_id, ()), *_roles_elsewhere(everything, rights))
     return tuple(
@@ -69,12 +69,12 @@ def account_deletions(place: Workplace, preflight_id: str, namespaces: Iterable[
     )
 
 
-def role_namespaces(place: Workplace, rights: Iterable[Right]) -> tuple[str, ...]:
+def role_namespaces(settings: PodSettings, rights: Iterable[Right]) -> tuple[str, ...]:
     """Returns the other namespaces in which the account needs a Role; none if the account is not used."""
-    if place.service_account != "dedicated":
+    if settings.service_account != "dedicated":
         return ()
     # Cluster-wide rights are in the ClusterRole, those for the operator's namespace in its own Role.
-    return tuple(sorted({right.namespace for right in rights} - {"", place.namespace}))
+    return tuple(sorted({right.namespace for right in rights} - {"", settings.namespace}))
 
 
 def read_rules(rights: Iterable[Right], namespace: str = "") -> list[JSON]:
@@ -89,23 +89,23 @@ def read_rules(rights: Iterable[Right], namespace: str = "") -> list[JSON]:
     ]
 
 
-def _account(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
+def _account(settings: PodSettings, preflight_id: str, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
     """Returns the account with its cluster-wide permissions, and those in the operator's namespace."""
     return [
-        (SERVICE_ACCOUNT, _labelled_object(SERVICE_ACCOUNT, place.namespace)),
+        (SERVICE_ACCOUNT, _labelled_object(SERVICE_ACCOUNT, settings.namespace)),
         (CLUSTER_ROLE, _labelled_object(CLUSTER_ROLE, rules=read_rules(rights))),
-        (CLUSTER_ROLE_BINDING, _labelled_object(CLUSTER_ROLE_BINDING, **_role_binding(CLUSTER_ROLE, place))),
-        (ROLE, _labelled_object(ROLE, place.namespace, rules=_own_rules(place, preflight_id, rights))),
-        (ROLE_BINDING, _labelled_object(ROLE_BINDING, place.namespace, **_role_binding(ROLE, place))),
+        (CLUSTER_ROLE_BINDING, _labelled_object(CLUSTER_ROLE_BINDING, **_role_binding(CLUSTER_ROLE, settings))),
+        (ROLE, _labelled_object(ROLE, settings.namespace, rules=_own_rules(settings, preflight_id, rights))),
+        (ROLE_BINDING, _labelled_object(ROLE_BINDING, settings.namespace, **_role_binding(ROLE, settings))),
     ]
 
 
-def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -> list[JSON]:
+def _own_rules(settings: PodSettings, preflight_id: str, rights: tuple[Right, ...]) -> list[JSON]:
     """Returns the rules for the operator's namespace: use of an SCC, report, Pods and logs, and what checks read."""
     constraints = {
         "apiGroups": ["security.openshift.io"],
         "resources": ["securitycontextconstraints"],
-        "resourceNames": [place.security_context_constraints],
+        "resourceNames": [settings.security_context_constraints],
         # An SCC can be used only with this permission on it.
         "verbs": ["use"],
     }
@@ -116,7 +116,7 @@ def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -
         "resourceNames": [report_map(preflight_id)],
         "verbs": ["get", "create", "patch"],
     }
-    writes = [report] if place.report_sink == "configmap" else []
+    writes = [report] if settings.report_sink == "configmap" else []
     pods: JSON = {"apiGroups": [""], "resources": ["pods"], "verbs": list(READ)}
     # Logs of container checks only: the account must not read the operator's own log.
     logs = {
@@ -125,15 +125,15 @@ def _own_rules(place: Workplace, preflight_id: str, rights: tuple[Right, ...]) -
         "resourceNames": list(container_check_pods.pod_names()),
         "verbs": ["get"],
     }
-    return [constraints, *writes, pods, logs, *read_rules(rights, place.namespace)]
+    return [constraints, *writes, pods, logs, *read_rules(rights, settings.namespace)]
 
 
-def _roles_elsewhere(place: Workplace, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
+def _roles_elsewhere(settings: PodSettings, rights: tuple[Right, ...]) -> list[tuple[Resource, JSON]]:
     """Returns the Roles and RoleBindings for namespaces other than the operator's."""
     objects = []
-    for namespace in role_namespaces(place, rights):
+    for namespace in role_namespaces(settings, rights):
         objects.append((ROLE, _labelled_object(ROLE, namespace, rules=read_rules(rights, namespace))))
-        objects.append((ROLE_BINDING, _labelled_object(ROLE_BINDING, namespace, **_role_binding(ROLE, place))))
+        objects.append((ROLE_BINDING, _labelled_object(ROLE_BINDING, namespace, **_role_binding(ROLE, settings))))
     return objects
 
 
@@ -142,8 +142,8 @@ def _labelled_object(resource: Resource, namespace: str = "", **content: Any) ->
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **content}
 
 
-def _role_binding(role: Resource, place: Workplace) -> JSON:
+def _role_binding(role: Resource, settings: PodSettings) -> JSON:
     return {
         "roleRef": {"apiGroup": RBAC, "kind": role.kind, "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": place.namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": settings.namespace}],
     }

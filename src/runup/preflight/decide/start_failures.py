@@ -129,11 +129,11 @@ def _not_created(deployment: Deployment) -> Trouble | None:
     return _creation_refused(failure.reason, failure.message)
 
 
-def _creation_refused(reason: str, words: str) -> Trouble:
+def _creation_refused(reason: str, message: str) -> Trouble:
     """Returns the trouble of a pod that could not be created, in the words of whoever rejected it."""
     return Trouble(
         reason if REASON.fullmatch(reason) else FAILED_CREATE,
-        f"the target's pod could not be created: {cut(words)}",
+        f"the target's pod could not be created: {cut(message)}",
         "it is tried again: change what refuses it (a quota, an admission rule, an account)",
     )
 
@@ -206,7 +206,9 @@ def _refusals(deployment: Deployment, events: Iterable[Event], name: str) -> lis
 
 def _refusals_of_job(job: Job, events: Iterable[Event]) -> list[Event]:
     """Returns the events of `job` whose pod could not be created."""
-    return [e for e in events if e.involved_object.uid == job.metadata.uid and e.reason == FAILED_CREATE]
+    return [
+        event for event in events if event.involved_object.uid == job.metadata.uid and event.reason == FAILED_CREATE
+    ]
 
 
 def _is_since(event: Event, workload: Deployment) -> bool:
@@ -222,8 +224,8 @@ def _without_pods(
     if pods:
         return None
     if refusals:
-        last = max(refusals, key=_event_order)
-        return _creation_refused(FAILED_CREATE, last.message.removeprefix("Error creating: "))
+        last_refusal = max(refusals, key=_event_order)
+        return _creation_refused(FAILED_CREATE, last_refusal.message.removeprefix("Error creating: "))
     created = workload.metadata.creation_timestamp
     if created is None or _age_s(workload, now) < REPORT_AFTER_S:
         return None
@@ -254,9 +256,9 @@ def _trouble_of_setup(pod: Pod, events: Iterable[Event], now: datetime) -> Troub
     ]
     node_text = f" on node {pod.spec.node_name}" if pod.spec.node_name else ""
     if pod_events:
-        last = max(pod_events, key=_event_order)
-        reason = last.reason if REASON.fullmatch(last.reason) else POD_FAILED
-        text = f"the target's pod cannot be set up{node_text} ({reason}): {cut(last.message)}"
+        last_event = max(pod_events, key=_event_order)
+        reason = last_event.reason if REASON.fullmatch(last_event.reason) else POD_FAILED
+        text = f"the target's pod cannot be set up{node_text} ({reason}): {cut(last_event.message)}"
         return Trouble(reason, text, "it is tried again: see the events of the pod")
     since = pod.metadata.creation_timestamp
     waits = "is being set up" if pod.spec.node_name else "waits for the scheduler"
@@ -268,7 +270,7 @@ def _event_order(event: Event) -> tuple[str, str]:
     return str(event.seen_at or ""), event.metadata.name
 
 
-def cut(words: str) -> str:
+def cut(text: str) -> str:
     """Returns the text on one line, cut at the end, since the beginning names the subject."""
-    words = " ".join(words.split()).rstrip(".")
-    return words if len(words) <= _MAX_WORDS else f"{words[:_MAX_WORDS]}..."
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= _MAX_WORDS else f"{text[:_MAX_WORDS]}..."

@@ -60,8 +60,8 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
 
     A report that differs only in its times is not written, except as the last one of its preflight.
     """
-    before = next((old for old in history.reports if _same_subject(old, new)), None)
-    new = _with_since(new, before)
+    earlier_report = next((old for old in history.reports if _same_subject(old, new)), None)
+    new = _with_since(new, earlier_report)
     other_reports = [old for old in history.reports if not _same_subject(old, new)]
     fitted = _fit_reports([new, *other_reports])
     # Compared as it would be stored: a report that was cut to fit is not a change each time it is read.
@@ -73,13 +73,13 @@ def with_report(history: History, new: Report, *, even_if_only_newer: bool = Fal
     return replace(history, reports=fitted)
 
 
-def _with_since(new: Report, before: Report | None) -> Report:
-    """Returns `new` with the time at which each object was first named; what `before` named keeps its time."""
+def _with_since(new: Report, earlier_report: Report | None) -> Report:
+    """Returns `new` with the time at which each object was first named; what `earlier_report` named keeps its time."""
     earlier_times = {
-        (risk.name, _without_time(item)): item.since or before.observed_time
-        for risk in (before.risks if before else ())
+        (risk.name, _without_time(item)): item.since or earlier_report.observed_time
+        for risk in (earlier_report.risks if earlier_report else ())
         for item in risk.resources
-        if before
+        if earlier_report
     }
     risks = tuple(
         replace(

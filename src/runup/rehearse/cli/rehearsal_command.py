@@ -210,7 +210,10 @@ def _print_results(rehearsed: Rehearsal, cluster_result: ClusterResult, flags: F
             [
                 out(
                     preflight_page.page(
-                        cluster_result.findings, observed, cluster=cluster_result.name, more=plan_section(rehearsed)
+                        cluster_result.findings,
+                        observed,
+                        cluster=cluster_result.name,
+                        extra_section=plan_section(rehearsed),
                     )
                 )
             ]

@@ -24,7 +24,7 @@ from runup.applying.control.fetching.release_source import fetching
 from runup.applying.control.fetching.version_pod import WITHIN_S, FromPod
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.decide import retrieval_pod
-from runup.preflight.decide.preflight_deployment import Workplace
+from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.release.control.release_images import ReleaseImages
 
 RELEASE = Release(image="registry.example/release@sha256:" + "52" * 32, version="5.2.0")
@@ -173,7 +173,7 @@ async def test_which_way_releases_come(image: str | None, tmp_path: Path) -> Non
                 client,
                 ManualClock(),
                 images=ReleaseImages(client),
-                place=Workplace(namespace="ns", node_name="n"),
+                settings=PodSettings(namespace="ns", node_name="n"),
                 folder=tmp_path,
                 profile="p",
             )

@@ -70,10 +70,10 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
         try:
             return _of_version(kind, resource, lister)
         except Refused as refused:
-            last = refused
+            last_error = refused
             if refused.state != ABSENT:
                 break
-    return CollectedKind(kind.name, last.state, message="" if last.state == ABSENT else last.message)
+    return CollectedKind(kind.name, last_error.state, message="" if last_error.state == ABSENT else last_error.message)
 
 
 def _of_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
@@ -94,8 +94,8 @@ def _looked_up(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, Co
     assert kind.lookup.of is not None
     resource, of = kind.versions[0], collected_by_kind.get(kind.lookup.of.name)
     if of is None or of.state not in (COMPLETE, ABSENT):
-        why = f"which are needed is not known: {kind.lookup.of.name} could not be listed"
-        return CollectedKind(kind.name, FAILED, message=why)
+        problem = f"which are needed is not known: {kind.lookup.of.name} could not be listed"
+        return CollectedKind(kind.name, FAILED, message=problem)
     referring = (item for _, document in of.lists for item in document["items"])
     names = {kind.lookup.names(codec.convert(type_of(kind.lookup.of), item)) for item in referring}
     try:

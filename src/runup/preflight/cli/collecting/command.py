@@ -85,8 +85,8 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     of_cluster = next(kind for kind in collected if kind.name == "clusterversions.config.openshift.io")
     # Without one it is a cluster of Kubernetes alone, for which other checks are made.
     if not of_cluster.count and of_cluster.state not in (collection.COMPLETE, collection.ABSENT):
-        why = of_cluster.message
-        raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {why}")
+        problem = of_cluster.message
+        raise CommandError(f"whether there is a ClusterVersion is not known, and nothing was written: {problem}")
     redaction = collection.Redaction(redact)
     path = collection.write(collected, folder, now, redaction, archive=archive, kubernetes=kubernetes)
     click.echo(_summary_text(collected, path))

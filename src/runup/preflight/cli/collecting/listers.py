@@ -90,8 +90,8 @@ def _refusal_from(error: ApiError) -> Refused:
 class ProgramLister:
     """Lists by a program, `kubectl` or `oc`, with the words that select the cluster."""
 
-    def __init__(self, program: str, words: tuple[str, ...] = ()) -> None:
-        self._program = (program, *words)
+    def __init__(self, program: str, arguments: tuple[str, ...] = ()) -> None:
+        self._program = (program, *arguments)
 
     def listed(self, resource: Resource, namespace: str, selector: str) -> Listing[JSON]:
         """Returns all objects. Raises Refused."""
@@ -130,9 +130,9 @@ class ProgramLister:
 
     def _get(self, request: Request) -> tuple[bytes, list[str]]:
         """Returns the body, and why the server says that a list has not all objects. Raises Refused."""
-        words = [*self._program, "get", "--raw", request.target]
+        command = [*self._program, "get", "--raw", request.target]
         try:
-            completed = subprocess.run(words, capture_output=True, check=False, timeout=LIMIT_S)
+            completed = subprocess.run(command, capture_output=True, check=False, timeout=LIMIT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Refused("failed", f"{self._program[0]}: {error}") from error
         error_text = completed.stderr.decode(errors="replace")

@@ -54,7 +54,9 @@ class CauseReport(msgspec.Struct, frozen=True):
 
     def number(self, name: str) -> int:
         """Returns the number of the cause that the risk belongs to, 0 if it belongs to none that applies."""
-        return next((n for n, cause in enumerate(self.applying, 1) if name in (r.name for r in cause.risks)), 0)
+        return next(
+            (number for number, cause in enumerate(self.applying, 1) if name in (risk.name for risk in cause.risks)), 0
+        )
 
 
 def by_cause(findings: Findings) -> CauseReport:
@@ -62,9 +64,9 @@ def by_cause(findings: Findings) -> CauseReport:
     relevant = [risk for risk in findings.risks if risk.applies != "False"]
     missing = missing_objects(risk for risk in relevant if not risk.accepted)
     missing_names = {risk.name for risk in missing.risks}
-    grouped = causes.group_by_cause(risk for risk in relevant if risk.name not in missing_names)
-    accepted = tuple(cause for cause in grouped if all(risk.accepted for risk in cause.risks))
-    open_causes = [cause for cause in grouped if cause not in accepted]
+    grouped_causes = causes.group_by_cause(risk for risk in relevant if risk.name not in missing_names)
+    accepted = tuple(cause for cause in grouped_causes if all(risk.accepted for risk in cause.risks))
+    open_causes = [cause for cause in grouped_causes if cause not in accepted]
     applying = tuple(cause for cause in open_causes if any(risk.applies == "True" for risk in cause.risks))
     return CauseReport(applying, accepted, tuple(cause for cause in open_causes if cause not in applying), missing)
 
@@ -77,20 +79,20 @@ def listing(
     `now` is the time from which ages are counted; None prints times as they are. With `of_dump` the texts speak of what
     the dump has, and `collect` is the command that collects what it lacks.
     """
-    parts: list[str] = []
+    sections: list[str] = []
     fixes: dict[str, int] = {}
     for number, cause in enumerate(report.applying, 1):
-        parts.append(_cause(number, cause, screen, now, fixes))
+        sections.append(_cause(number, cause, screen, now, fixes))
     if report.accepted:
         accepted = ", ".join(_with_why(risk) for cause in report.accepted for risk in cause.risks)
-        parts.append(wrap_text(f"Accepted: {accepted}", screen))
+        sections.append(wrap_text(f"Accepted: {accepted}", screen))
     unknown = [*_missing_lines(report.missing, screen, of_dump=of_dump, collect=collect)]
     for cause in report.unknown:
         line = wrap_text(unknown_text(cause, of_dump=of_dump), screen)
         unknown.append(_colour_words(line, screen, (_NOT_KNOWN, _STYLES["unknown"])))
         if not of_dump:
             unknown += _remedy(cause.lead.fix, screen, fixes, 0)
-    return join_parts(*parts, *(["\n"] if parts and unknown else []), *unknown)
+    return join_parts(*sections, *(["\n"] if sections and unknown else []), *unknown)
 
 
 def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None, fixes: dict[str, int]) -> Drawn:
@@ -101,8 +103,8 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
     label = severity(cause)
     text = for_people(_own_words(cause), now)
     # A node that is the cause has no risk whose name could stand first.
-    first = f"{number}. {label}: " if label else f"{number}. "
-    head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=first, indent=3)
+    lead = f"{number}. {label}: " if label else f"{number}. "
+    head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=lead, indent=3)
     lines = [
         _colour_words(head, screen, (f"{label}:", _STYLES.get(label, "")), (f"{printable(cause.name)}:", "1")),
         *_remedy(fix_of(cause), screen, fixes, number),
@@ -123,9 +125,9 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
 def _own_words(cause: Cause[Risk]) -> str:
     """Returns the message of the cause, without a beginning that only repeats the risk's name."""
     kind, _, name = cause.name.partition("-")
-    cause_text, _, why = cause.words.partition(": ")
+    cause_text, _, reason = cause.words.partition(": ")
     repeats = kind.startswith("ClusterOperator") and cause_text.startswith(f"Cluster operator {name} is ")
-    return why if repeats and why and not cause.node else cause.words
+    return reason if repeats and reason and not cause.node else cause.words
 
 
 def severity(cause: Cause[Risk]) -> str:
@@ -145,11 +147,11 @@ def fix_of(cause: Cause[Risk]) -> str:
 def _remedy(fix: str, screen: Screen, fixes: dict[str, int], number: int) -> Iterator[Drawn]:
     """Yields the lines of a remedy; one that was given before is named by the number of its cause."""
     text = [line.strip() for line in fix.strip().splitlines() if line.strip()]
-    before = fixes.setdefault("\n".join(text), number)
+    earlier_number = fixes.setdefault("\n".join(text), number)
     if not text:
         return
-    if before != number:
-        text = [f"as for {before}."]
+    if earlier_number != number:
+        text = [f"as for {earlier_number}."]
     yield wrap_text(text[0], screen, first="   Fix: ", indent=3)
     yield from (wrap_text(line, screen, first="   ", indent=3) for line in text[1:])
 
@@ -175,8 +177,8 @@ def names_in_short(risks: Sequence[Risk]) -> str:
 
 def name_and_more(cause: Cause[Risk]) -> str:
     """Returns the name of the cause, and how many other risks it has."""
-    more = len(cause.risks) - 1
-    return f"{cause.name} and {more} more" if more else cause.name
+    others = len(cause.risks) - 1
+    return f"{cause.name} and {others} more" if others else cause.name
 
 
 def _with_why(risk: Risk) -> str:
@@ -195,14 +197,14 @@ def _missing_lines(missing: Missing[Risk], screen: Screen, *, of_dump: bool, col
     if of_dump:
         return
     # On a cluster the first reason stands for the others: it has the right, the API or the answer that is missing.
-    first = missing.risks[0]
-    yield wrap_text(f"{first.name}: {first.message}", screen, first="   ", indent=3)
+    first_risk = missing.risks[0]
+    yield wrap_text(f"{first_risk.name}: {first_risk.message}", screen, first="   ", indent=3)
     if len(missing.risks) > 1:
         other_names = [risk.name for risk in missing.risks[1:]]
-        more = f" and {len(other_names) - _MAX_RISKS} more" if len(other_names) > _MAX_RISKS else ""
-        yield wrap_text(f"Also: {', '.join(other_names[:_MAX_RISKS])}{more}", screen, first="   ", indent=3)
-    if first.fix:
-        yield wrap_text(first.fix.strip(), screen, first="   Fix: ", indent=3)
+        omitted = f" and {len(other_names) - _MAX_RISKS} more" if len(other_names) > _MAX_RISKS else ""
+        yield wrap_text(f"Also: {', '.join(other_names[:_MAX_RISKS])}{omitted}", screen, first="   ", indent=3)
+    if first_risk.fix:
+        yield wrap_text(first_risk.fix.strip(), screen, first="   Fix: ", indent=3)
 
 
 def missing_text(missing: Missing[Risk], *, of_dump: bool, named_count: int = _MAX_KINDS) -> str:
@@ -211,9 +213,9 @@ def missing_text(missing: Missing[Risk], *, of_dump: bool, named_count: int = _M
     `named_count` is the number of kinds that are named.
     """
     kinds = short_kinds(missing.kinds)
-    more = len(kinds) - named_count
-    listed = ", ".join(kinds[:named_count]) + (f" and {more} more kinds" if more > 1 else "")
-    if more == 1:
+    omitted = len(kinds) - named_count
+    listed = ", ".join(kinds[:named_count]) + (f" and {omitted} more kinds" if omitted > 1 else "")
+    if omitted == 1:
         listed = ", ".join(kinds)
     lacks = f"the dump does not have all {listed}" if of_dump else f"not all {listed} could be read"
     checks = "1 check" if len(missing.risks) == 1 else f"{len(missing.risks)} checks"
@@ -249,9 +251,9 @@ def _colour_words(text: Drawn, screen: Screen, *styles: tuple[str, str]) -> Draw
     """Returns the text with the first occurrence of each word in its style, given as the numbers of an ANSI escape."""
     if not screen.colour:
         return text
-    for word, style in styles:
+    for phrase, style in styles:
         if style:
-            text = Drawn(text.replace(word, f"\x1b[{style}m{word}\x1b[0m", 1))
+            text = Drawn(text.replace(phrase, f"\x1b[{style}m{phrase}\x1b[0m", 1))
     return text
 
 

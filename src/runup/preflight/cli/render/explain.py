@@ -84,16 +84,19 @@ def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[
 
 def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
     """Returns the explanation as text."""
-    parts = [f"{explained.name}\n"]
+    sections = [f"{explained.name}\n"]
     if explained.not_asked:
         text = f"Whether an update has this risk is not known, no cluster was asked: {explained.not_asked}"
-        parts += ["\n", wrap_text(text, screen)]
+        sections += ["\n", wrap_text(text, screen)]
     elif not explained.by_target:
-        parts.append("\nNo update of this cluster has this risk now.\n")
-    parts += [_target(target, risk, screen) for target, risk in explained.by_target]
+        sections.append("\nNo update of this cluster has this risk now.\n")
+    sections += [_target(target, risk, screen) for target, risk in explained.by_target]
     if explained.page:
-        parts += ["\nAbout this risk:\n\n", *(wrap_text(line, screen) for line in explained.page.strip().split("\n"))]
-    return join_parts(*parts)
+        sections += [
+            "\nAbout this risk:\n\n",
+            *(wrap_text(line, screen) for line in explained.page.strip().split("\n")),
+        ]
+    return join_parts(*sections)
 
 
 def _target(target: str, risk: Risk, screen: Screen) -> str:
@@ -123,8 +126,8 @@ def _acceptance_text(risk: Risk) -> str:
 
 def _resource_lines(resources: tuple[ReportedResource, ...]) -> str:
     lines = [resource(item) for item in resources[:_MAX_RESOURCES]]
-    more = len(resources) - _MAX_RESOURCES
-    return "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])])
+    omitted = len(resources) - _MAX_RESOURCES
+    return "\n".join([*lines, *([f"and {omitted} more"] if omitted > 0 else [])])
 
 
 def explanation_data(explained: Explanation) -> dict[str, Any]:

@@ -200,8 +200,8 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
     if code == COULD_NOT_RUN:
         if findings.failed is None:
             return (f"Verdict: the preflight of {findings.target} has no result yet.",)
-        why = f"{findings.failed.reason}: {_sentence(findings.failed.message)}"
-        return (f"Verdict: the preflight could not run. {why} {_next_step_text(findings)}",)
+        failure = f"{findings.failed.reason}: {_sentence(findings.failed.message)}"
+        return (f"Verdict: the preflight could not run. {failure} {_next_step_text(findings)}",)
     if code == 0:
         accepted = count_risks(findings.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
@@ -242,8 +242,10 @@ def _causes_not_acceptable(report: cause_texts.CauseReport) -> list[Cause[Risk]]
 
 def _guarded_verdict(findings: Findings) -> tuple[str, ...]:
     """Returns the verdict if only the state of the cluster keeps `--to` from asking for the update."""
-    why = ", ".join(f"{guard.type}=True" for guard in findings.guards)
-    text = f"Verdict: {counted_risks(findings.risks)}, but `--to` refuses while {why} (`runup upgrade` says why)."
+    conditions = ", ".join(f"{guard.type}=True" for guard in findings.guards)
+    text = (
+        f"Verdict: {counted_risks(findings.risks)}, but `--to` refuses while {conditions} (`runup upgrade` says why)."
+    )
     command = f"runup upgrade --to={findings.target} --allow-upgrade-with-warnings"
     # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
     repairs = any(risk.informs for risk in findings.risks)
@@ -263,11 +265,11 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
     grave = [risk.name for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
     unsupported = [name for name in grave if why_unsupported(name)]
     if unsupported:
-        why = "; ".join(dict.fromkeys(map(why_unsupported, unsupported)))
-        text += f" Nobody supports an update with {', '.join(unsupported)}: {why}."
+        refusal_text = "; ".join(dict.fromkeys(map(why_unsupported, unsupported)))
+        text += f" Nobody supports an update with {', '.join(unsupported)}: {refusal_text}."
     if findings.guards:
-        why = ", ".join(f"{guard.type}=True" for guard in findings.guards)
-        text += f" `--to` also wants --allow-upgrade-with-warnings while {why}."
+        refusal_text = ", ".join(f"{guard.type}=True" for guard in findings.guards)
+        text += f" `--to` also wants --allow-upgrade-with-warnings while {refusal_text}."
     return text
 
 
@@ -285,14 +287,14 @@ def _numbers_or_names(refused: Sequence[Cause[Risk]], report: cause_texts.CauseR
 
 def enumeration(items: Sequence[str]) -> str:
     """Returns `a`, `a and b`, or `a, b and c`."""
-    return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+    return " and ".join(text for text in (", ".join(items[:-1]), *items[-1:]) if text)
 
 
 def _asides_text(findings: Findings) -> str:
     """Returns what the reader must know besides: a waived signature, and what accepted risks cover by now."""
     waived = " Its signature was waived (force): nobody vouches for the image that checked." if findings.waived else ""
-    grown = [f"{risk.name} was {risk.grown.text}" for risk in findings.risks if risk.grown]
-    return f"{waived}{''.join(f' {text}.' for text in grown)}"
+    grown_texts = [f"{risk.name} was {risk.grown.text}" for risk in findings.risks if risk.grown]
+    return f"{waived}{''.join(f' {text}.' for text in grown_texts)}"
 
 
 def _next_step_text(findings: Findings) -> str:
@@ -311,21 +313,21 @@ def _sentence(text: str) -> str:
 def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:
     """Returns how many risks apply (`aside` is appended to these), are unknown and are accepted."""
     applying, unknown, accepted = count_risks(risks)
-    parts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}{aside}"] if applying else []
-    parts += [f"{unknown} could not be told"] if unknown else []
-    parts += [f"{accepted} accepted"] if accepted else []
+    texts = [f"{applying} {'risk applies' if applying == 1 else 'risks apply'}{aside}"] if applying else []
+    texts += [f"{unknown} could not be told"] if unknown else []
+    texts += [f"{accepted} accepted"] if accepted else []
     informing = sum(1 for risk in risks if risk.informs and not risk.accepted and risk.applies != "False")
-    parts += [f"{informing} {'describes' if informing == 1 else 'describe'} what this may repair"] if informing else []
-    return ", ".join(parts) or "no risks found"
+    texts += [f"{informing} {'describes' if informing == 1 else 'describe'} what this may repair"] if informing else []
+    return ", ".join(texts) or "no risks found"
 
 
 def by_severity(risks: tuple[Risk, ...]) -> str:
     """Returns ` (2 critical, 6 warning)` for the risks that block the update; empty if there are none."""
     by_name = Counter(risk.severity or "of unknown severity" for risk in risks if risk.open)
-    parts = [
+    counts = [
         f"{by_name[severity]} {severity}" for severity in (*SEVERITIES, "of unknown severity") if by_name[severity]
     ]
-    return f" ({', '.join(parts)})" if parts else ""
+    return f" ({', '.join(counts)})" if counts else ""
 
 
 SEVERITIES = ("critical", "warning", "info")
@@ -368,8 +370,16 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
             for risk, is_first in _first_time(risks)
         ]
         return Table(columns, rows, indent)
-    more = (Column("FIX", flows=True), Column("OBJECTS", flows=True), Column("REASON"), Column("SINCE"), Column("URL"))
-    return Table((*columns, *more), [Row((*_risk_cells(risk), *_detail_lines(risk))) for risk in risks], indent=indent)
+    wide_columns = (
+        Column("FIX", flows=True),
+        Column("OBJECTS", flows=True),
+        Column("REASON"),
+        Column("SINCE"),
+        Column("URL"),
+    )
+    return Table(
+        (*columns, *wide_columns), [Row((*_risk_cells(risk), *_detail_lines(risk))) for risk in risks], indent=indent
+    )
 
 
 def _first_time(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
@@ -386,7 +396,7 @@ def _risk_cells(risk: Risk) -> tuple[str, ...]:
 
 def _remedy_lines(risk: Risk) -> tuple[str, ...]:
     lines = [line for line in risk.fix.strip().splitlines() if line.strip()]
-    fix = tuple(f"{'     ' if place else 'Fix: '}{line}" for place, line in enumerate(lines))
+    fix = tuple(f"{'     ' if line_number else 'Fix: '}{line}" for line_number, line in enumerate(lines))
     return (*fix, *(["Accepting it does not lift it."] if not risk.acceptable else []), *_grown_text(risk))
 
 

@@ -25,13 +25,13 @@ _OBJECTS = 3
 NO_JOBS = "No preflight has reported in this cluster. Make one: runup preflight run --in-cluster"
 
 
-def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False, none: str = NONE) -> Drawn:
-    """Returns a table with one line per report, the newest first; `none` is what is said if there is none.
+def history(reports_kept: History, screen: Screen = PIPE, *, wide: bool = False, empty_text: str = NONE) -> Drawn:
+    """Returns a table with one line per report, the newest first; `empty_text` is what is said if there is none.
 
     Accepted is what was when the report was stored.
     """
     if not reports_kept.reports:
-        return join_parts(wrap_text(none, screen))
+        return join_parts(wrap_text(empty_text, screen))
     columns = tuple(map(Column, ("TARGET", "SOURCE", "STATUS", "APPLY", "UNKNOWN", "ACCEPTED", "CHECKS", "OBSERVED")))
     columns += (Column("PREFLIGHT"), *((Column("IMAGE"),) if wide else ()))
     return draw_table(Table(columns, [_table_row(report, wide=wide) for report in reports_kept.reports]), screen)
@@ -57,9 +57,9 @@ def _table_row(report: Report, *, wide: bool) -> Row:
     )
 
 
-def history_data(found: History) -> list[dict[str, Any]]:
+def history_data(stored_history: History) -> list[dict[str, Any]]:
     """Returns the reports as they are stored."""
-    return [codec.to_dict(report) for report in found.reports]
+    return [codec.to_dict(report) for report in stored_history.reports]
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -81,19 +81,19 @@ class Comparison(msgspec.Struct, frozen=True):
         return self.names or (self.before.target_version, self.after.target_version)
 
 
-def pick(found: History, name: str, source: str) -> Report:
+def pick(stored_history: History, name: str, source: str) -> Report:
     """Returns the report of a version (preferably from the running release) or of a preflight ID.
 
     Raises CommandError if there is none.
     """
-    fitting = [report for report in found.reports if is_of(report, name)]
+    fitting = [report for report in stored_history.reports if is_of(report, name)]
     # False sorts first: a report from the running release is preferred.
     fitting.sort(key=lambda report: report.source_version != source)
     if fitting:
         return fitting[0]
-    if not found.reports:
+    if not stored_history.reports:
         raise CommandError(f"no report of {name}: no preflight has reported on this cluster")
-    targets = ", ".join(report.target_version for report in found.reports)
+    targets = ", ".join(report.target_version for report in stored_history.reports)
     raise CommandError(f"no report of {name}; there are reports of {targets}")
 
 
@@ -166,14 +166,14 @@ def _doubt(compared: Comparison, risk_before: ReportedRisk) -> str:
 
 def _objects(risk_after: ReportedRisk, right: ReportedRisk) -> str:
     """Returns which objects a risk names that it did not name before, and the other way round."""
-    before, after = ({item.text for item in risk.resources} for risk in (risk_after, right))
-    changes = (("now also", sorted(after - before)), ("no longer", sorted(before - after)))
-    return "".join(f"{word} {_first_items(items)}; " for word, items in changes if items)
+    items_before, items_after = ({item.text for item in risk.resources} for risk in (risk_after, right))
+    changes = (("now also", sorted(items_after - items_before)), ("no longer", sorted(items_before - items_after)))
+    return "".join(f"{label} {_first_items(items)}; " for label, items in changes if items)
 
 
 def _first_items(items: list[str]) -> str:
-    more = len(items) - _OBJECTS
-    return ", ".join(items[:_OBJECTS]) + (f" and {more} more" if more > 0 else "")
+    omitted = len(items) - _OBJECTS
+    return ", ".join(items[:_OBJECTS]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def _table_part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:

@@ -21,18 +21,18 @@ _MOST_KINDS = 10
 _CONTROL = {code: None for code in range(32) if chr(code) not in "\t\n\r"}
 
 
-def exit_code(found: Findings, fail_on: str) -> int:
+def exit_code(findings: Findings, fail_on: str) -> int:
     """Returns the exit code of `--wait`, restricted by `fail_on`.
 
     `unknown` counts everything that is open; a severity counts risks that apply and are at least as severe.
     """
-    code = found.exit_code
+    code = findings.exit_code
     if code in (EXIT_CLEAR, COULD_NOT_RUN) or fail_on == "unknown":
         return code
     if fail_on == "never":
         return EXIT_CLEAR
     limit = _GRAVITY[fail_on]
-    applying = (risk for risk in found.risks if risk.open and risk.applies == "True")
+    applying = (risk for risk in findings.risks if risk.open and risk.applies == "True")
     return APPLY if any(_GRAVITY.get(risk.severity, 1) <= limit for risk in applying) else EXIT_CLEAR
 
 
@@ -42,18 +42,22 @@ def worst_code(codes: Iterable[int]) -> int:
     return next((code for code in (COULD_NOT_RUN, APPLY, UNKNOWN) if code in distinct), EXIT_CLEAR)
 
 
-def text(one: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> Drawn:
+def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = False) -> Drawn:
     """Returns one cluster's result as `--wait` prints it; for a dump, also how to collect what it lacks.
 
     `whole` adds every risk, every check, and every kind that the dump lacks.
     """
-    result = Drawn(finding_texts.result(one.findings, screen, whole=whole, collect=one.collect).removeprefix("\n"))
+    result = Drawn(
+        finding_texts.result(cluster_result.findings, screen, whole=whole, collect=cluster_result.collect).removeprefix(
+            "\n"
+        )
+    )
     # Otherwise the kinds are named, and the command is given, where it is told what could not be.
-    told_above = any(risk.lacking and not risk.accepted for risk in one.findings.risks)
-    if not one.lacking or (told_above and not whole):
+    told_above = any(risk.lacking and not risk.accepted for risk in cluster_result.findings.risks)
+    if not cluster_result.lacking or (told_above and not whole):
         return result
-    words, *command = _to_collect(one, whole=whole)
-    return join_parts(result, "\n", wrap_text(words, screen), *(f"  {line}\n" for line in command))
+    explanation, *command = _to_collect(cluster_result, whole=whole)
+    return join_parts(result, "\n", wrap_text(explanation, screen), *(f"  {line}\n" for line in command))
 
 
 def _to_collect(cluster_result: ClusterResult, *, whole: bool) -> tuple[str, ...]:
@@ -88,8 +92,8 @@ def _line(cluster_result: ClusterResult) -> tuple[str, ...]:
     findings = cluster_result.findings
     result = finding_texts.RESULTS[findings.exit_code]
     if findings.exit_code == COULD_NOT_RUN:
-        why = findings.failed.message if findings.failed else ""
-        return cluster_result.name, findings.source, findings.target, result, "", "", "", why.partition("\n")[0]
+        problem = findings.failed.message if findings.failed else ""
+        return cluster_result.name, findings.source, findings.target, result, "", "", "", problem.partition("\n")[0]
     numbers = tuple(map(str, count_risks(findings.risks)))
     gravest = [risk.name for risk in findings.risks if risk.open and risk.applies == "True"][:3]
     return cluster_result.name, findings.source, findings.target, result, *numbers, ", ".join(gravest)
@@ -156,17 +160,17 @@ def _markdown_risk(risk: Risk, *, indent: str = "", follows: bool = False) -> It
     # A ticked box of a Markdown task list: nothing is left to do about the risk.
     box = "x" if risk.accepted else " "
     gravity = risk.severity or "unknown severity"
-    words = "" if follows else f": {plain(risk.message)}"
-    yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}){words}"
+    message_text = "" if follows else f": {plain(risk.message)}"
+    yield f"{indent}- [{box}] **{risk.name}** ({gravity}, {finding_texts.state(risk)}){message_text}"
     if risk.fix and not follows:
         yield f"{indent}  Fix: {plain(risk.fix)}"
     if risk.because:
         yield f"{indent}  Why it may stay: {plain(risk.because)}"
 
 
-def plain(words: str) -> str:
+def plain(text: str) -> str:
     """Returns untrusted text on one line with its Markdown characters escaped."""
-    line = " ".join(words.split())
+    line = " ".join(text.split())
     return "".join(f"\\{char}" if char in "\\*_[]<>#|`" else char for char in line)
 
 
@@ -216,16 +220,16 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
         suite.set(key, str(number))
 
 
-def _xml(words: str) -> str:
+def _xml(text: str) -> str:
     """Returns the text without the control characters that XML cannot hold."""
-    return words.translate(_CONTROL)
+    return text.translate(_CONTROL)
 
 
 def _details(risk: Risk, cause: Cause[Risk]) -> str:
     """Returns the remedy, below the cause if that is another risk or a node."""
     cause_text = f"Cause: {cause.words}" if cause.node else f"Cause: {cause.name}" if cause.lead is not risk else ""
     fix = cause_texts.fix_of(cause) if cause.node else risk.fix
-    return "\n".join(part for part in (cause_text, fix) if part)
+    return "\n".join(text for text in (cause_text, fix) if text)
 
 
 def html(results: Sequence[ClusterResult]) -> str:

@@ -47,13 +47,13 @@ def page(
     *,
     cluster: str = "",
     explain: Callable[[str], str] = pages.find,
-    more: Markup | None = None,
+    extra_section: Markup | None = None,
 ) -> str:
     """Returns the page of `findings`, as of `now`; `explain` returns the documentation of a risk, in Markdown.
 
-    `more` is a section that a command adds at the end.
+    `extra_section` is a section that a command adds at the end.
     """
-    body = join(page_body(findings, explain), more)
+    body = join(page_body(findings, explain), extra_section)
     return document(f"Preflight of {findings.target}", body, now=now, cluster=cluster)
 
 
@@ -64,7 +64,9 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = pages.find) 
     return join(
         _head(findings),
         _steps(findings) if steps_on(findings) else None,
-        _titled_section("What was found", [_cause(cause, explain, n) for n, cause in enumerate(report.applying, 1)]),
+        _titled_section(
+            "What was found", [_cause(cause, explain, number) for number, cause in enumerate(report.applying, 1)]
+        ),
         _unknown_section(report, explain, of_dump=findings.of_dump),
         _titled_section("Accepted", [_cause(cause, explain) for cause in report.accepted]),
         _plan(findings) if findings.steps else None,
@@ -163,8 +165,8 @@ def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
     if any(risk.open for risk in findings.risks):
         applying = tuple(risk for risk in findings.risks if risk.applies == "True")
         unknown = count_risks(findings.risks)[1]
-        parts = (by_severity(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
-        yield "In the way", "; ".join(part for part in parts if part)
+        counts = (by_severity(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
+        yield "In the way", "; ".join(text for text in counts if text)
     checks_run = sum(check.result != "Skipped" for check in findings.checks)
     skipped = len(findings.checks) - checks_run
     yield (
@@ -231,9 +233,11 @@ def _risks_that_follow(cause: Cause[Risk]) -> Markup | None:
 
 def _explanation(name: str, explain: Callable[[str], str]) -> Markup | None:
     """Returns the documentation of the risk, folded."""
-    words = explain(name)
+    explained = explain(name)
     # On paper it is left out: it would be longer than what was found.
-    return el("details", el("summary", "What this risk means"), markdown(words), class_="about") if words else None
+    return (
+        el("details", el("summary", "What this risk means"), markdown(explained), class_="about") if explained else None
+    )
 
 
 def _definition_row(name: str, value: Child) -> tuple[Markup, Markup]:
@@ -256,19 +260,19 @@ def facts_of(risk: Risk) -> Markup:
         rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
     if not risk.acceptable:
         rows.append(("Accept it", "Accepting it does not lift it."))
-    elif not risk.accepted and risk.severity != "info" and (why := why_unsupported(risk.name)):
-        rows.append(("Accept it", f"Nobody supports an update with it: {why}."))
+    elif not risk.accepted and risk.severity != "info" and (unsupported := why_unsupported(risk.name)):
+        rows.append(("Accept it", f"Nobody supports an update with it: {unsupported}."))
     elif not risk.accepted and risk.suppressed_only:
         rows.append(("Let it stay", el("code", "runup preflight run --suppressions FILE")))
     elif not risk.accepted:
         rows.append(("Accept it", el("code", f"runup upgrade accept {risk.name}")))
-    return el("dl", *(part for name, value in rows if value for part in _definition_row(name, value)), class_="rows")
+    return el("dl", *(cell for name, value in rows if value for cell in _definition_row(name, value)), class_="rows")
 
 
 def _found_by(risk: Risk) -> str:
-    who = "the preflight" if risk.from_preflight else "the update service or the cluster"
+    finder = "the preflight" if risk.from_preflight else "the update service or the cluster"
     return ", ".join(
-        part for part in (who, risk.reason, f"since {minute_text(risk.since)}" if risk.since else "") if part
+        text for text in (finder, risk.reason, f"since {minute_text(risk.since)}" if risk.since else "") if text
     )
 
 

@@ -45,8 +45,8 @@ def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
 
 def _missing(cluster_result: ClusterResult, baseline: Baseline, *, alone: bool) -> list[str]:
     now = {risk.name for risk in cluster_result.findings.risks if risk.applies != "False"}
-    before = baselines.of_cluster(baseline, cluster_result.name, alone=alone)
-    return sorted(name for name, applies in before.items() if applies != "False" and name not in now)
+    in_baseline = baselines.of_cluster(baseline, cluster_result.name, alone=alone)
+    return sorted(name for name, applies in in_baseline.items() if applies != "False" and name not in now)
 
 
 def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
@@ -73,12 +73,12 @@ def _markdown(
     total = len(results)
     targets = sorted({cluster_result.findings.target for cluster_result in results if cluster_result.findings.target})
     of = f" of {', '.join(targets)}" if targets else ""
-    parts = [
+    lines = [
         f"{len(new)} new",
         f"{len(missing_by_name)} gone",
         *([f"{len(failed)} could not be judged"] if failed else []),
     ]
-    yield f"## Preflight{of}: {', '.join(parts)}\n"
+    yield f"## Preflight{of}: {', '.join(lines)}\n"
     yield f"Since {plain(name)}, for {total} {'cluster' if total == 1 else 'clusters'}.\n"
     for pairs in new:
         risk = pairs[0][1]
@@ -91,18 +91,18 @@ def _markdown(
             yield f"  {cluster_prefix}{plain(risk.message)}"
             if risk.fix:
                 yield f"  Fix: {plain(risk.fix)}"
-    for words, risks in (("gone", missing_by_name), ("not told this time, so perhaps not gone", doubtful)):
+    for label, risks in (("gone", missing_by_name), ("not told this time, so perhaps not gone", doubtful)):
         for risk_name in sorted(risks):
-            box = "x" if words == "gone" else " "
-            yield f"- [{box}] {words}: {plain(risk_name)}{_where(risks[risk_name], total)}"
+            box = "x" if label == "gone" else " "
+            yield f"- [{box}] {label}: {plain(risk_name)}{_where(risks[risk_name], total)}"
     for cluster_result in failed:
-        why = cluster_result.findings.failed.message if cluster_result.findings.failed else "it has no result yet"
-        yield f"- [ ] could not be judged: **{plain(cluster_result.name)}**: {plain(why)}"
+        problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "it has no result yet"
+        yield f"- [ ] could not be judged: **{plain(cluster_result.name)}**: {plain(problem)}"
 
 
 def _where(clusters: Sequence[str], total: int) -> str:
     if total == 1:
         return ""
-    more = len(clusters) - _NAMES
-    names = ", ".join(map(plain, clusters[:_NAMES])) + (f" and {more} more" if more > 0 else "")
+    omitted = len(clusters) - _NAMES
+    names = ", ".join(map(plain, clusters[:_NAMES])) + (f" and {omitted} more" if omitted > 0 else "")
     return f": {len(clusters)} of {total}: {names}"

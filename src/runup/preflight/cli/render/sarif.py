@@ -32,7 +32,7 @@ def sarif(results: Sequence[ClusterResult]) -> str:
     for cluster_result in results:
         for risk in finding_texts.risks_shown(cluster_result.findings):
             rules.setdefault(risk.name, risk)
-    places = {name: place for place, name in enumerate(rules)}
+    rule_indexes = {name: index for index, name in enumerate(rules)}
     run = {
         "tool": {
             "driver": {
@@ -45,7 +45,9 @@ def sarif(results: Sequence[ClusterResult]) -> str:
         "automationDetails": {"id": "runup-preflight/"},
         "columnKind": "utf16CodeUnits",
         "invocations": [_invocation_of(cluster_result) for cluster_result in results],
-        "results": [sarif_result for cluster_result in results for sarif_result in _results_of(cluster_result, places)],
+        "results": [
+            sarif_result for cluster_result in results for sarif_result in _results_of(cluster_result, rule_indexes)
+        ],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
@@ -53,8 +55,8 @@ def sarif(results: Sequence[ClusterResult]) -> str:
 def _invocation_of(cluster_result: ClusterResult) -> dict[str, Any]:
     if cluster_result.findings.completed:
         return {"executionSuccessful": True}
-    why = cluster_result.findings.failed.message if cluster_result.findings.failed else "no result"
-    note = {"level": "error", "message": {"text": f"{cluster_result.name}: {why}"}}
+    problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "no result"
+    note = {"level": "error", "message": {"text": f"{cluster_result.name}: {problem}"}}
     return {"executionSuccessful": False, "toolExecutionNotifications": [note]}
 
 
@@ -73,21 +75,21 @@ def _rule_of(risk: Risk) -> dict[str, Any]:
     }
 
 
-def _results_of(cluster_result: ClusterResult, places: dict[str, int]) -> list[dict[str, Any]]:
+def _results_of(cluster_result: ClusterResult, rule_indexes: dict[str, int]) -> list[dict[str, Any]]:
     report = cause_texts.by_cause(cluster_result.findings)
     cause_of = cause_texts.cause_names(report)
     risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
-    return [_result(cluster_result, risk, places[risk.name], cause_of.get(risk.name, "")) for risk in risks]
+    return [_result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, "")) for risk in risks]
 
 
-def _result(cluster_result: ClusterResult, risk: Risk, place: int, cause: str) -> dict[str, Any]:
-    """Returns the SARIF result of a risk; `place` is its rule's index, `cause` the risk that it follows from."""
+def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: str) -> dict[str, Any]:
+    """Returns the SARIF result of a risk; `rule_index` is its rule's index, `cause` the risk that it follows from."""
     applies = risk.applies == "True"
     # The same risk of the same cluster is the same result in every run, whatever its message counts.
     identity = hashlib.sha256(f"{cluster_result.name}\n{risk.name}".encode()).hexdigest()[:_PRINT_LENGTH]
     entry: dict[str, Any] = {
         "ruleId": risk.name,
-        "ruleIndex": place,
+        "ruleIndex": rule_index,
         # SARIF 2.1.0, 3.27.10: if `kind` is not `fail`, `level` must be `none`.
         "level": _LEVELS.get(risk.severity, "warning") if applies else "none",
         "kind": "fail" if applies else "review",

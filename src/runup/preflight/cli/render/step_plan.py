@@ -25,19 +25,27 @@ def plan(findings: Findings) -> tuple[PlannedStep, ...]:
         items = _remedies([risk for risk in findings.risks if risk.open])
         return (PlannedStep(f"The cluster to {findings.target}", (*items, f"`runup upgrade --to={findings.target}`")),)
     still_open = {risk.name: risk for risk in findings.risks if risk.open}
-    last = findings.steps[-1].version
+    last_version = findings.steps[-1].version
     first_back = next((number for number, step in enumerate(findings.steps) if step.back), -1)
     return tuple(
         PlannedStep(
             f"{step.part[0].upper()}{step.part[1:]} to {step.version}",
-            tuple(_items(step, still_open, "" if step.version == last else last, has_back=number == first_back)),
+            tuple(
+                _items(
+                    step,
+                    still_open,
+                    "" if step.version == last_version else last_version,
+                    has_back=number == first_back,
+                )
+            ),
         )
         for number, step in enumerate(findings.steps)
     )
 
 
-def _items(step: ReportedStep, still_open: dict[str, Risk], again: str, *, has_back: bool) -> Iterator[str]:
-    """Yields what is to be ticked off. `again` is the minor version that is left to check for, if there is one."""
+def _items(step: ReportedStep, still_open: dict[str, Risk], repeat_note: str, *, has_back: bool) -> Iterator[str]:
+    """Yields what is to be ticked off. `repeat_note` is the minor version that is left to check for, if there is "
+    "one."""
     if has_back:
         yield f"Be sure of the way back: {step.back}"
     yield from step.before
@@ -48,8 +56,8 @@ def _items(step: ReportedStep, still_open: dict[str, Risk], again: str, *, has_b
     else:
         yield f"See that `kubectl get nodes` shows each node Ready, with v{step.version}"
     yield from step.after
-    if again:
-        yield f"Check again what is left of the way: `runup preflight run --to {again}`"
+    if repeat_note:
+        yield f"Check again what is left of the way: `runup preflight run --to {repeat_note}`"
 
 
 def _remedies(risks: Sequence[Risk]) -> Iterator[str]:
