@@ -33,7 +33,7 @@ from runup.preflight.cli.render import history_tables as rendered_history
 from runup.preflight.cli.render.explain import explain_risk, explanation
 from runup.preflight.decide import kept_history, schedule, stored_reports
 from runup.preflight.decide.cluster_run import NAMESPACE as RUNS
-from runup.preflight.decide.findings import of_target
+from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.kept_history import LastScheduled
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 from runup.preflight.decide.stored_reports import History
@@ -315,12 +315,14 @@ def test_what_is_drawn_has_colours_of_ours_alone(screen: Screen) -> None:
     cluster = codec.convert(ClusterVersion, {"status": STATUS})
     stored = History(reports=(REPORT,))
     texts = [
-        finding_texts.result(of_target(cluster, stored, "5.2.0"), screen),
-        finding_texts.result(of_target(cluster, stored, "5.2.0"), screen, wide=True),
+        finding_texts.result(findings_of_target(cluster, stored, "5.2.0"), screen),
+        finding_texts.result(findings_of_target(cluster, stored, "5.2.0"), screen, wide=True),
         rendered_history.history(stored, screen, wide=True),
         rendered_history.comparison(rendered_history.compare(REPORT, REPORT), screen, wide=True),
         explanation(explain_risk(cluster, stored, RISK["name"], EVIL), screen),
-        wait_progress.region(wait_progress.Progress(EVIL, of_target(cluster, stored, "5.2.0").risks, EVIL), screen),
+        wait_progress.region(
+            wait_progress.Progress(EVIL, findings_of_target(cluster, stored, "5.2.0").risks, EVIL), screen
+        ),
     ]
     assert (screen.colour, True) == ("\x1b[" in texts[0], "Risk" in texts[0])
     for text in texts:

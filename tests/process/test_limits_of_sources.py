@@ -31,7 +31,7 @@ from runup.advice.control.update_service import UpdateService
 from runup.advice.decide import promql
 from runup.advice.decide.service import Query
 from runup.preflight.control import catalogs
-from runup.preflight.control.catalogs import Choice, read_catalog
+from runup.preflight.control.catalogs import CatalogSelection, read_catalog
 from runup.preflight.control.report_reader import ReportReader, read_file, read_up_to
 from runup.preflight.decide.deployment_steps import Trust
 from runup.preflight.decide.outcome import BadReportSeen
@@ -323,7 +323,7 @@ def test_a_bundle_s_trouble_is_told_again_when_it_comes_back(tmp_path: Path) -> 
 )
 def test_which_files_of_a_catalog_are_read(path: str, reads: bool) -> None:
     """Those of the packages that are looked for, and of one other for how folders are called."""
-    choice = Choice(frozenset({"a"}))
+    choice = CatalogSelection(frozenset({"a"}))
     assert choice.reads(path) is reads
     assert choice.specimen == ""
     assert choice.reads("configs/b/catalog.json")

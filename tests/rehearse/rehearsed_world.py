@@ -27,7 +27,7 @@ from runup.applying.decide.task import tasks_of
 from runup.dump.documents import identity
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
-from runup.rehearse.control.rehearsal import TargetRelease, rehearse
+from runup.rehearse.control.rehearsal import RehearsalTarget, rehearse
 from runup.rehearse.decide.rehearsal_findings import outcomes_of
 from runup.rehearse.decide.rehearsal_outcome import Rehearsal
 from runup.release.decide.manifest import Identity, Manifest
@@ -157,11 +157,11 @@ def release_files(*objects: JSON) -> dict[str, list[JSON]]:
     }
 
 
-def wanted(folder: Path, *objects: JSON, stuck: Sequence[str] = (), limit_s: float = 600.0) -> TargetRelease:
+def wanted(folder: Path, *objects: JSON, stuck: Sequence[str] = (), limit_s: float = 600.0) -> RehearsalTarget:
     """The update to a release of `objects`."""
     root = write_release(folder / "release", TARGET, release_files(*objects))
     payload = load_payload(read_folder(root), source=str(root))
-    return TargetRelease(payload, TARGET, kubernetes=KUBERNETES, stuck=tuple(stuck), limit_s=limit_s)
+    return RehearsalTarget(payload, TARGET, kubernetes=KUBERNETES, stuck=tuple(stuck), limit_s=limit_s)
 
 
 async def rehearsed(cluster: World, folder: Path, *objects: JSON, **options: Any) -> Rehearsal:

@@ -17,7 +17,7 @@ from tests.transcripts import stage
 
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli.wait_progress import Progress, changed_lines, region, so_far
-from runup.preflight.decide.findings import of_target
+from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.stored_reports import History
 
 PAGE = Path(__file__).parents[2] / "docs" / "what-it-looks-like.md"
@@ -88,7 +88,7 @@ def piped(server: Server, *words: str) -> str:
 
 
 def _steps() -> tuple[Progress, Progress]:
-    found = of_target(stage.cluster(), History(), "5.2.0")
+    found = findings_of_target(stage.cluster(), History(), "5.2.0")
     return Progress(READING), Progress(CHECKING, so_far(found)[:2])
 
 

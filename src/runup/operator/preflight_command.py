@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kubekit.kube.config import ClusterConfig
     from runup.preflight.control.rehearsal_process import RehearsalOrder
     from runup.preflight.control.report_sinks import Sink
-    from runup.preflight.control.target_process import Request
+    from runup.preflight.control.target_process import TargetRequest
 
 FORMAT = "preflight-v1-json"
 # The user agent distinguishes a target in the server's audit log from the managing operator, whose account it may use.
@@ -198,7 +198,7 @@ async def _run_checks(flags: Mapping[str, Any]) -> int:
     return _code(sink)
 
 
-def _rehearsal_of(flags: Mapping[str, Any], request: Request, documentation_base: str) -> RehearsalOrder | None:
+def _rehearsal_of(flags: Mapping[str, Any], request: TargetRequest, documentation_base: str) -> RehearsalOrder | None:
     """Returns what is to be rehearsed, or None."""
     if not flags["rehearse"]:
         return None
@@ -216,7 +216,7 @@ def _rehearsal_of(flags: Mapping[str, Any], request: Request, documentation_base
     )
 
 
-async def _with_newest(client: Client, request: Request, channel: str) -> Request:
+async def _with_newest(client: Client, request: TargetRequest, channel: str) -> TargetRequest:
     """Returns the request for the newest release of `channel`. Raises Terminal, and KubeError."""
     from dataclasses import replace
 
@@ -252,11 +252,11 @@ async def _until_cancelled(running: asyncio.Future[None]) -> None:
         await running
 
 
-def request_of(flags: Mapping[str, Any], version: str) -> Request:
+def request_of(flags: Mapping[str, Any], version: str) -> TargetRequest:
     """Returns the preflight that flags and environment variables ask for; `version` is the release's own."""
-    from runup.preflight.control.target_process import Request
+    from runup.preflight.control.target_process import TargetRequest
 
-    return Request(
+    return TargetRequest(
         target_version=flags["to"] or version,
         source_version=flags["from_"],
         preflight_id=os.environ.get("PREFLIGHT_ID", ""),
@@ -284,7 +284,7 @@ def _authorities() -> str:
     return file.name
 
 
-def _sink(report: str, config: ClusterConfig, request: Request) -> Sink:
+def _sink(report: str, config: ClusterConfig, request: TargetRequest) -> Sink:
     """Returns where the report goes: to the history, a ConfigMap, stdout or a file."""
     from runup.preflight.control.report_sinks import ConfigMapSink, FileSink, StreamSink
 

@@ -148,7 +148,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     return Options(
         **common(flags),
         **{name: flags[name] for name in same},
-        place=_workplace(flags),
+        place=_pod_settings(flags),
         release_source=flags["release_source"],
         plain_http_registries=frozenset(flags["plain_http"]),
         payload_folder=Path(flags["payload_dir"]),
@@ -160,7 +160,7 @@ def options_of(flags: Mapping[str, Any]) -> Options:
     )
 
 
-def _workplace(flags: Mapping[str, Any]) -> PodSettings:
+def _pod_settings(flags: Mapping[str, Any]) -> PodSettings:
     """Returns the settings of the preflight's Deployment from the command's flags."""
     from runup.preflight.decide.preflight_deployment import PodSettings, Quantities
 

@@ -18,7 +18,7 @@ from kubekit.oci import credentials
 from kubekit.oci.access import Access
 from kubekit.oci.registry_errors import OciError
 from runup.cli.errors import CommandError
-from runup.preflight.cli.evaluate import EvaluatedCluster, RequestedUpdate, of_cluster, of_dump, release_of
+from runup.preflight.cli.evaluate import EvaluatedCluster, RequestedUpdate, evaluate_cluster, evaluate_dump, release_of
 from runup.preflight.cli.run_command import findings_of
 from runup.preflight.decide.findings import Findings, Risk
 from runup.preflight.decide.report import CheckResult, ReportedCheck, ReportedResource
@@ -72,7 +72,7 @@ def evaluate(
         release = release_of(os.fspath(release_folder), release_image, access)
         requested_update = RequestedUpdate(release, target, source, release_image, check_timeout_s, access=access)
         if dump is not None:
-            evaluated = of_dump(Path(dump), requested_update, SystemClock().now())
+            evaluated = evaluate_dump(Path(dump), requested_update, SystemClock().now())
         else:
             evaluated = _evaluate_live(kubeconfig, context, requested_update)
     except (CommandError, RunupError, KubeError, OciError) as error:
@@ -96,5 +96,5 @@ def _evaluate_live(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return of_cluster(cluster, requested_update)
+        return evaluate_cluster(cluster, requested_update)
     raise PreflightError("evaluate() runs an event loop of its own: from a coroutine, call it by asyncio.to_thread()")

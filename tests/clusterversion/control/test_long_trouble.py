@@ -20,7 +20,7 @@ from kubekit.kube.clock import ManualClock, SystemClock
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import FileSink
-from runup.preflight.control.target_process import PreflightTarget, Request
+from runup.preflight.control.target_process import PreflightTarget, TargetRequest
 from runup.preflight.decide import preflight_deployment, report
 from runup.process.leader_election import cancel
 
@@ -56,7 +56,7 @@ async def node(world: Cluster, api: FaultyApi, clock: ManualClock) -> None:
     async with ReadOnlyClient(api.config, namespace=NAMESPACE, clock=clock) as client:
         target = PreflightTarget(
             client,
-            Request("5.2.0", "5.0.0", preflight_id=preflight_id, target_image=TARGET, namespace=NAMESPACE),
+            TargetRequest("5.2.0", "5.0.0", preflight_id=preflight_id, target_image=TARGET, namespace=NAMESPACE),
             TargetRelease("5.2.0", "1.34.0", ()),
             FileSink(world.reports / preflight_id / report.FILE_NAME),
             clock,

@@ -15,7 +15,7 @@ from runup.advice.decide.acceptance import Acceptance, growth
 from runup.api.config_v1 import AcceptRisk, Update
 from runup.preflight.cli.render.finding_texts import grown_warnings, verdict
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import accepted, current_findings, objects_of, of_target
+from runup.preflight.decide.findings import accepted, current_findings, findings_of_target, objects_of
 from runup.preflight.decide.report import ReportedResource, ReportedRisk
 
 LATER = NOW + timedelta(minutes=10)
@@ -77,7 +77,7 @@ def test_growth_is_told_with_its_time_wherever_the_result_is() -> None:
     assert GROWN in told(world)
     history = stored_reports.read(world.observed.history)
     names = accepted(world.version, world.observed.acceptances.data if world.observed.acceptances else {}, world.now)
-    assert list(grown_warnings(of_target(world.version, history, "5.0.3", accepted=names))) == [
+    assert list(grown_warnings(findings_of_target(world.version, history, "5.0.3", accepted=names))) == [
         ("err", f"warning: {GROWN}\n")
     ]
     wish = Update(version="5.0.3", image=image("5.0.3"), accept_risks=(AcceptRisk(name="NodeCordoned"),))

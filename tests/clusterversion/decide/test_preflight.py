@@ -14,7 +14,7 @@ from kubekit.api.core_v1 import ContainerState, ContainerStateRunning, Container
 from runup.api.config_v1 import ConditionalUpdate, Release, Update
 from runup.clusterversion.decide.work import ReadRelease, VerifyRelease
 from runup.preflight.decide import preflight_deployment, stored_reports
-from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
+from runup.preflight.decide.deployment_steps import STEPS, Deployed, DeploymentState, Step, Trust
 from runup.preflight.decide.report import ReportedCheck
 from runup.process.plan import Delete, Plan
 
@@ -32,13 +32,13 @@ def terminated(reason: str = "Error", code: int = 1, message: str = "") -> Conta
 def test_every_situation_has_a_step() -> None:
     """No combination of what can be seen is without an answer."""
     product = itertools.product((True, False), Deployed, Trust, (True, False))
-    assert set(STEPS) == {Seen(*axes) for axes in product}
+    assert set(STEPS) == {DeploymentState(*axes) for axes in product}
 
 
 def test_nothing_starts_without_trust_or_request() -> None:
     """START is reached from one situation alone."""
     assert [seen for seen, step in STEPS.items() if step is Step.START] == [
-        Seen(wanted=True, deployed=Deployed.NONE, trust=Trust.VERIFIED, over=False)
+        DeploymentState(wanted=True, deployed=Deployed.NONE, trust=Trust.VERIFIED, over=False)
     ]
 
 

@@ -15,7 +15,7 @@ from tests.clusterversion.decide.world import World, risk
 
 from runup.preflight.cli.render import history_tables
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import add_all_risks, ended_findings, of_target
+from runup.preflight.decide.findings import add_all_risks, ended_findings, findings_of_target
 
 
 def stored(world: World) -> stored_reports.History:
@@ -38,7 +38,7 @@ def test_findings_of_a_target_that_is_still_ahead_stay() -> None:
     assert told.startswith("Found by the preflight for 5.2.0 from 5.0.0 at 2026-01-14T10:00:00Z, which has ended: ")
     (ended,) = ended_findings(world.version, stored(world))
     assert (ended.target, ended.source, ended.exit_code) == ("5.2.0", "5.0.0", 3)
-    assert of_target(world.version, stored(world), "5.2.0").known
+    assert findings_of_target(world.version, stored(world), "5.2.0").known
 
 
 def test_a_new_preflight_from_the_new_release_takes_their_place() -> None:

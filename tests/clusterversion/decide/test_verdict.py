@@ -25,7 +25,7 @@ from runup.api.config_v1 import AcceptRisk, ComponentOverride, Update
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import target_choice
 from runup.clusterversion.cli.target_choice import Flags
-from runup.preflight.cli.render.cause_texts import by_cause
+from runup.preflight.cli.render.cause_texts import report_causes
 from runup.preflight.cli.render.finding_texts import verdict, verdict_parts
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import EXIT_CLEAR, Findings, current_findings
@@ -205,7 +205,7 @@ def _promise(situation: Situation, seen: Counter[str] | None = None) -> None:
 
 def cause_of(found: Any, name: str) -> int:
     """The number under which the report tells of a risk."""
-    return by_cause(found).number(name)
+    return report_causes(found).number(name)
 
 
 def numbers_in(text: str) -> set[int]:

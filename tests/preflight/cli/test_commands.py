@@ -20,7 +20,7 @@ from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.explain import explain_risk
 from runup.preflight.cli.render.finding_texts import as_data, verdict
 from runup.preflight.decide import stored_reports
-from runup.preflight.decide.findings import of_target
+from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
 from runup.preflight.decide.stored_reports import History
 
@@ -137,7 +137,7 @@ CLUSTER = cluster({"spec": {"clusterID": "x"}, "status": STATUS})
 
 def test_a_target_s_findings_join_status_and_report() -> None:
     """ClusterVersion decides; the report adds remedies; a shared risk shows this target's line alone."""
-    found = {risk.name: risk for risk in of_target(CLUSTER, FOUND, "5.2.0").risks}
+    found = {risk.name: risk for risk in findings_of_target(CLUSTER, FOUND, "5.2.0").risks}
     assert (found["DualStackIncompatible"].fix, found["DualStackIncompatible"].severity) == (
         DUAL.remediation,
         "critical",
@@ -149,7 +149,9 @@ def test_a_target_s_findings_join_status_and_report() -> None:
 
 def test_a_report_s_risk_that_status_does_not_carry_does_not_count() -> None:
     """The paused pool was fixed since: the operator's status is what holds."""
-    assert "MachineConfigPoolPaused-infra" not in [risk.name for risk in of_target(CLUSTER, FOUND, "5.2.0").risks]
+    assert "MachineConfigPoolPaused-infra" not in [
+        risk.name for risk in findings_of_target(CLUSTER, FOUND, "5.2.0").risks
+    ]
 
 
 @pytest.mark.parametrize(
@@ -195,12 +197,12 @@ def test_how_a_preflight_goes_is_shown_for_its_own_target(
     condition = {"type": "PreflightRunning", "status": "True", "reason": "Checking", "message": "m"}
     status = {**STATUS, "conditions": [{**condition, "lastTransitionTime": "2026-01-14T09:30:00Z"}]}
     known = cluster({"spec": {"clusterID": "x", "desiredUpdate": {"mode": "Preflight", **asked}}, "status": status})
-    assert bool(of_target(known, History(), *target).conditions) is shown
+    assert bool(findings_of_target(known, History(), *target).conditions) is shown
 
 
 def test_no_result_is_never_a_pass() -> None:
     """A preflight that nobody asked for, or that is going on, has exit code 1 and no verdict."""
-    found = of_target(cluster({"status": {}}), History(), "5.9.0")
+    found = findings_of_target(cluster({"status": {}}), History(), "5.9.0")
     assert (found.exit_code, as_data(found)["result"]) == (1, "CouldNotRun")
     assert verdict(found) == "Verdict: the preflight of 5.9.0 has no result yet."
 

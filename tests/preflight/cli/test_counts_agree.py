@@ -14,7 +14,7 @@ from runup.api.config_v1 import ClusterVersion, ConditionalUpdate, ConditionalUp
 from runup.preflight.cli.render import history_tables as rendered
 from runup.preflight.cli.render.finding_texts import result, section, verdict
 from runup.preflight.decide import stored_reports as histories
-from runup.preflight.decide.findings import add_all_risks, count_risks, current_findings, of_target
+from runup.preflight.decide.findings import add_all_risks, count_risks, current_findings, findings_of_target
 from runup.preflight.decide.stored_reports import History
 
 CASES = [
@@ -81,7 +81,7 @@ def test_the_older_api_tells_as_much() -> None:
     assert set(said.values()) == {"True", "Unknown"}
     assert older.exit_code == newer.exit_code
     world.ask(None).settle()
-    ended = of_target(_without_verdicts(world.version), histories.read(world.observed.history), "5.2.0")
+    ended = findings_of_target(_without_verdicts(world.version), histories.read(world.observed.history), "5.2.0")
     assert ended.risks and {found.applies for found in ended.risks} == {"Unknown"}
 
 
@@ -91,5 +91,5 @@ def test_what_an_update_s_verdict_says_of_its_risks(recommended: ConditionStatus
     risks = (ConditionalUpdateRisk(name="A", message="m", url="https://example.com"),)
     verdict = Condition(type="Recommended", status=recommended, reason="R", last_transition_time=NOW)
     update = ConditionalUpdate(Release(version="5.1.0"), risks=risks, conditions=(verdict,))
-    found = of_target(cluster_version(conditional_updates=(update,)), History(), "5.1.0")
+    found = findings_of_target(cluster_version(conditional_updates=(update,)), History(), "5.1.0")
     assert [each.applies for each in found.risks] == [applies]

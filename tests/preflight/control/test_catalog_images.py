@@ -45,7 +45,7 @@ from runup.preflight.control.catalog_images import (
 from runup.preflight.control.catalogs import MAX_FILE_BYTES
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import PreflightTarget, Request
+from runup.preflight.control.target_process import PreflightTarget, TargetRequest
 from runup.preflight.decide.report import read
 from runup.release.control.registry_access import TAG_MIRRORS
 
@@ -349,7 +349,7 @@ async def test_a_preflight_tells_which_operators_are_left_behind(tmp_path: Path,
             async with ReadOnlyClient(load(str(server.kubeconfig)), namespace="ours") as client:
                 run = PreflightTarget(
                     client,
-                    Request("5.2.0", "5.0.0", inner_registries=frozenset(() if by_mirror else (odd.host,))),
+                    TargetRequest("5.2.0", "5.0.0", inner_registries=frozenset(() if by_mirror else (odd.host,))),
                     TargetRelease("5.2.0", "1.38.0"),
                     sink,
                     SystemClock(),

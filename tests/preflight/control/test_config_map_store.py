@@ -85,7 +85,7 @@ def test_a_report_without_room_costs_the_others_nothing(cluster: Server) -> None
     later = NOON + 1000 * HOUR
     moments = {"before": later, "old": NOON - HOUR, "after": later + HOUR}
     results = [(name, replace(REPORT, observed_time=moment), "", "") for name, moment in moments.items()]
-    (problem,) = run_command.stored(store(cluster), results, later)
+    (problem,) = run_command.store_reports(store(cluster), results, later)
     assert problem.startswith("--store configmap:default/kept: old: the report takes 1 KiB packed, and newer ones fill")
     assert store(cluster).clusters() == ("a", "after", "before")
 

@@ -8,7 +8,7 @@ from tests.factories import cluster_version, feature_gate
 from kubekit.lang.version import Version
 from runup.api.config_v1 import CapabilitiesSpec, CapabilitiesStatus, FeatureGate
 from runup.checks.decide.declared_checks import declared_checks
-from runup.preflight.control.target_process import Request, filters_of
+from runup.preflight.control.target_process import TargetRequest, filters_of
 
 CHECK = """\
 apiVersion: preflight.runup.dev/v1alpha1
@@ -51,7 +51,9 @@ def test_a_check_is_for_clusters_that_have_its_part(
 
     cluster = cluster_version(capabilities=CapabilitiesStatus(enabled_capabilities=enabled))
     cluster = replace(cluster, spec=replace(cluster.spec, capabilities=spec))
-    filters = filters_of(Request(target_version="5.2.0"), Version("5.0.0"), cluster, feature_gate(enabled=("Some",)))
+    filters = filters_of(
+        TargetRequest(target_version="5.2.0"), Version("5.0.0"), cluster, feature_gate(enabled=("Some",))
+    )
     checks = declared_checks({"preflight-checks/theirs.yaml": CHECK.format(annotation=annotation)}, filters)
     assert len(checks) == expected
 
@@ -80,6 +82,6 @@ def test_no_feature_set_and_no_gate_is_assumed(annotation: str, expected: int, g
 
     Source: docs/upstream-behaviour.md 2.4.
     """
-    filters = filters_of(Request(target_version="5.2.0"), Version("5.0.0"), cluster_version(), gate)
+    filters = filters_of(TargetRequest(target_version="5.2.0"), Version("5.0.0"), cluster_version(), gate)
     checks = declared_checks({"preflight-checks/theirs.yaml": CHECK.format(annotation=annotation)}, filters)
     assert len(checks) == expected

@@ -15,7 +15,7 @@ from tests.kubekit.kube.apiscript import reply, scripted_api
 from kubekit.kube.client import Client
 from kubekit.kube.config import ClusterConfig
 from runup.preflight.control import manifest_texts
-from runup.preflight.control.manifest_texts import of_files, of_helm, unpack_release
+from runup.preflight.control.manifest_texts import read_helm_manifests, read_manifests, unpack_release
 
 BUDGET = "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: web, namespace: shop}\n"
 SEVERAL = f"# a comment\n---\n# Source: web/templates/pdb.yaml\n{BUDGET}---\n\n---\nkind: A\napiVersion: v1\n"
@@ -24,7 +24,7 @@ LIST = {"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind
 
 def places(folder: Path, *typed: str) -> list[tuple[str, str, str]]:
     """Kind, name and place of each object, with the place in the folder."""
-    read = of_files(typed)
+    read = read_manifests(typed)
     assert not read.problems
     return [(each.kind, each.name, each.place.removeprefix(f"{folder}/")) for each in read.objects]
 
@@ -60,7 +60,7 @@ def test_what_is_none_is_named(name: str, text: str, why: str, tmp_path: Path) -
     """And the other documents are read all the same."""
     (tmp_path / name).write_text(text)
     (tmp_path / "u.yaml").write_text(BUDGET)
-    read = of_files((str(tmp_path),))
+    read = read_manifests((str(tmp_path),))
     assert [each.name for each in read.objects] == ["web"]
     (problem,) = read.problems
     assert problem.removeprefix(f"{tmp_path}/").startswith(why)
@@ -68,7 +68,7 @@ def test_what_is_none_is_named(name: str, text: str, why: str, tmp_path: Path) -
 
 def test_a_folder_without_manifests_is_named(tmp_path: Path) -> None:
     """Nothing found is not nothing wrong."""
-    assert of_files((str(tmp_path),)).problems == (f"{tmp_path} holds no YAML or JSON file",)
+    assert read_manifests((str(tmp_path),)).problems == (f"{tmp_path} holds no YAML or JSON file",)
 
 
 def packed(release: Any, *, zipped: bool = True, twice: bool = True) -> str:
@@ -133,7 +133,7 @@ async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: d
     async with scripted_api() as api:
         api.answers(reply({"metadata": {}, "items": [item]}), reply({"metadata": {}, "items": []}))
         async with Client(ClusterConfig(api.url)) as client:
-            read = await of_helm(client)
+            read = await read_helm_manifests(client)
     assert [(each.name, each.place) for each in read.objects] == [("web", place)]
     assert read.problems == ()
 
@@ -151,4 +151,4 @@ async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: d
 def test_documents_that_are_no_objects(text: str, names: list[tuple[str, str]], tmp_path: Path) -> None:
     """What is no text names nothing."""
     (tmp_path / "a.yaml").write_text(text)
-    assert [(each.namespace, each.name) for each in of_files((str(tmp_path),)).objects] == names
+    assert [(each.namespace, each.name) for each in read_manifests((str(tmp_path),)).objects] == names

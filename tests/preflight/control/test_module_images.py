@@ -29,7 +29,7 @@ from runup.kernelmodules.decide.verdict import PreflightResults, Readiness, Stat
 from runup.preflight.control.module_images import MODULES, NO_TOOLKIT, NODES, KnownModule, ModuleImages, ModuleInput
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import PreflightTarget, Request, listed_registries
+from runup.preflight.control.target_process import PreflightTarget, TargetRequest, listed_registries
 from runup.preflight.decide.report import read
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
@@ -214,7 +214,7 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
             async with ReadOnlyClient(load(str(server.kubeconfig)), namespace="ours") as client:
                 run = PreflightTarget(
                     client,
-                    Request("5.2.0", "5.0.0", inner_registries=frozenset({odd.host})),
+                    TargetRequest("5.2.0", "5.0.0", inner_registries=frozenset({odd.host})),
                     release,
                     sink,
                     SystemClock(),
@@ -231,13 +231,17 @@ async def test_a_preflight_tells_which_modules_are_not_ready(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("request_", "inner"),
     [
-        pytest.param(Request("5.2.0"), set(), id="nothing"),
-        pytest.param(Request("5.2.0", inner_registries=frozenset({"a:1"})), {"a:1"}, id="what is listed"),
-        pytest.param(Request("5.2.0", plain_http=frozenset({"a:1"})), {"a:1"}, id="what is listed for plain HTTP"),
-        pytest.param(Request("5.2.0", target_image="r.svc:5000/ocp@sha256:5"), {"r.svc:5000"}, id="the target's own"),
-        pytest.param(Request("5.2.0", catalogs={"s": "c.svc/index:1"}), {"c.svc"}, id="a catalog that was typed"),
+        pytest.param(TargetRequest("5.2.0"), set(), id="nothing"),
+        pytest.param(TargetRequest("5.2.0", inner_registries=frozenset({"a:1"})), {"a:1"}, id="what is listed"),
+        pytest.param(
+            TargetRequest("5.2.0", plain_http=frozenset({"a:1"})), {"a:1"}, id="what is listed for plain HTTP"
+        ),
+        pytest.param(
+            TargetRequest("5.2.0", target_image="r.svc:5000/ocp@sha256:5"), {"r.svc:5000"}, id="the target's own"
+        ),
+        pytest.param(TargetRequest("5.2.0", catalogs={"s": "c.svc/index:1"}), {"c.svc"}, id="a catalog that was typed"),
     ],
 )
-def test_which_inner_registries_objects_of_a_cluster_may_name(request_: Request, inner: set[str]) -> None:
+def test_which_inner_registries_objects_of_a_cluster_may_name(request_: TargetRequest, inner: set[str]) -> None:
     """Those that an administrator named, and never any: None would mean that."""
     assert listed_registries(request_).inner == inner

@@ -16,7 +16,7 @@ from kubesandbox.apiserver.server import ApiServer
 from runup.checks.decide.declarative import declared_check
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
-from runup.preflight.control.target_process import PreflightTarget, Request
+from runup.preflight.control.target_process import PreflightTarget, TargetRequest
 from runup.preflight.decide.report import Report, read
 
 CHECK = declared_check(
@@ -41,9 +41,9 @@ async def config(tmp_path: Path) -> AsyncIterator[ClusterConfig]:
         yield load(str(server.kubeconfig))
 
 
-def request(url: str) -> Request:
+def request(url: str) -> TargetRequest:
     """A preflight whose checks may ask `url`."""
-    return Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE, prometheus_url=url)
+    return TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE, prometheus_url=url)
 
 
 def verdict(report: Report) -> tuple[str, str]:

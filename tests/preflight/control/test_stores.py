@@ -19,7 +19,7 @@ from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from runup.preflight.cli import run_command
-from runup.preflight.control.stores import Store, opened
+from runup.preflight.control.stores import Store, open_store
 from runup.preflight.decide.cluster_run import CONFIG_MAP
 from runup.preflight.decide.report import Report, ReportedResource, ReportedRisk
 
@@ -32,12 +32,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """A new store of each kind."""
     place = KINDS[request.param].format(tmp_path)
     if request.param != "configmap":
-        yield opened(place)
+        yield open_store(place)
         return
     server: Server = request.getfixturevalue("server")
     with suppress(NotFound):
         server.client.send(calls.delete(CONFIG_MAP, "kept", "default"))
-    yield opened(place, lambda: config.load(str(server.kubeconfig)))
+    yield open_store(place, lambda: config.load(str(server.kubeconfig)))
 
 
 def test_what_is_kept_is_read_again(store: Store, tmp_path: Path) -> None:
@@ -102,7 +102,9 @@ def test_every_character_comes_back(store: Store) -> None:
 def test_a_name_that_is_no_text_costs_nothing(store: Store) -> None:
     """A folder's name may be any bytes: Python has them as surrogates, which no file takes."""
     told = "no such file: a\udcff"
-    assert run_command.stored(store, [("a\udcff", REPORT, "", ""), ("b\udcff", None, "4.16.0", told)], NOON) == []
+    assert (
+        run_command.store_reports(store, [("a\udcff", REPORT, "", ""), ("b\udcff", None, "4.16.0", told)], NOON) == []
+    )
     assert store.clusters() == ("a\\udcff", "b\\udcff")
 
 
@@ -126,7 +128,7 @@ def _not_sqlite(file: Path) -> None:
 
 
 def _cut(file: Path) -> None:
-    opened(f"sqlite:{file}").keep("a", REPORT, NOON)
+    open_store(f"sqlite:{file}").keep("a", REPORT, NOON)
     file.write_bytes(file.read_bytes()[:5000])
 
 
@@ -141,7 +143,7 @@ def _of_others(file: Path) -> None:
 
 
 def _no_time(file: Path) -> None:
-    opened(f"sqlite:{file}").keep("a", REPORT, NOON)
+    open_store(f"sqlite:{file}").keep("a", REPORT, NOON)
     with closing(sqlite3.connect(file)) as database, database:
         database.execute("UPDATE reports SET observed = 'noon'")
 
@@ -164,7 +166,7 @@ UNREADABLE: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_a_file_that_cannot_be_read(tmp_path: Path, made: Callable[[Path], None], said: str) -> None:
     """One error with the file's name, and never an empty history."""
     made(tmp_path / "x.db")
-    store = opened(f"sqlite:{tmp_path / 'x.db'}")
+    store = open_store(f"sqlite:{tmp_path / 'x.db'}")
 
     def read() -> list[Report]:
         return [kept.report() for name in store.clusters() for kept in store.reports_of(name)]
@@ -193,5 +195,5 @@ def test_a_place_that_cannot_be_written_is_told_first(tmp_path: Path, typed: str
     files = [tmp_path / "file", tmp_path / "others.db"]
     before = [file.read_bytes() for file in files]
     with pytest.raises(Terminal, match=said):
-        opened(typed.format(tmp_path)).check()
+        open_store(typed.format(tmp_path)).check()
     assert [file.read_bytes() for file in files] == before

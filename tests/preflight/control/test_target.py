@@ -28,7 +28,7 @@ from runup.checks.decide.model import Check, Container, Context, Finding, Snapsh
 from runup.preflight.control.read_only_client import ReadOnlyClient, WriteRefused
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.report_sinks import ConfigMapSink, FileSink
-from runup.preflight.control.target_process import PreflightTarget, Request, Timing, reading_text
+from runup.preflight.control.target_process import PreflightTarget, TargetRequest, Timing, reading_text
 from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.preflight.decide.outcome import STALE_AFTER_S
 from runup.preflight.decide.report import Report, read
@@ -136,7 +136,7 @@ class Running:
         self.client = ReadOnlyClient(config, namespace=NAMESPACE)
         self.target = PreflightTarget(
             self.client,
-            changes.pop("request", Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)),
+            changes.pop("request", TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)),
             changes.pop("release", TargetRelease("5.2.0", "1.38.0")),
             sink,
             changes.pop("clock", None) or SystemClock(),
@@ -478,7 +478,7 @@ async def test_a_target_version_that_is_none_is_refused(config: ClusterConfig, t
     """Nothing is written for a request that cannot be evaluated."""
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
         target = PreflightTarget(
-            client, Request("next"), TargetRelease(), FileSink(tmp_path / "r.json"), SystemClock(), Log()
+            client, TargetRequest("next"), TargetRelease(), FileSink(tmp_path / "r.json"), SystemClock(), Log()
         )
         with pytest.raises(Terminal, match="give it with --to"):
             await target.run(once=True)
@@ -517,7 +517,7 @@ async def test_a_report_in_a_config_map(config: ClusterConfig, admin: Client) ->
     )
     sink = ConfigMapSink(config, NAMESPACE, "p1")
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
-        request = Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
+        request = TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
         target = PreflightTarget(
             client, request, TargetRelease("5.2.0"), sink, SystemClock(), Log(), builtin=(node_health.CHECK,)
         )
@@ -532,7 +532,7 @@ async def test_once_waits_for_no_container(config: ClusterConfig, tmp_path: Path
     check = Check("asks-a-container", "widgets", (), lambda _s, _c: (), unknown_risk="Widgets", container=widgets)
     path = tmp_path / "report.json"
     async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
-        request = Request("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
+        request = TargetRequest("5.2.0", "5.0.0", "p1", namespace=NAMESPACE)
         release = TargetRelease("5.2.0", images={"widgets": "i@sha256:" + "1" * 64})
         target = PreflightTarget(client, request, release, FileSink(path), SystemClock(), Log(), builtin=(check,))
         await target.run(once=True)

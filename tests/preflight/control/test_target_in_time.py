@@ -50,11 +50,11 @@ from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.preflight.control.release import TargetRelease
 from runup.preflight.control.target_process import (
     PreflightTarget,
-    Request,
+    TargetRequest,
     Timing,
+    equal_but_for_times,
     raise_if_over,
     running_version,
-    same_but_times,
 )
 from runup.preflight.control.watched_kinds import WatchedKinds
 from runup.preflight.decide import container_check_pods
@@ -85,7 +85,7 @@ async def target() -> AsyncIterator[PreflightTarget]:
     """One that asks nobody."""
     async with ReadOnlyClient(ClusterConfig("http://127.0.0.1:9"), namespace="ns") as client:
         clock = ManualClock(NOON)
-        yield PreflightTarget(client, Request("5.2.0", "5.0.0"), TargetRelease(), Kept(clock), clock, Log())
+        yield PreflightTarget(client, TargetRequest("5.2.0", "5.0.0"), TargetRelease(), Kept(clock), clock, Log())
 
 
 def kept(target: PreflightTarget) -> Kept:
@@ -266,9 +266,9 @@ def test_what_is_the_same_report() -> None:
     """Whatever its times, and however long its checks took."""
     one = report(checks=(ReportedCheck(name="A", result="Clear", duration_seconds=1),))
     other = replace(one, checks=(ReportedCheck(name="A", result="Clear", duration_seconds=2),), heartbeat_time=NOON)
-    assert same_but_times(one, other)
-    assert not same_but_times(one, replace(one, message="else"))
-    assert not same_but_times(one, replace(one, checks=(ReportedCheck(name="A", result="Unknown"),)))
+    assert equal_but_for_times(one, other)
+    assert not equal_but_for_times(one, replace(one, message="else"))
+    assert not equal_but_for_times(one, replace(one, checks=(ReportedCheck(name="A", result="Unknown"),)))
 
 
 def test_whose_version_is_the_source() -> None:
@@ -314,7 +314,7 @@ async def prepared(
         api.answers(cluster.answer)
         made = ManualClock(NOON)
         async with ReadOnlyClient(ClusterConfig(api.url), namespace="ns") as client:
-            request = Request(**{"target_version": "5.2.0", **changes})
+            request = TargetRequest(**{"target_version": "5.2.0", **changes})
             target = PreflightTarget(client, request, release or TargetRelease(), Kept(made), made, Log())
             preparing = asyncio.create_task(target.prepare())
             while not preparing.done():
@@ -383,7 +383,7 @@ async def test_once_nobody_waits() -> None:
         api.answers(failure(503, "ServiceUnavailable"))
         made = ManualClock(NOON)
         async with ReadOnlyClient(ClusterConfig(api.url), namespace="ns") as client:
-            target = PreflightTarget(client, Request("5.2.0"), TargetRelease(), Kept(made), made, Log())
+            target = PreflightTarget(client, TargetRequest("5.2.0"), TargetRelease(), Kept(made), made, Log())
             target.once = True
             with pytest.raises(ServerError):
                 await target.prepare()

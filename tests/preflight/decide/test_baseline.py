@@ -30,7 +30,7 @@ def risk(name: str, applies: str = "True", *, accepted: bool = False) -> Risk:
 )
 def test_only_what_is_new_counts(known: dict[str, str], applies: str, still_open: bool) -> None:
     """And what does not is told as accepted, with the file."""
-    (found,) = baseline.applied([risk("Ack", applies)], known, "last.json")
+    (found,) = baseline.mark_known_risks([risk("Ack", applies)], known, "last.json")
     assert found.open is still_open
     assert found.because == ("" if still_open else "known: it is in the baseline last.json")
 
@@ -61,10 +61,10 @@ def test_what_is_no_baseline_is_refused(document: Any) -> None:
 def test_which_cluster_of_a_baseline() -> None:
     """By name; of one beside one whatever they are called, since dumps have a new name each time."""
     one = baseline.read(ENTRY, "f")
-    assert baseline.of_cluster(one, "must-gather.2", alone=True) == {"Ack": "True"}
-    assert baseline.of_cluster(one, "must-gather.2", alone=False) == {}
+    assert baseline.baseline_of_cluster(one, "must-gather.2", alone=True) == {"Ack": "True"}
+    assert baseline.baseline_of_cluster(one, "must-gather.2", alone=False) == {}
     two = baseline.read([ENTRY, {**ENTRY, "cluster": "b"}], "f")
-    assert baseline.of_cluster(two, "c", alone=True) == {}
+    assert baseline.baseline_of_cluster(two, "c", alone=True) == {}
 
 
 def test_two_clusters_of_one_name_are_no_baseline() -> None:

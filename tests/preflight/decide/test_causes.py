@@ -324,10 +324,10 @@ def test_what_a_kind_is_needed_for(kind: str, subject: str) -> None:
 @pytest.mark.parametrize(("name", "why"), [("CgroupV1", True), ("KubeletSkewUnknown", False), ("NodeCordoned", False)])
 def test_what_nobody_supports(name: str, why: bool) -> None:
     """Not a risk that could not be told, and not one that somebody may live with."""
-    assert bool(unsupported.why_unsupported(name)) is why
+    assert bool(unsupported.why_not_acceptable(name)) is why
 
 
 def test_stages_are_those_of_the_gravest_object() -> None:
     """The earliest of its objects counts; without any it stops nothing before the end."""
     both = risk("X", about=("Pod/a", "ClusterOperator/b"))
-    assert [causes.stage(both), causes.stage(risk("X"))] == [causes.CONTROL_PLANE, causes.LATER]
+    assert [causes.stage_of(both), causes.stage_of(risk("X"))] == [causes.CONTROL_PLANE, causes.LATER]

@@ -22,13 +22,13 @@ from runup.preflight.decide.findings import (
     count_risks,
     current_findings,
     entry_of,
+    findings_of_target,
     known_risk_names,
     line_for,
     not_recommended,
-    of_report,
-    of_target,
     report_of,
     requested_preflight,
+    risk_of_report,
     worst_first,
 )
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk
@@ -206,7 +206,7 @@ def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report
     """Which of the two says what, field by field."""
     told = risk("A", says("Applies", "Unknown", "PreflightValidation"), message="Preflight=5.2.0: Told.")
     cluster = cluster_version(desired_update=ASKED, conditional_updates=(update("5.2.0", told),))
-    (alone,) = of_target(cluster, History(), "5.2.0").risks
+    (alone,) = findings_of_target(cluster, History(), "5.2.0").risks
     assert alone == Risk(
         "A",
         "Unknown",
@@ -217,15 +217,15 @@ def test_a_risk_has_its_verdict_from_the_cluster_and_its_details_from_the_report
         from_preflight=True,
         since=NOW,
     )
-    whole = of_target(cluster, History(reports=(report("5.2.0", SEEN),)), "5.2.0")
+    whole = findings_of_target(cluster, History(reports=(report("5.2.0", SEEN),)), "5.2.0")
     assert whole.risks == (
         replace(alone, message="Seen by the target.", fix="Mend it.", severity="critical", resources=SEEN.resources),
     )
     assert (whole.checks, whole.observed, whole.ended) == (report().checks, NOW, False)
     assert (whole.source, whole.target, whole.image) == ("5.0.0", "5.2.0", IMAGE)
-    unnamed = of_target(cluster, History(), "", IMAGE)
+    unnamed = findings_of_target(cluster, History(), "", IMAGE)
     assert (unnamed.target, unnamed.image) == ("5.2.0", IMAGE)
-    nowhere = of_target(cluster, History(), "", OTHER)
+    nowhere = findings_of_target(cluster, History(), "", OTHER)
     assert (nowhere.target, nowhere.image, nowhere.risks) == (OTHER, OTHER, ())
 
 
@@ -244,15 +244,15 @@ def test_whether_a_preflight_has_ended(asked: Update | None, status: Any, ended:
     """It had a result, and nobody looks any more."""
     cluster = cluster_version(desired_update=asked, conditional_updates=(update("5.2.0"),))
     stored = History(reports=(report(execution_status=status),))
-    assert of_target(cluster, stored, "5.2.0").ended is ended
-    assert of_target(cluster, History(), "5.2.0").ended is False
+    assert findings_of_target(cluster, stored, "5.2.0").ended is ended
+    assert findings_of_target(cluster, History(), "5.2.0").ended is False
 
 
 def test_only_a_preflight_s_own_conditions_are_about_it() -> None:
     """Of all that a cluster says."""
     told = cluster_version(desired_update=ASKED, conditions=(says("Failing", "True"), *DONE))
-    assert of_target(told, History(), "5.2.0").conditions == DONE
-    assert of_target(told, History(), "5.1.0").conditions == ()
+    assert findings_of_target(told, History(), "5.2.0").conditions == DONE
+    assert findings_of_target(told, History(), "5.1.0").conditions == ()
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_a_risk_without_a_verdict(conditions: tuple[Condition, ...], reported: A
         desired_update=ASKED, conditions=conditions, conditional_updates=(update("5.2.0", risk("A")),)
     )
     seen = (replace(SEEN, applies=reported),) if reported else ()
-    (told,) = of_target(cluster, History(reports=(report("5.2.0", *seen),)), "5.2.0").risks
+    (told,) = findings_of_target(cluster, History(reports=(report("5.2.0", *seen),)), "5.2.0").risks
     assert (told.applies, told.reason, told.since) == (applies, "", None)
 
 
@@ -283,7 +283,7 @@ def test_a_verdict_may_stand_beside_the_update() -> None:
         conditional_updates=(update("5.2.0", risk("A"), risk("B", UNKNOWN), risk_names=("A", "B", "Gone")),),
         conditional_update_risks=beside,
     )
-    told = {each.name: each.applies for each in of_target(cluster, History(), "5.2.0").risks}
+    told = {each.name: each.applies for each in findings_of_target(cluster, History(), "5.2.0").risks}
     assert told == {"A": "True", "B": "Unknown"}
     assert known_risk_names(cluster) == ["A", "B", "Gone"]
     more = cluster_version(conditional_updates=(update("5.1.0", risk("Z")),), conditional_update_risks=(risk("Y"),))
@@ -337,7 +337,7 @@ def test_an_accepted_risk_says_why() -> None:
     cluster = replace(cluster, status=status)
 
     def told(**how: Any) -> list[tuple[str, bool, str]]:
-        risks = of_target(cluster, History(), "5.2.0", **how).risks
+        risks = findings_of_target(cluster, History(), "5.2.0", **how).risks
         return [(each.name, each.accepted, each.because) for each in risks]
 
     assert told() == [("B", False, ""), ("A", True, "")]
@@ -384,7 +384,7 @@ def test_counts_leave_out_what_does_not_apply() -> None:
 
 def test_a_risk_of_a_report_alone() -> None:
     """It came from a preflight; without an address it has the page of its name."""
-    told = of_report(replace(SEEN, applies="Unknown"), report())
+    told = risk_of_report(replace(SEEN, applies="Unknown"), report())
     assert told == Risk(
         "A",
         "Unknown",
@@ -398,11 +398,11 @@ def test_a_risk_of_a_report_alone() -> None:
         since=NOW,
         resources=SEEN.resources,
     )
-    taken = of_report(SEEN, report(), acceptance.Acceptance("A", "because"))
+    taken = risk_of_report(SEEN, report(), acceptance.Acceptance("A", "because"))
     assert (taken.applies, taken.accepted, taken.because) == ("True", True, "because")
-    bare = of_report(SEEN, report(), acceptance.Acceptance("A"))
+    bare = risk_of_report(SEEN, report(), acceptance.Acceptance("A"))
     assert (bare.accepted, bare.because) == (True, "")
-    assert of_report(replace(SEEN, url=""), report()).url == documentation.page("A")
+    assert risk_of_report(replace(SEEN, url=""), report()).url == documentation.page("A")
 
 
 def test_reports_are_completed_by_what_counted_when_they_were_stored() -> None:

@@ -14,7 +14,15 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.preflight.decide import outcome as outcomes
 from runup.preflight.decide import preflight_deployment, start_failures
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.outcome import Observations, ReportSeen, State, Tally, counts_text, outcome, seen_report
+from runup.preflight.decide.outcome import (
+    AttemptState,
+    Observations,
+    ReportSeen,
+    Tally,
+    counts_text,
+    outcome,
+    usable_report,
+)
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedRisk
 
 ATTEMPT = Attempt("preflight-2-0123456789", "5.0.0", "5.2.0", "registry.example/release@sha256:5")
@@ -293,7 +301,7 @@ def test_how_far_it_is(found: Report, tally: Tally | None, text: str) -> None:
 )
 def test_whose_a_report_is(changes: dict[str, str], wrong: str) -> None:
     """What lies in the attempt's folder and says that it is another's is told by what differs."""
-    found, bad = seen_report(ATTEMPT, ReportSeen(ATTEMPT.id, report(**changes), NOW))
+    found, bad = usable_report(ATTEMPT, ReportSeen(ATTEMPT.id, report(**changes), NOW))
     assert found is None
     assert bad == outcomes.BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
@@ -301,14 +309,14 @@ def test_whose_a_report_is(changes: dict[str, str], wrong: str) -> None:
 @pytest.mark.parametrize("folder", ["preflight-1-0000000000", "preflight-9-0000000000"])
 def test_what_lies_in_another_folder_is_nothing(folder: str) -> None:
     """Neither a report nor a bad one."""
-    assert seen_report(ATTEMPT, ReportSeen(folder, report(), NOW)) == (None, None)
-    assert seen_report(ATTEMPT, None) == (None, None)
+    assert usable_report(ATTEMPT, ReportSeen(folder, report(), NOW)) == (None, None)
+    assert usable_report(ATTEMPT, None) == (None, None)
 
 
 def test_an_object_that_is_not_taken() -> None:
     """Nothing runs; it may heal, and the way out says how."""
-    found = outcomes.not_written("Deployment x: exceeded quota.")
-    assert (found.state, found.reason, found.final) == (State.FAILED, start_failures.FAILED_CREATE, False)
+    found = outcomes.rejected_object("Deployment x: exceeded quota.")
+    assert (found.state, found.reason, found.final) == (AttemptState.FAILED, start_failures.FAILED_CREATE, False)
     assert found.told == (
         "the API server does not take Deployment x: exceeded quota; it is tried again: change what refuses it "
         "(a quota, an admission rule, a right, a setting, a flag)"

@@ -11,7 +11,7 @@ import pytest
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.api.meta_v1 import ObjectMeta
 from runup.preflight.decide import packed_reports as packed
-from runup.preflight.decide.packed_reports import DROPPED, MAX_BYTES, MAX_REPORTS, Dropped
+from runup.preflight.decide.packed_reports import DROPPED, MAX_BYTES, MAX_REPORTS, DroppedReports
 
 NOON = datetime(2026, 11, 23, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -60,7 +60,7 @@ def test_what_went_is_noted() -> None:
     """With what went before, and when the newest of all was so."""
     patch, _ = packed.with_report(kept(MAX_REPORTS, note='{"reports": 4}'), key(1000), b"y")
     noted = ConfigMap(metadata=ObjectMeta(annotations=patch["metadata"]["annotations"]))
-    assert packed.dropped_from(noted) == Dropped(reports=5, until=NOON)
+    assert packed.dropped_from(noted) == DroppedReports(reports=5, until=NOON)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_report_without_room(before: ConfigMap, new: int, size: int) -> None:
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"reports": -1}', '{"reports": 2, "until": "2026-11-23T12:00:00"}'])
 def test_a_note_that_cannot_be_read(note: str) -> None:
     """It says nothing, and hinders nothing."""
-    assert packed.dropped_from(kept(0, note=note)) == Dropped()
+    assert packed.dropped_from(kept(0, note=note)) == DroppedReports()
 
 
 def test_keys_of_others_are_left_alone() -> None:

@@ -167,7 +167,7 @@ def allowed_skew(kubelet_minor: int) -> int:
 def _step_number(planned: Sequence[Planned], hop: Version, risk: ReportedRisk) -> int:
     """Returns the number of the step that meets a risk which the way to `hop` is the first to have."""
     control_plane = planned.index((CONTROL_PLANE, hop))
-    if causes.stage(risk) != causes.NODES or causes.family(risk.name) in _BEFORE_NODES:
+    if causes.stage_of(risk) != causes.NODES or causes.family_of(risk.name) in _BEFORE_NODES:
         return control_plane
     # What the first step has is there already, also for nodes that are updated before it.
     begin = 0 if all(part == NODES for part, _ in planned[:control_plane]) else control_plane

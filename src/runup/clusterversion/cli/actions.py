@@ -24,7 +24,7 @@ from runup.clusterversion.cli import preflight_end, preflight_request, target_ch
 from runup.clusterversion.cli.command_request import Request
 from runup.clusterversion.cli.target_choice import Flags
 from runup.preflight.cli.render import finding_texts as rendered
-from runup.preflight.decide.findings import Findings, current_findings, of_target, requested_preflight
+from runup.preflight.decide.findings import Findings, current_findings, findings_of_target, requested_preflight
 
 
 def run(request: Request, connection: Connection) -> int | None:
@@ -118,7 +118,9 @@ def _start_update(request: Request, client: SyncClient) -> None:
     if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:
         history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
         teller.extend(
-            rendered.grown_warnings(of_target(cluster, history, target.version, target.image, accepted=accepted))
+            rendered.grown_warnings(
+                findings_of_target(cluster, history, target.version, target.image, accepted=accepted)
+            )
         )
     if flags.force:
         teller.say(("err", target_choice.FORCE_WARNING))

@@ -152,7 +152,7 @@ class _More:
         if self._ended:
             observed = [target.observed for target in self._ended if target.observed]
             moment = now or max(observed, default=None)
-            yield from rendered.ended_lines(self._ended, screen, now=moment or _EPOCH)
+            yield from rendered.ended_preflight_lines(self._ended, screen, now=moment or _EPOCH)
 
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

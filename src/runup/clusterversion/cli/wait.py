@@ -20,7 +20,7 @@ from runup.api.config_v1 import ClusterVersion
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import CommandError, message_of
 from runup.clusterversion.cli.wait_progress import Progress, Show, shown_on, so_far
-from runup.preflight.decide.findings import Findings, Risk, of_target, requested_preflight
+from runup.preflight.decide.findings import Findings, Risk, findings_of_target, requested_preflight
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
 from runup.preflight.decide.stored_reports import History
 
@@ -232,7 +232,7 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
 
 
 def _risks_so_far(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
-    return so_far(of_target(cluster, History(), *target))
+    return so_far(findings_of_target(cluster, History(), *target))
 
 
 def _first_line(error: Transient) -> str:
@@ -243,11 +243,11 @@ def _findings(client: SyncClient, cluster: ClusterVersion, namespace: str, clock
     """Returns the findings in ClusterVersion, with the report's details if it is stored within a few tries."""
     target = requested_preflight(cluster)
     assert target is not None
-    findings = of_target(cluster, History(), *target)
+    findings = findings_of_target(cluster, History(), *target)
     for _ in range(_HISTORY_TRIES):
         try:
             accepted = clusters.read_accepted(client, cluster)
-            findings = of_target(cluster, clusters.read_history(client, namespace), *target, accepted=accepted)
+            findings = findings_of_target(cluster, clusters.read_history(client, namespace), *target, accepted=accepted)
         except Transient as error:
             trouble: Transient | None = error
         else:

@@ -364,7 +364,7 @@ class ClusterVersionController:
         )
         return Observed(
             cluster_version=version,
-            facts=replace(self._facts, place=preflight_settings.place, version_hash=self._hash()),
+            facts=replace(self._facts, place=preflight_settings.pods, version_hash=self._hash()),
             feature_gate=caches.feature_gate(),
             operators=_sorted_operators(caches.operators),
             operators_error=caches.operators.error or "",
@@ -375,7 +375,7 @@ class ClusterVersionController:
             check_pods=_of_app(caches.pods, container_check_pods.NAME),
             warnings=tuple(caches.warnings.all()),
             history=caches.config_maps.get(NamespacedName(place.namespace, stored_reports.NAME)),
-            report=self._report_seen(preflight_id, preflight_settings.place),
+            report=self._report_seen(preflight_id, preflight_settings.pods),
             report_maps=tuple(sorted(report_reader.names_of(caches.config_maps.all()))),
             unusable=preflight_settings.unusable,
             service=self._service.state,

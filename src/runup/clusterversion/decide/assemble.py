@@ -114,7 +114,7 @@ def _found_by(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
     bases = (target.report.documentation_base,) if target.report else ()
     risks = published_risks.judged_risks(target)
     if failure := repair.failure(view.status, view.current, target.release):
-        risks = published_risks.as_information(risks, failure)
+        risks = published_risks.as_information_only(risks, failure)
     return published_risks.with_links(risks, bases, view.observed.facts.place.documentation_base)
 
 

@@ -18,7 +18,7 @@ from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.outcome import seen_report
+from runup.preflight.decide.outcome import usable_report
 from runup.preflight.decide.published_risks import CheckedTarget
 from runup.preflight.decide.report import Report
 from runup.preflight.decide.stored_reports import History
@@ -27,7 +27,7 @@ from runup.preflight.decide.stored_reports import History
 def with_last_report(view: View) -> History:
     """Returns the history with the running attempt's newest report, whose time from now on dates the findings."""
     attempt = view.history.attempt
-    report = seen_report(attempt, view.observed.report)[0] if attempt is not None else None
+    report = usable_report(attempt, view.observed.report)[0] if attempt is not None else None
     # A partial report would replace complete findings.
     if report is None or report.execution_status != "completed":
         return view.history

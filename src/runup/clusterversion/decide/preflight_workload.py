@@ -53,7 +53,7 @@ def workload_gone(view: View) -> bool:
     return deployed_state(view, None) is Deployed.NONE
 
 
-def workplace_for(view: View, waived: bool) -> preflight_deployment.PodSettings:
+def pod_settings_for(view: View, waived: bool) -> preflight_deployment.PodSettings:
     """Returns the settings of the Deployment; a target without a verified signature gets an account of its own."""
     place = view.observed.facts.place
     return with_fields(place, service_account="dedicated") if waived else place
@@ -97,7 +97,7 @@ def reapply_if_changed(case: PreflightCase) -> tuple[tuple[Action, ...], tuple[W
     deployment = case.view.observed.deployment
     assert deployment is not None
     waived = preflight_deployment.was_waived(deployment)
-    place = workplace_for(case.view, waived)
+    place = pod_settings_for(case.view, waived)
     if preflight_deployment.is_as_wanted(
         deployment, preflight_deployment.deployment(case.attempt, place, waived=waived)
     ):

@@ -31,10 +31,10 @@ from runup.clusterversion.decide.preflight_workload import (
     DEPLOYMENT,
     account_rights,
     ending_text,
+    pod_settings_for,
     remove_stale_reports,
     rights_work,
     stop_workload,
-    workplace_for,
 )
 from runup.clusterversion.decide.running_attempt import from_outcome, is_silent, watch_attempt
 from runup.clusterversion.decide.target_release import asks_for, same_release
@@ -45,8 +45,8 @@ from runup.preflight.decide import preflight_conditions as conditions
 from runup.preflight.decide import preflight_deployment, service_account
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
-from runup.preflight.decide.deployment_steps import STEPS, Deployed, Seen, Step, Trust
-from runup.preflight.decide.outcome import Outcome, State, not_written
+from runup.preflight.decide.deployment_steps import STEPS, Deployed, DeploymentState, Step, Trust
+from runup.preflight.decide.outcome import AttemptOutcome, AttemptState, rejected_object
 from runup.preflight.decide.published_risks import CheckedTarget
 from runup.process.plan import Apply
 
@@ -132,7 +132,7 @@ def became_update(view: View) -> Attempt | None:
 
 
 def _when_unwanted(view: View, condition_values: tuple[Condition, ...]) -> Preflight:
-    situation = Seen(False, deployed_state(view, None), Trust.PENDING, over=False)
+    situation = DeploymentState(False, deployed_state(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(with_last_report(view), None)
     actions = stop_workload(view) if STEPS[situation] is Step.STOP else ()
     return Preflight(condition_values, kept_targets(view, history, None), history, actions)
@@ -188,7 +188,9 @@ def _await_target(view: View, error: Waiting) -> Preflight:
 
 def _when_wanted(view: View, update: Update, target: Release) -> Preflight:
     case = case_of(view, update, target)
-    situation = Seen(True, deployed_state(view, case.attempt), trust_of(case), over=bool(case.attempt.failed))
+    situation = DeploymentState(
+        True, deployed_state(view, case.attempt), trust_of(case), over=bool(case.attempt.failed)
+    )
     return _STEPS[STEPS[situation]](case)
 
 
@@ -221,7 +223,7 @@ def _start_target(case: PreflightCase) -> Preflight:
     """Plans the account's objects and the Deployment once the target's rights are known."""
     # A target whose signature is not verified never gets the operator's account (docs/decisions/0072 D9).
     waived = case.check is None or case.check.trust is not Trust.VERIFIED
-    place = workplace_for(case.view, waived)
+    place = pod_settings_for(case.view, waived)
     rights = account_rights(case, place)
     if rights is None:
         preparing = conditions.preparing_conditions(
@@ -246,7 +248,7 @@ def _report_start(case: PreflightCase) -> Preflight:
     unwritten = case.view.observed.unwritten
     if unwritten:
         history = histories.with_attempt(case.view.history, case.attempt)
-        return from_outcome(case, not_written(unwritten), None, history)
+        return from_outcome(case, rejected_object(unwritten), None, history)
     preparing = conditions.preparing_conditions(case.subject, "TargetStarting", "the target is being started")
     return _before_start(case, preparing, "the target is being started")
 
@@ -272,7 +274,7 @@ def _await_gone(case: PreflightCase) -> Preflight:
 
 def _hold_failed(case: PreflightCase) -> Preflight:
     # A failed attempt is not repeated by itself: the administrator clears the request and asks again.
-    final = Outcome(State.FAILED, case.attempt.failed, case.attempt.failure, final=True)
+    final = AttemptOutcome(AttemptState.FAILED, case.attempt.failed, case.attempt.failure, final=True)
     return from_outcome(case, final, None, case.view.history)
 
 

@@ -26,7 +26,14 @@ from runup.preflight.decide import preflight_conditions as conditions
 from runup.preflight.decide import start_failures
 from runup.preflight.decide import stored_reports as histories
 from runup.preflight.decide.attempt import Attempt
-from runup.preflight.decide.outcome import STALE_AFTER_S, Observations, Outcome, State, outcome, seen_report
+from runup.preflight.decide.outcome import (
+    STALE_AFTER_S,
+    AttemptOutcome,
+    AttemptState,
+    Observations,
+    outcome,
+    usable_report,
+)
 from runup.preflight.decide.published_risks import CheckedTarget
 from runup.preflight.decide.report import Report
 from runup.preflight.decide.stored_reports import History
@@ -43,7 +50,7 @@ def is_silent(view: View, attempt: Attempt) -> bool:
 def watch_attempt(case: PreflightCase) -> Preflight:
     """Plans what the running attempt's report and Pods call for: conditions, risks, restarts, or its end."""
     view = _with_steady_clock(case.view)
-    report, bad = seen_report(case.attempt, view.observed.report)
+    report, bad = usable_report(case.attempt, view.observed.report)
     waived = was_waived(view)
     # The target cannot know or deny it; from here on it is told wherever the result is.
     report = report and with_fields(report, signature_waived=waived)
@@ -65,7 +72,7 @@ def watch_attempt(case: PreflightCase) -> Preflight:
     if result.final:
         return _finish_attempt(case, result, report)
     history = view.history
-    if result.state is State.COMPLETED and report is not None:
+    if result.state is AttemptState.COMPLETED and report is not None:
         history = histories.with_report(history, with_others(view, report, risks))
     preflight = from_outcome(case, result, report, history, scene)
     actions, work = reapply_if_changed(case)
@@ -77,7 +84,7 @@ def watch_attempt(case: PreflightCase) -> Preflight:
     return replace(preflight, actions=actions, work=work, requeue_after_s=_until_next_look(scene, result))
 
 
-def _finish_attempt(case: PreflightCase, attempt_outcome: Outcome, report: Report | None) -> Preflight:
+def _finish_attempt(case: PreflightCase, attempt_outcome: AttemptOutcome, report: Report | None) -> Preflight:
     """Plans the end of the attempt; the record is written before the Deployment, its evidence, is removed."""
     ended = with_fields(case.attempt, failed=attempt_outcome.reason, failure=attempt_outcome.told)
     history = case.view.history
@@ -97,7 +104,7 @@ def _finish_attempt(case: PreflightCase, attempt_outcome: Outcome, report: Repor
 
 def from_outcome(
     case: PreflightCase,
-    attempt_outcome: Outcome,
+    attempt_outcome: AttemptOutcome,
     report: Report | None,
     history: History,
     scene: Observations | None = None,
@@ -106,14 +113,14 @@ def from_outcome(
     good = case.last_good
     whole = report is not None and report.execution_status == "completed"
     shown_report = report if whole or good is None else good
-    unfinished = f"{attempt_outcome.message}." if attempt_outcome.state is not State.COMPLETED else ""
+    unfinished = f"{attempt_outcome.message}." if attempt_outcome.state is not AttemptState.COMPLETED else ""
     stale = scene is not None and scene.stale
     checked = CheckedTarget(
         case.target,
         case.attempt.source_version,
         shown_report,
-        running=unfinished if attempt_outcome.state is not State.FAILED else "",
-        failed=unfinished if attempt_outcome.state is State.FAILED else "",
+        running=unfinished if attempt_outcome.state is not AttemptState.FAILED else "",
+        failed=unfinished if attempt_outcome.state is AttemptState.FAILED else "",
         stale=unfinished if stale else "",
         ended=attempt_outcome.final or (shown_report is good and case.last_good_is_older),
         waits=scene is None or not scene.restart_due,
@@ -131,7 +138,9 @@ def from_outcome(
         and shown_report.execution_status == "completed"
         and shown_report.preflight_id == case.attempt.id
     )
-    outcome_conditions = conditions.of_outcome(subject, attempt_outcome, kept_time=observed_time, completed=completed)
+    outcome_conditions = conditions.conditions_of_outcome(
+        subject, attempt_outcome, kept_time=observed_time, completed=completed
+    )
     return Preflight(outcome_conditions, with_kept_targets(case, checked), history)
 
 
@@ -149,13 +158,13 @@ def _with_steady_clock(view: View) -> View:
     return view if created is None or age_s is None else replace(view, now=created + timedelta(seconds=age_s))
 
 
-def _until_next_look(scene: Observations, attempt_outcome: Outcome) -> float | None:
+def _until_next_look(scene: Observations, attempt_outcome: AttemptOutcome) -> float | None:
     """Returns the seconds until the deadline, or until a wait or an unchanged report is reported; None if neither."""
     waits = []
     again = start_failures.look_again_s(scene.deployment, scene.pods, scene.now)
     if again is not None:
         waits.append(again)
-    if not (scene.completed_before or attempt_outcome.state is State.COMPLETED or scene.deadline is None):
+    if not (scene.completed_before or attempt_outcome.state is AttemptState.COMPLETED or scene.deadline is None):
         waits.append(max((scene.deadline - scene.now).total_seconds(), 1.0))
     if scene.report is not None or scene.bad is not None:
         waits.append(scene.until_stale_s)

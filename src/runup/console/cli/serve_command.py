@@ -165,7 +165,7 @@ def _open_members(
     if flags.store and not (
         named_members.contexts or named_members.kubeconfigs or named_members.dumps or named_members.inventories
     ):
-        store = stores.opened(flags.store)
+        store = stores.open_store(flags.store)
 
         def of_store() -> tuple[Sequence[Member], Sequence[str]]:
             return tuple(map(Member, store.clusters())), ()
@@ -192,7 +192,7 @@ def _judge_function(
     release = evaluate.release_of(flags.release_dir, flags.to_image, registries.of_administrators())
     requested_update = evaluate.RequestedUpdate(release, flags.to, image=flags.to_image, access=registries)
     if flags.store:
-        stores.opened(flags.store).clusters()
+        stores.open_store(flags.store).clusters()
         return partial(
             work.judge_with_history,
             connection=connection,

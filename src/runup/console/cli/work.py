@@ -71,7 +71,7 @@ def _judge_dump(member: Member, requested_update: evaluate.RequestedUpdate) -> J
 
 def _judge_cluster(member: Member, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
     to = connection_to(member, connection)
-    evaluated = evaluate.of_cluster(to.config(), requested_update)
+    evaluated = evaluate.evaluate_cluster(to.config(), requested_update)
     findings = run_command.findings_of(evaluated)
     items = objects_to_show(findings) if findings.completed else ()
     if not items:
@@ -162,7 +162,7 @@ def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
     reports: list[tuple[str, Any, Report]] = []
     newest: Findings | None = None
     try:
-        opened_store = stores.opened(store)
+        opened_store = stores.open_store(store)
         stored_reports = opened_store.reports_of(member.name)
         for stored_report in stored_reports:
             if since is not None and stored_report.observed < since and stored_report is not stored_reports[-1]:

@@ -31,7 +31,7 @@ def run(
     connection: Connection, store: str, cluster: str, last_days: int, output: str | None, *, weeks: bool = False
 ) -> int:
     """Prints the history of one cluster, or of all of them day by day, or week by week."""
-    opened_store = stores.opened(store, connection.config)
+    opened_store = stores.open_store(store, connection.config)
     names = opened_store.clusters()
     if cluster and cluster not in names:
         stored_text = f"there are reports of {fleet_text.shorten_names(names, 200)}" if names else "it has none at all"

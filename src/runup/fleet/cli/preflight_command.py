@@ -85,7 +85,7 @@ def run(
             (member.name, judged_member.report, flags.to, judged_member.problem)
             for member, judged_member in zip(members, judged, strict=True)
         )
-        problems = run_command.stored(store, to_store, now)
+        problems = run_command.store_reports(store, to_store, now)
     results = [_cluster_result(member, one, now) for member, one in zip(members, judged, strict=True)]
     marked, more_warnings = run_command.with_accepted(results, rules, baseline, now)
     notes += [f"{one_line(m.name)}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
@@ -134,7 +134,7 @@ def judge(
         if member.dump:
             evaluated = evaluate_dump(member, requested_update, now)
         else:
-            evaluated = evaluate.of_cluster(connection_to(member, connection).config(), requested_update)
+            evaluated = evaluate.evaluate_cluster(connection_to(member, connection).config(), requested_update)
         findings = run_command.findings_of(evaluated)
         locations = _dump_locations(member, findings) if with_places and member.dump and findings.completed else {}
     except Exception as error:
@@ -162,7 +162,7 @@ def evaluate_dump(
 
     Raises as reading the dump does.
     """
-    evaluated = evaluate.of_dump(Path(member.dump), requested_update, now)
+    evaluated = evaluate.evaluate_dump(Path(member.dump), requested_update, now)
     notes = tuple(member.as_named(note) for note in evaluated.notes)
     return replace(
         evaluated, problem=member.as_named(evaluated.problem), notes=notes, collect=member.as_named(evaluated.collect)
@@ -170,10 +170,10 @@ def evaluate_dump(
 
 
 def _dump_locations(member: Member, findings: Findings) -> Mapping[str, tuple[str, int]]:
-    from runup.preflight.cli.dump_places import places, uri_of
+    from runup.preflight.cli.dump_places import find_places, uri_of
 
     resources = [item for risk in findings.risks for item in risk.resources]
-    found_places = places(Path(member.dump), resources).items()
+    found_places = find_places(Path(member.dump), resources).items()
     local_uri = uri_of(Path(member.dump))
     shown_uri = member.address or local_uri
     return {text: (place.uri.replace(local_uri, shown_uri, 1), place.line) for text, place in found_places}
@@ -222,7 +222,7 @@ def _print_results(
         return _as_document(form, results, members, table, code)
 
     texts = [target for target in flags.outputs if target[0] != parquet_file.FORM]
-    problems = [*problems, *outputs.saved(texts, text_of), *parquet_file.write_files(flags.outputs, results)]
+    problems = [*problems, *outputs.write_files(texts, text_of), *parquet_file.write_files(flags.outputs, results)]
     printed = [out(text_of(form)) for form, path in flags.outputs if path == outputs.STDOUT]
     if not printed:
         screen = screen_of(sys.stdout)

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 import msgspec
 
 from runup.preflight.decide.report import Report, ReportedRisk
-from runup.preflight.decide.untold import untold
+from runup.preflight.decide.untold import may_be_untold
 
 
 class ReportStep(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ def _step_between(cluster: str, observed: datetime, report: Report, last_report:
     risks_now, risks_before = (
         {risk.name: risk for risk in each.risks} if each else {} for each in (report, last_report)
     )
-    still = {name: risk for name, risk in risks_before.items() if name in risks_now or not untold(report, name)}
+    still = {name: risk for name, risk in risks_before.items() if name in risks_now or not may_be_untold(report, name)}
     applies = sum(risk.applies == "True" for risk in report.risks)
     return ReportStep(
         cluster,

@@ -72,7 +72,7 @@ def _read_stored(ctx: click.Context) -> Kept:
     with connection_of(ctx).client() as client:
         cluster = jobs.cluster_version(client)
         if cluster is None:
-            return None, jobs.stored_history(client), {}
+            return None, jobs.read_stored_history(client), {}
         return cluster, clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
 
 
@@ -80,14 +80,14 @@ def _stored_in_dump(dump: str) -> Kept:
     """Returns what the operator of a dump's cluster had stored."""
     from runup.preflight.cli import evaluate
 
-    return evaluate.stored_in(Path(dump))
+    return evaluate.read_stored_reports(Path(dump))
 
 
 def _judge_dump(dump: str, *targets: str) -> Kept:
     """Returns what the checks find now on a dump, for each target (empty: the next minor version)."""
     from runup.preflight.cli import evaluate
 
-    return evaluate.judged_in(Path(dump), targets)
+    return evaluate.evaluate_for_targets(Path(dump), targets)
 
 
 def _print(text: Callable[[Screen], str], data: object, output: str | None) -> None:
@@ -122,7 +122,7 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
     from runup.cli.errors import CommandError
     from runup.preflight.cli import in_cluster as jobs
     from runup.preflight.cli.render import finding_texts as rendered
-    from runup.preflight.decide.findings import current_findings, of_target
+    from runup.preflight.decide.findings import current_findings, findings_of_target
 
     with connection_of(ctx).client() as client:
         cluster = None if in_cluster else jobs.cluster_version(client)
@@ -131,7 +131,9 @@ def show(ctx: click.Context, version: str, output: str | None, verbose: bool, in
         history = clusters.read_history(client, namespace())
         acceptances = clusters.read_accepted(client, cluster)
         requested_findings = current_findings(cluster, history, acceptances)
-        shown_findings = of_target(cluster, history, version, accepted=acceptances) if version else requested_findings
+        shown_findings = (
+            findings_of_target(cluster, history, version, accepted=acceptances) if version else requested_findings
+        )
         if shown_findings is None:
             raise CommandError("no preflight is asked for; name the VERSION of an earlier one, or ask for one" + _ASK)
         if not shown_findings.known:
@@ -160,7 +162,7 @@ def _show_kept(client: SyncClient, version: str, output: str | None, *, verbose:
     from runup.preflight.cli.render import finding_texts as rendered
     from runup.preflight.cli.run_command import findings_of
 
-    stored_result = in_cluster.stored_result(client, version)
+    stored_result = in_cluster.read_stored_result(client, version)
     findings = findings_of(stored_result)
     if output == "html":
         from runup.preflight.cli.render.preflight_page import page
@@ -200,7 +202,7 @@ def history(ctx: click.Context, output: str | None, dump: str, in_cluster: bool)
         from runup.preflight.cli import in_cluster as jobs
 
         with connection_of(ctx).client() as client:
-            stored = jobs.stored_history(client)
+            stored = jobs.read_stored_history(client)
         cluster = None
     else:
         cluster, stored, _ = _stored_in_dump(dump) if dump else _read_stored(ctx)
@@ -288,7 +290,7 @@ def _compare_kept(
     def compare_pair() -> int:
         """Compares two kept reports, prints the difference, and returns 0."""
         if store:
-            pairs = places.of_store(words, store, cluster, to, connection_of(ctx).config)
+            pairs = places.read_from_store(words, store, cluster, to, connection_of(ctx).config)
         else:
             pairs = [places.report_in(Path(place), to) for place in words]
         (first, before), (second, after) = pairs
@@ -329,7 +331,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     page = pages.find(risk)
     if dump:
         evaluated, reports, _ = _judge_dump(dump, "")
-        explanation = rendered.of_reports(reports, risk, _page(page, evaluated), pages.names())
+        explanation = rendered.explain_from_reports(reports, risk, _page(page, evaluated), pages.names())
         _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
         return
     try:
@@ -341,7 +343,7 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         explanation = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
     else:
         explanation = (
-            rendered.of_reports(stored, risk, _page(page, cluster), pages.names())
+            rendered.explain_from_reports(stored, risk, _page(page, cluster), pages.names())
             if cluster is None
             else rendered.explain_risk(cluster, stored, risk, page, pages.names(), accepted)
         )

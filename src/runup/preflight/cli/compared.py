@@ -34,18 +34,18 @@ def is_place(argument: str) -> bool:
 
 def report_in(path: Path, target: str) -> tuple[str, Report]:
     """Returns a name and the report in a file, or of a dump as it is judged now. Raises CommandError."""
-    if path.is_file() and path.suffix == ".json" and (file_report := _of_file(path)) is not None:
+    if path.is_file() and path.suffix == ".json" and (file_report := _read_file(path)) is not None:
         return str(path), file_report
     from runup.preflight.cli import evaluate
     from runup.preflight.control.release import TargetRelease
 
-    evaluated = evaluate.of_dump(path, evaluate.RequestedUpdate(TargetRelease(), target), SystemClock().now())
+    evaluated = evaluate.evaluate_dump(path, evaluate.RequestedUpdate(TargetRelease(), target), SystemClock().now())
     if evaluated.report is None:
         raise CommandError(evaluated.problem)
     return str(path), evaluated.report
 
 
-def _of_file(path: Path) -> Report | None:
+def _read_file(path: Path) -> Report | None:
     """Returns the report in a file, or what `-o json` printed as a report; None if the file is neither."""
     try:
         data = contents(path)
@@ -57,11 +57,11 @@ def _of_file(path: Path) -> Report | None:
     if document.get("format") == FORMAT:
         return report_store.read_file(path)
     if {"risks", "target", "checks"} <= document.keys():
-        return _of_output(document, path)
+        return _read_output(document, path)
     return None
 
 
-def _of_output(document: dict[str, Any], path: Path) -> Report:
+def _read_output(document: dict[str, Any], path: Path) -> Report:
     """Returns as a report what `preflight run -o json` printed: it has the same risks under the same names."""
     risks = [risk for risk in document["risks"] if isinstance(risk, dict) and risk.get("applies") != "False"]
     kept_fields = ("name", "applies", "message", "url", "reason", "remediation", "resources", "lacking")
@@ -83,11 +83,11 @@ def _of_output(document: dict[str, Any], path: Path) -> Report:
         raise CommandError(f"{path}: {error.message}") from error
 
 
-def of_store(
+def read_from_store(
     selectors: Sequence[str], store: str, cluster: str, target: str, config: Callable[[], ClusterConfig]
 ) -> list[tuple[str, Report]]:
     """Returns a name and a report for each word, out of a store. Raises CommandError, and Terminal without a store."""
-    opened_store = stores.opened(store, config)
+    opened_store = stores.open_store(store, config)
     names = opened_store.clusters()
     today = SystemClock().now().astimezone(UTC).date()
     return [_stored_report(selector, opened_store, names, cluster, target, today) for selector in selectors]
@@ -104,12 +104,14 @@ def _stored_report(
     if is_place(selector) and selector not in names and not _DAY.fullmatch(selector):
         return report_in(Path(selector), target)
     if day and not _DAY.fullmatch(day):
-        raise CommandError(f"{selector}: is not in the store {store.name}, which has {_known_reports(names)}; {_FORMS}")
+        raise CommandError(
+            f"{selector}: is not in the store {store.name}, which has {_stored_reports_text(names)}; {_FORMS}"
+        )
     if name not in names:
         unclear_text = (
             f"there is no report of {name}" if name else "which cluster is meant is not said (--cluster NAME)"
         )
-        raise CommandError(f"{selector}: {unclear_text}; the store {store.name} has {_known_reports(names)}")
+        raise CommandError(f"{selector}: {unclear_text}; the store {store.name} has {_stored_reports_text(names)}")
     until = _end_of(_parse_day(day, today)) if day else None
     stored_report = report_store.newest(store.reports_of(name), until, target)
     if stored_report is None:
@@ -118,7 +120,7 @@ def _stored_report(
     return f"{name} {stored_report.observed:%Y-%m-%d %H:%M}Z", stored_report.report()
 
 
-def _known_reports(names: Sequence[str]) -> str:
+def _stored_reports_text(names: Sequence[str]) -> str:
     omitted = f" and {len(names) - 10} more" if len(names) > 10 else ""
     return f"reports of {', '.join(names[:10])}{omitted}" if names else "no reports"
 

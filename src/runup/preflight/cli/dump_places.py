@@ -17,7 +17,7 @@ from runup.preflight.decide.report import ReportedResource
 _CLUSTER = ReportedResource("config.openshift.io", "ClusterVersion", "", "version")
 
 
-def places(dump: Path, wanted_resources: Collection[ReportedResource]) -> dict[str, Place]:
+def find_places(dump: Path, wanted_resources: Collection[ReportedResource]) -> dict[str, Place]:
     """Returns the place of each object of the dump at `dump`, by its text; that of ClusterVersion is the dump's own.
 
     Objects in an archive are at the archive. Raises BadDump, as reading the dump does.
@@ -27,12 +27,14 @@ def places(dump: Path, wanted_resources: Collection[ReportedResource]) -> dict[s
     with archive.open_dump(dump) as folder:
         if folder != dump:
             return {"": Place(uri_of(dump))}
-        places_by_text = _places(find(folder), keys, names)
+        places_by_text = _find_places(find(folder), keys, names)
     cluster_place = places_by_text.get(_CLUSTER.text)
     return {**places_by_text, "": cluster_place} if cluster_place else places_by_text
 
 
-def _places(layout: Layout, keys: dict[tuple[str, str, str, str], str], names: Collection[bytes]) -> dict[str, Place]:
+def _find_places(
+    layout: Layout, keys: dict[tuple[str, str, str, str], str], names: Collection[bytes]
+) -> dict[str, Place]:
     """Returns the file and line of each object in `keys`; `names` tells which files are worth decoding."""
     places_by_text: dict[str, Place] = {}
     for file in layout.files:
@@ -47,12 +49,12 @@ def _places(layout: Layout, keys: dict[tuple[str, str, str, str], str], names: C
         for obj in contents:
             if text := keys.get(identity(obj)):
                 name = identity(obj)[3]
-                line = _line(data.decode(errors="replace"), name) if len(contents) > 1 else 1
+                line = _line_of_name(data.decode(errors="replace"), name) if len(contents) > 1 else 1
                 places_by_text[text] = Place(uri_of(file), line)
     return places_by_text
 
 
-def _line(text: str, name: str) -> int:
+def _line_of_name(text: str, name: str) -> int:
     """Returns the number of the first line that gives `name` as a name, in YAML or JSON; 1 if there is none."""
     name_pattern = re.compile(rf"(?:^|[\s{{,-])\"?name\"?:\s*[\"']?{re.escape(name)}[\"']?\s*(?:[,}}]|$)")
     return next((number for number, line in enumerate(text.splitlines(), 1) if name_pattern.search(line)), 1)

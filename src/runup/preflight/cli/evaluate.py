@@ -41,7 +41,7 @@ from runup.clusterversion.decide.targets import check_distance
 from runup.preflight.cli import catalog_options as catalogs
 from runup.preflight.cli import missing_kinds as collect
 from runup.preflight.control.release import TargetRelease, load_release, python_checks, with_kubernetes
-from runup.preflight.control.target_process import PreflightTarget, Request, filters_of
+from runup.preflight.control.target_process import PreflightTarget, TargetRequest, filters_of
 from runup.preflight.decide import stored_reports
 from runup.preflight.decide.findings import Accepted, accepted, accepted_names
 from runup.preflight.decide.report import Report, read
@@ -123,14 +123,14 @@ def release_in(files: Mapping[str, bytes]) -> TargetRelease:
         return load_release(Path(scratch))
 
 
-def of_cluster(config: ClusterConfig, requested_update: RequestedUpdate) -> EvaluatedCluster:
+def evaluate_cluster(config: ClusterConfig, requested_update: RequestedUpdate) -> EvaluatedCluster:
     """Evaluates a live cluster once, as the target's process does. Raises what the client raises."""
     import asyncio
 
     return asyncio.run(_evaluate_cluster(config, requested_update))
 
 
-class _Kept:
+class _MemorySink:
     """A report sink that keeps the report in memory."""
 
     def __init__(self) -> None:
@@ -147,13 +147,13 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
     from kubekit.kube.api_errors import Forbidden, NotFound
     from kubekit.kube.clock import SystemClock
     from runup.kernelmodules.control.registries import ClusterRegistries, listing
-    from runup.preflight.control.manifest_texts import of_helm
+    from runup.preflight.control.manifest_texts import read_helm_manifests
     from runup.preflight.control.read_only_client import ReadOnlyClient
-    from runup.preflight.control.server_metrics import asked_for
+    from runup.preflight.control.server_metrics import read_metrics_check
     from runup.preflight.control.server_version import server_version
     from runup.preflight.control.target_process import Timing
 
-    objects_kept = _Kept()
+    objects_kept = _MemorySink()
     async with ReadOnlyClient(config, namespace=operator_namespace(), user_agent=AGENT) as client:
         cluster: ClusterVersion | None = None
         # ClusterVersion is a singleton of this name; a cluster without it is one of Kubernetes alone.
@@ -165,7 +165,7 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
         else:
             target, source = _target_version(requested_update, cluster), requested_update.source
             release = with_kubernetes(requested_update.release, target)
-        request = Request(
+        request = TargetRequest(
             target,
             source,
             target_image=requested_update.image,
@@ -178,9 +178,9 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
         timing = Timing(check_limit_s=requested_update.check_timeout_s)
         extra = python_checks()
         if requested_update.helm_releases:
-            extra = (*extra, helm_check(await of_helm(client)))
+            extra = (*extra, helm_check(await read_helm_manifests(client)))
         if requested_update.api_metrics and cluster is None:
-            extra = (*extra, await asked_for(client))
+            extra = (*extra, await read_metrics_check(client))
         run = PreflightTarget(
             client,
             request,
@@ -238,7 +238,7 @@ class _Quiet:
         return lambda *_args, **_fields: None
 
 
-def of_dump(path: Path, requested_update: RequestedUpdate, now: datetime) -> EvaluatedCluster:
+def evaluate_dump(path: Path, requested_update: RequestedUpdate, now: datetime) -> EvaluatedCluster:
     """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
     from runup.dump.dump_files import BadDump, name_of
     from runup.dump.load import moment_of
@@ -256,21 +256,21 @@ def of_dump(path: Path, requested_update: RequestedUpdate, now: datetime) -> Eva
         return EvaluatedCluster(name_of(path), problem=getattr(error, "message", "") or str(error))
 
 
-def judged_in(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion | None, History, Accepted]:
+def evaluate_for_targets(path: Path, targets: Sequence[str]) -> tuple[ClusterVersion | None, History, Accepted]:
     """Evaluates a dump once for each target version. Raises CommandError if it cannot be evaluated for one of them.
 
     Returns its ClusterVersion (None if it has none), the reports as an operator stores them, and the accepted names.
     """
     from kubekit.kube.clock import SystemClock
 
-    results = [of_dump(path, RequestedUpdate(TargetRelease(), target), SystemClock().now()) for target in targets]
+    results = [evaluate_dump(path, RequestedUpdate(TargetRelease(), target), SystemClock().now()) for target in targets]
     reports = tuple(result.report for result in results if result.report is not None)
     if len(reports) < len(results):
         raise CommandError(next(result.problem for result in results if result.report is None))
     return results[0].cluster, History(reports=reports), results[0].accepted
 
 
-def stored_in(path: Path) -> tuple[ClusterVersion | None, History, Accepted]:
+def read_stored_reports(path: Path) -> tuple[ClusterVersion | None, History, Accepted]:
     """Returns a dump's ClusterVersion, the reports that its operator had stored, and the accepted names.
 
     ClusterVersion is None if the dump has none. Raises CommandError if `path` is not a dump or cannot be decoded.
@@ -316,7 +316,7 @@ def _evaluate_dump(
     target = _target_version(requested_update, cluster)
     release = with_kubernetes(requested_update.release, target)
     source = _parse_version(requested_update.source or cluster.status.desired.version, "source")
-    request = Request(target, str(source), target_image=requested_update.image, engine_version=__version__)
+    request = TargetRequest(target, str(source), target_image=requested_update.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
     cluster_manifests = None if release.manifests is None else target_manifests.for_cluster(release.manifests, filters)
@@ -396,7 +396,7 @@ def _snapshot_of_dump(dump: Dump, reads: Iterable[Resource]) -> Snapshot:
     return snapshot_of(
         reads,
         dump.objects,
-        lacking=lambda resource: _lacking(dump, resource),
+        lacking=lambda resource: _why_lacking(dump, resource),
         partly=lambda resource: _why_partly(dump, resource),
         complete_in=lambda resource: dump.collected.namespaces.get((resource.group, resource.plural), ()),
         absent=lambda resource: (resource.group, resource.plural) in dump.collected.absent,
@@ -409,7 +409,7 @@ def _acceptance_records(dump: Dump) -> dict[str, str]:
     return texts(next(records, None), "data")
 
 
-def _lacking(dump: Dump, resource: Resource) -> str:
+def _why_lacking(dump: Dump, resource: Resource) -> str:
     """Returns why the dump cannot say which objects of a kind there were, "" if it can."""
     key = (resource.group, resource.plural)
     if dump.collected.covers(key, namespace_of(resource)):

@@ -75,7 +75,7 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
     with connection.client("preflight") as client:
         cluster = cluster_version(client)
         if cluster is None:
-            flags = _of_kubernetes(client, flags)
+            flags = _with_kubernetes_versions(client, flags)
         checking = _checking_of(client, flags, job, target, cluster)
         run = Run(
             cluster_run.run_id(client.now(), secrets.token_hex(5)),
@@ -89,14 +89,14 @@ def evaluate(connection: Connection, flags: Flags, job: JobFlags, access: Access
     return EvaluatedCluster(WHERE, report, cluster, accepting, notes=(*target.notes, *notes))
 
 
-def stored_history(client: SyncClient) -> History:
+def read_stored_history(client: SyncClient) -> History:
     """Returns the reports that preflights in the cluster left. Raises KubeError."""
     return stored_reports.read(kept_reports.read_kept(client))
 
 
-def stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
+def read_stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
     """Returns the newest kept result, or that of a version. Raises CommandError if there is none."""
-    reports = [report for report in stored_history(client).reports if not version or is_of(report, version)]
+    reports = [report for report in read_stored_history(client).reports if not version or is_of(report, version)]
     if not reports:
         of = f" of {version}" if version else ""
         raise CommandError(f"no preflight{of} was made in the cluster; make one: runup preflight run --in-cluster")
@@ -105,7 +105,7 @@ def stored_result(client: SyncClient, version: str) -> EvaluatedCluster:
     return EvaluatedCluster(WHERE, reports[0], cluster, accepting)
 
 
-def own_image(typed: str) -> str:
+def image_for_job(typed: str) -> str:
     """Returns the image that runs our checks. Raises CommandError if it is not known, or no node can pull it."""
     image = typed or default_image()
     if not image:
@@ -159,7 +159,7 @@ def _checking_of(
 ) -> Checking:
     """Returns what the Job's process does. Raises Terminal for a target that cannot be checked."""
     return Checking(
-        image=target.image if target.runs and not job.image else own_image(job.image),
+        image=target.image if target.runs and not job.image else image_for_job(job.image),
         target_version=target_version(flags.to, flags.from_, target.release, target.image, cluster),
         source_version=flags.from_,
         target_image=target.image,
@@ -176,7 +176,7 @@ def _own_rights(cluster: ClusterVersion | None) -> tuple[Right, ...]:
     return rights_without_clusterversion() if cluster is None else own_rights()
 
 
-def _of_kubernetes(client: SyncClient, flags: Flags) -> Flags:
+def _with_kubernetes_versions(client: SyncClient, flags: Flags) -> Flags:
     """Returns the flags with source and target for a cluster without a ClusterVersion. Raises as `evaluate` does."""
     from runup.checks.decide.kubernetes_path import is_kubernetes, update_of_kubernetes
     from runup.preflight.control.server_version import git_version
@@ -195,7 +195,7 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
     notes = list(cluster_runs.sweep(client, clock))
     running = ClusterRun(client, run, clock, _tell_user)
     try:
-        with _ended_by_signals():
+        with _exit_on_sigterm():
             running.start()
             _tell_user(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
             end = running.follow()
@@ -214,7 +214,7 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
+def _exit_on_sigterm() -> Iterator[None]:
     """Lets SIGTERM end the command as Ctrl-C does, so that a cancelled pipeline leaves nothing in the cluster."""
 
     def exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001

@@ -17,21 +17,21 @@ from runup.checks.decide.stored_manifests import Manifests, file_check
 from runup.cli.errors import CommandError
 from runup.preflight.cli.evaluate import EvaluatedCluster
 from runup.preflight.cli.render.cluster_result import Place
-from runup.preflight.control.manifest_texts import STDIN, of_files
+from runup.preflight.control.manifest_texts import STDIN, read_manifests
 from runup.preflight.control.release import TargetRelease, with_kubernetes
 
 
-def of_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[EvaluatedCluster, Mapping[str, Place]]:
+def evaluate_manifests(typed: Sequence[str], to: str, now: datetime) -> tuple[EvaluatedCluster, Mapping[str, Place]]:
     """Returns the result of manifests for the version `to`, and where each object is. Raises CommandError."""
     for name in typed:
         if name != STDIN and not Path(name).exists():
             raise CommandError(f"--manifests {name}: there is no such file or folder; `-` reads standard input")
     target, kubernetes, kind = _target(to)
-    manifests = of_files(typed)
+    manifests = read_manifests(typed)
     context = Context(target, target, now, kubernetes, cluster=kind)
     outcomes = evaluate((file_check(manifests),), Snapshot(), context)
     header = Header("", to, now, engine_version=__version__, cluster_kind=kind.value)
-    return EvaluatedCluster(", ".join(typed), completed_report(header, outcomes, now)), _places(manifests)
+    return EvaluatedCluster(", ".join(typed), completed_report(header, outcomes, now)), _places_of_objects(manifests)
 
 
 def _target(to: str) -> tuple[Version, str, ClusterKind]:
@@ -49,7 +49,7 @@ def _target(to: str) -> tuple[Version, str, ClusterKind]:
     return target, kubernetes, ClusterKind.OPENSHIFT
 
 
-def _places(manifests: Manifests) -> dict[str, Place]:
+def _places_of_objects(manifests: Manifests) -> dict[str, Place]:
     """Returns the first place of each object, by the object's text."""
     found_places: dict[str, Place] = {}
     for manifest in manifests.objects:

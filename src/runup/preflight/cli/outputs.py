@@ -94,7 +94,7 @@ def _check_path(path: str) -> None:
         raise CommandError(f"-o: {path} cannot be written: permission denied")
 
 
-def saved(targets: Sequence[Target], text_of: Callable[[str], str]) -> list[str]:
+def write_files(targets: Sequence[Target], text_of: Callable[[str], str]) -> list[str]:
     """Writes each output that has a file, all of it or nothing; returns what went wrong.
 
     What was found is still to be printed then: it may have taken an hour.

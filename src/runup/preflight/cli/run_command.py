@@ -34,7 +34,7 @@ from runup.preflight.cli.render import report_changes
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide import baseline as baselines
 from runup.preflight.decide.baseline import Baseline
-from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk, of_refusal, of_report, worst_first
+from runup.preflight.decide.findings import COULD_NOT_RUN, Findings, Risk, risk_of_refusal, risk_of_report, worst_first
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED
 from runup.preflight.decide.report import Report
 
@@ -58,11 +58,11 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
     store = store_of(flags.store, connection)
     now = SystemClock().now()
     if flags.manifests:
-        return _of_manifests(flags, rules, baseline, now)
+        return _evaluate_manifests(flags, rules, baseline, now)
     paths = [path for typed in flags.dumps for path in evaluate.dumps_in(Path(typed))] if flags.job is None else []
     if flags.store or flags.baseline:
         _refuse_one_name(paths)
-    evaluated_clusters = _judged(connection, flags, access(), paths, now)
+    evaluated_clusters = _evaluate_all(connection, flags, access(), paths, now)
     problems = []
     if store is not None:
         names = [evaluated.where for evaluated in evaluated_clusters] if flags.dumps else [_name_of(connection)]
@@ -70,7 +70,7 @@ def run(connection: Connection, flags: Flags, access: Callable[[], Access]) -> i
             (name, evaluated.report, flags.to, evaluated.problem)
             for name, evaluated in zip(names, evaluated_clusters, strict=True)
         ]
-        problems = stored(store, reports_to_keep, now)
+        problems = store_reports(store, reports_to_keep, now)
     clusters, notes = results_of(evaluated_clusters, rules, baseline, now)
     notes += store.notes() if store is not None else ()
     if flags.dumps and any(form == "sarif" for form, _ in flags.outputs):
@@ -88,7 +88,7 @@ def store_of(typed: str, connection: Connection) -> Store | None:
         return None
     from runup.preflight.control import stores
 
-    store = stores.opened(typed, connection.config)
+    store = stores.open_store(typed, connection.config)
     store.check()
     return store
 
@@ -106,18 +106,20 @@ def _refuse_one_name(paths: Sequence[Path]) -> None:
         by_name[name] = path
 
 
-def _of_manifests(flags: Flags, rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime) -> int:
+def _evaluate_manifests(
+    flags: Flags, rules: Sequence[suppress.Suppression], baseline: Baseline | None, now: datetime
+) -> int:
     """Prints what is wrong with manifests that no cluster has yet, and returns the exit code."""
-    from runup.preflight.cli.manifest_files import of_manifests
+    from runup.preflight.cli.manifest_files import evaluate_manifests
 
-    evaluated, places = of_manifests(flags.manifests, flags.to, now)
+    evaluated, places = evaluate_manifests(flags.manifests, flags.to, now)
     clusters, notes = results_of([evaluated], rules, baseline, now)
     results = [dataclass_replace(cluster_result, places=places) for cluster_result in clusters]
     _print(results, notes, flags, several=False, baseline=baseline)
     return forms.exit_code(results[0].findings, flags.fail_on)
 
 
-def _judged(
+def _evaluate_all(
     connection: Connection, flags: Flags, access: Access, paths: Sequence[Path], now: datetime
 ) -> list[evaluate.EvaluatedCluster]:
     """Evaluates the dumps, or the cluster: from here, or as a Job of its own."""
@@ -141,18 +143,19 @@ def _judged(
         flags.api_metrics,
     )
     if flags.dumps:
-        return [evaluate.of_dump(path, requested_update, now) for path in paths]
-    return [evaluate.of_cluster(connection.config(), requested_update)]
+        return [evaluate.evaluate_dump(path, requested_update, now) for path in paths]
+    return [evaluate.evaluate_cluster(connection.config(), requested_update)]
 
 
 def placed(path: Path, cluster_result: ClusterResult) -> ClusterResult:
     """Returns the result with the places of its objects in the dump."""
-    from runup.preflight.cli.dump_places import places
+    from runup.preflight.cli.dump_places import find_places
 
     if not cluster_result.findings.completed:
         return cluster_result
     return dataclass_replace(
-        cluster_result, places=places(path, [item for risk in cluster_result.findings.risks for item in risk.resources])
+        cluster_result,
+        places=find_places(path, [item for risk in cluster_result.findings.risks for item in risk.resources]),
     )
 
 
@@ -190,7 +193,7 @@ def _name_of(connection: Connection) -> str:
     return config.context or config.address
 
 
-def stored(store: Store, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> list[str]:
+def store_reports(store: Store, results: Iterable[tuple[str, Report | None, str, str]], now: datetime) -> list[str]:
     """Keeps the report of each cluster: (name, report, typed target, why there is none). Returns what went wrong.
 
     A report that has no room costs the others nothing; a store that cannot be written is tried once.
@@ -200,7 +203,11 @@ def stored(store: Store, results: Iterable[tuple[str, Report | None, str, str]],
     problems = []
     for name, report, target, problem in results:
         try:
-            store.keep(_as_utf8(name), report or report_store.failed(target, _as_utf8(problem), now), now)
+            store.keep(
+                _replace_invalid_utf8(name),
+                report or report_store.failed_report(target, _replace_invalid_utf8(problem), now),
+                now,
+            )
         except Terminal as error:
             problems.append(error.message)
             if error.reason != report_store.NO_ROOM:
@@ -208,7 +215,7 @@ def stored(store: Store, results: Iterable[tuple[str, Report | None, str, str]],
     return problems
 
 
-def _as_utf8(text: str) -> str:
+def _replace_invalid_utf8(text: str) -> str:
     """Returns the text with escapes for what is no UTF-8, such as the bytes of a folder's name."""
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -241,8 +248,8 @@ def with_accepted(
         )
         notes += warnings
         if baseline is not None:
-            in_baseline = baselines.of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
-            risks = baselines.applied(risks, in_baseline, baseline.name)
+            in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=len(results) == 1)
+            risks = baselines.mark_known_risks(risks, in_baseline, baseline.name)
         clusters.append(
             dataclass_replace(cluster_result, findings=replace(cluster_result.findings, risks=worst_first(risks)))
         )
@@ -280,18 +287,18 @@ def _risks(evaluated: evaluate.EvaluatedCluster, report: Report) -> tuple[Risk, 
     """Returns the report's risks, and those for which the operator itself would refuse the update."""
     cluster = evaluated.cluster
     if cluster is None:
-        return worst_first(of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks)
+        return worst_first(risk_of_report(risk, report, evaluated.accepted.get(risk.name)) for risk in report.risks)
     status = replace(cluster.status, desired=replace(cluster.status.desired, version=report.source_version))
     source = replace(cluster, status=status)
     risks = {}
     for risk in report.risks:
         acceptable = lifting.is_acceptable(source, report.target_version, risk.name, None)
         record = evaluated.accepted.get(risk.name) if acceptable else None
-        risks[risk.name] = replace(of_report(risk, report, record), acceptable=acceptable)
+        risks[risk.name] = replace(risk_of_report(risk, report, record), acceptable=acceptable)
     target = Release(version=report.target_version, image=report.target_image)
     for objection in preconditions.objections(source, target, available=True, recommended=None):
         if objection.blocking and objection.name not in risks:
-            risks[objection.name] = of_refusal(objection.name, objection.message, report)
+            risks[objection.name] = risk_of_refusal(objection.name, objection.message, report)
     return worst_first(risks.values())
 
 
@@ -316,10 +323,10 @@ def _print(
     """
     problems = [
         *problems,
-        *outputs.saved(flags.outputs, lambda form: _in_form(results, form, baseline, several=several)),
+        *outputs.write_files(flags.outputs, lambda form: _format_results(results, form, baseline, several=several)),
     ]
     printed = [
-        out(_in_form(results, form, baseline, several=several))
+        out(_format_results(results, form, baseline, several=several))
         for form, path in flags.outputs
         if path == outputs.STDOUT
     ]
@@ -328,7 +335,7 @@ def _print(
         raise CommandError("\n".join(problems))
 
 
-def _in_form(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, several: bool) -> str:
+def _format_results(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, several: bool) -> str:
     if form == "markdown" and baseline is not None:
         return report_changes.markdown(results, baseline)
     if form in ("json", "yaml"):

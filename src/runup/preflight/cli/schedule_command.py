@@ -18,7 +18,7 @@ from runup.checks.decide.kubernetes_path import is_kubernetes, version_of
 from runup.cli.errors import CommandError
 from runup.cli.output import write
 from runup.cli.render.text import Output, err, machine, out
-from runup.preflight.cli.in_cluster import cluster_version, own_image
+from runup.preflight.cli.in_cluster import cluster_version, image_for_job
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.decide import channel_target, schedule
 from runup.preflight.decide.cluster_run import JOB, KINDS, NAMESPACE, Checking, namespace_object
@@ -100,7 +100,7 @@ def _make_schedule(client: SyncClient, flags: Flags, cluster: str) -> int:
     lines = [f"a preflight of {new_schedule.target} runs every {flags.every} ({cron} UTC), first within minutes"]
     if not monitored:
         lines.append("no alert is made: the cluster serves no PrometheusRule (docs/preflight-in-cluster.md has it)")
-    write([out("".join(f"{line}\n" for line in lines)), *_not_removed(remaining)])
+    write([out("".join(f"{line}\n" for line in lines)), *_not_removed_lines(remaining)])
     return EXIT_FAILED if remaining else EXIT_OK
 
 
@@ -119,7 +119,7 @@ def _checking_of(client: SyncClient, flags: Flags) -> Checking:
         except VersionError as error:
             raise CommandError(f"--to: {error}") from error
     return Checking(
-        image=own_image(flags.image),
+        image=image_for_job(flags.image),
         target_version=to,
         target_channel=channel,
         user=cluster_runs.user_of(client),
@@ -131,7 +131,7 @@ def _remove_schedule(client: SyncClient) -> int:
     """Removes the CronJob and its objects; the reports stay. Returns the exit code."""
     labelled, refused = _labelled_objects(client, (CRON_JOB, *KINDS), monitored=cluster_runs.has_monitoring(client))
     remaining = (*refused, *cluster_runs.delete_all(client, schedule.deletions(labelled)))
-    write(_not_removed(remaining))
+    write(_not_removed_lines(remaining))
     text = (
         f"the schedule was removed; the reports stay in namespace {NAMESPACE}"
         if labelled
@@ -156,7 +156,7 @@ def _labelled_objects(
     return labelled, refused
 
 
-def _not_removed(remaining: Iterable[str]) -> list[Output]:
+def _not_removed_lines(remaining: Iterable[str]) -> list[Output]:
     return [err(f"could not be removed: {problem}\n") for problem in remaining]
 
 
@@ -201,12 +201,12 @@ def _schedule_text(state: Shown) -> str:
     every, target = annotations.get(EVERY, "?"), annotations.get(TARGET, "?")
     lines = [f"Scheduled: every {every} ({state.cron_job.spec.schedule} UTC), target {target}"]
     lines += ["Suspended: nothing is started until spec.suspend of the CronJob is false"] if state.suspended else []
-    lines.append(f"Last run:  {_last_text(state.last)}")
+    lines.append(f"Last run:  {_last_run_text(state.last)}")
     lines += [f"Failed:    {state.failed}; see its log: kubectl -n {NAMESPACE} logs job/..."] if state.failed else []
     return "".join(f"{line}\n" for line in lines)
 
 
-def _last_text(last_run: LastScheduled | None) -> str:
+def _last_run_text(last_run: LastScheduled | None) -> str:
     """Returns the text about the last scheduled preflight: what was new, or its error."""
     if last_run is None:
         return "none has ended yet"

@@ -26,7 +26,7 @@ ReadFolders = Callable[[tuple[str, ...], Pick], dict[str, bytes]]
 
 
 @dataclass
-class Choice:
+class CatalogSelection:
     """The files of a catalog to read: those of `packages`, and of one other package to learn the folder layout."""
 
     packages: frozenset[str]
@@ -48,7 +48,7 @@ def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders
 
     An OciError from `read_folders` becomes the catalog's problem.
     """
-    choice = Choice(packages)
+    choice = CatalogSelection(packages)
     pick = Pick(MAX_CATALOG_BYTES, MAX_FILE_BYTES, choice.reads, file_based_catalog.keep_used_schemas)
     try:
         files = read_folders((ROOT,), pick)

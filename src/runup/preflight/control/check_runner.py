@@ -25,7 +25,7 @@ _NO_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _LastOutcome:
     """The last outcome of a check, its time, and its inputs: `context` without its time, a number for each kind."""
 
     outcome: CheckOutcome
@@ -44,7 +44,7 @@ class Runner:
         self._clock = clock
         self._limit_s = limit_s
         self._keep_s = keep_s
-        self._said: dict[str, _Said] = {}
+        self._said: dict[str, _LastOutcome] = {}
         self._left_behind: set[str] = set()
 
     async def current(
@@ -60,11 +60,11 @@ class Runner:
         if last_outcome is not None and self._is_still_valid(last_outcome, check, timeless, news, now):
             return last_outcome.outcome
         outcome = await self.run(check, snapshot, context)
-        self._said[check.name] = _Said(outcome, now, timeless, news)
+        self._said[check.name] = _LastOutcome(outcome, now, timeless, news)
         return outcome
 
     def _is_still_valid(
-        self, answer: _Said, check: Check, context: Context, news: Mapping[Resource, int], now: float
+        self, answer: _LastOutcome, check: Check, context: Context, news: Mapping[Resource, int], now: float
     ) -> bool:
         """Returns whether a kept answer may be used again: recent, and nothing that the check read has changed."""
         if now - answer.at >= self._keep_s or check.name in self._left_behind or answer.context != context:

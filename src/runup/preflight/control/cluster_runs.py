@@ -23,7 +23,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.discovery import list_kinds
 from runup.preflight.decide import cluster_run
 from runup.preflight.decide.cluster_run import FIELD_MANAGER, KINDS, NAMESPACE, RUN_LABEL, Run
-from runup.preflight.decide.job_progress import Observed, Progress, not_in_time, progress
+from runup.preflight.decide.job_progress import Observed, Progress, progress, timed_out
 from runup.preflight.decide.preflight_deployment import report_map
 from runup.preflight.decide.report import FILE_NAME, BadReport, Report, read
 from runup.preflight.decide.start_failures import PENDING
@@ -80,7 +80,7 @@ class ClusterRun:
                 )
                 events_told.add(reason_text)
             self._clock.pause(FIRST_S if passed_s < FIRST_FOR_S else LATER_S)
-        return not_in_time(self._run.timeout_s, waited.message)
+        return timed_out(self._run.timeout_s, waited.message)
 
     def observed(self) -> Observed:
         """Returns what the cluster says of the run. Raises KubeError."""

@@ -22,10 +22,10 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.config import ClusterConfig
-from runup.preflight.control.report_store import NO_ROOM, Kept, is_same, printed, report_of
+from runup.preflight.control.report_store import NO_ROOM, StoredReport, is_same, printed, report_of
 from runup.preflight.decide import packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER
-from runup.preflight.decide.packed_reports import Entry
+from runup.preflight.decide.packed_reports import PackedEntry
 from runup.preflight.decide.report import Report
 
 # Each conflict means that another command added its report; more of them at once than this do not end together.
@@ -34,7 +34,7 @@ _ATTEMPTS = 20
 _NAMES = re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)/([a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?)")
 
 
-class PackedReport(Kept, frozen=True):
+class PackedReport(StoredReport, frozen=True):
     """A report in a key of the ConfigMap."""
 
     packed: bytes = b""
@@ -57,7 +57,7 @@ class ConfigMapStore:
         self.name = f"configmap:{address}"
         self._config = config
         self._read: ConfigMap | None = None
-        self._went: list[Entry] = []
+        self._went: list[PackedEntry] = []
 
     def check(self) -> None:
         """Raises Terminal if no report could be added. Asks the server to try, which makes nothing."""
@@ -119,7 +119,7 @@ class ConfigMapStore:
         self._read = None
         return tuple(sorted({report.cluster for report in self._reports()}))
 
-    def reports_of(self, cluster: str) -> tuple[Kept, ...]:
+    def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
         """Returns what is kept of a cluster, the oldest first. Raises Terminal."""
         return tuple(report for report in self._reports() if report.cluster == cluster)
 
@@ -128,7 +128,7 @@ class ConfigMapStore:
         if self._went:
             newest = max(entry.observed for entry in self._went)
             return (self._dropped_text(len(self._went), newest, "had to go for it"),)
-        dropped = packed_reports.dropped_from(self._read) if self._read is not None else packed_reports.Dropped()
+        dropped = packed_reports.dropped_from(self._read) if self._read is not None else packed_reports.DroppedReports()
         if not dropped.reports:
             return ()
         return (self._dropped_text(dropped.reports, dropped.until, "are not there any more"),)
@@ -144,7 +144,7 @@ class ConfigMapStore:
         packed_entries = self._read.binary_data
         return [self._stored(entry, packed_entries[entry.key]) for entry in packed_reports.entries(packed_entries)]
 
-    def _stored(self, entry: Entry, packed: bytes) -> PackedReport:
+    def _stored(self, entry: PackedEntry, packed: bytes) -> PackedReport:
         name = f"{self.name}: {entry.key}"
         return PackedReport(_cluster_in(packed), entry.observed, entry.written, Path(entry.key), packed, name)
 

@@ -76,7 +76,7 @@ class Containers:
     def wanted(self) -> tuple[ReportedContainer, ...]:
         """The containers that the managing operator is to run now, for the report."""
         due_checks = (check for check in self._checks if check.name in self._runs)
-        return tuple(_reported_container(check, self._runs[check.name]) for check in due_checks)
+        return tuple(_container_of_report(check, self._runs[check.name]) for check in due_checks)
 
     async def run(self) -> None:
         """Follows the Pods until cancelled, if there are container checks."""
@@ -130,7 +130,7 @@ class Containers:
         return run.said
 
     def _pod_of_run(self, check: Check, run: _Run) -> Pod | None:
-        wanted_run = run_of(self._id, _reported_container(check, run))
+        wanted_run = run_of(self._id, _container_of_report(check, run))
         pods = (pod for pod in self.pods.all() if pod.metadata.annotations.get(RUN_ANNOTATION) == wanted_run)
         return next(pods, None)
 
@@ -163,7 +163,7 @@ class Containers:
         return outcome(check, pod, log, context, self._id)
 
 
-def _reported_container(check: Check, run: _Run) -> ReportedContainer:
+def _container_of_report(check: Check, run: _Run) -> ReportedContainer:
     assert check.container is not None
     return ReportedContainer(
         check=check.name, image=check.container.image, run=run.number, timeout_seconds=check.container.timeout_s

@@ -30,7 +30,7 @@ _MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 _DEPLOYED = "owner=helm,status=deployed"
 
 
-def of_files(typed: Iterable[str]) -> Manifests:
+def read_manifests(typed: Iterable[str]) -> Manifests:
     """Returns the manifests in files and folders; `-` is standard input."""
     objects: list[Manifest] = []
     problems: list[str] = []
@@ -109,7 +109,7 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, str | int | float) else ""
 
 
-async def of_helm(client: Client) -> Manifests:
+async def read_helm_manifests(client: Client) -> Manifests:
     """Returns the manifests of the deployed releases that Helm keeps in Secrets and ConfigMaps of the cluster."""
     objects: list[Manifest] = []
     problems: list[str] = []

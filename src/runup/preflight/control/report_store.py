@@ -37,7 +37,7 @@ NO_ROOM = "NoRoom"
 """The reason of a Terminal that refuses one report, of a store that takes others."""
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredReport(msgspec.Struct, frozen=True):
     """A report in the store: whose it is, when the cluster was so, and when it was written."""
 
     cluster: str
@@ -50,7 +50,7 @@ class Kept(msgspec.Struct, frozen=True):
         return read_file(self.path)
 
 
-def failed(target: str, problem: str, now: datetime) -> Report:
+def failed_report(target: str, problem: str, now: datetime) -> Report:
     """Returns the report of a try that found nothing: whoever looks back sees that the cluster could not be judged."""
     return Report(
         format=FORMAT,
@@ -74,13 +74,13 @@ def keep(folder: Path, cluster: str, report: Report, now: datetime) -> Path:
     data = json.dumps(printed(cluster, report), indent=1, ensure_ascii=True) + "\n"
     try:
         cluster_folder.mkdir(parents=True, exist_ok=True)
-        return _written(cluster_folder, observed, now.astimezone(UTC), report.target_version or "unknown", data)
+        return _write_report(cluster_folder, observed, now.astimezone(UTC), report.target_version or "unknown", data)
     except OSError as error:
         text = f"--store {folder}: {error.strerror or error}; name a folder that you may write to"
         raise Terminal(text, reason="StoreNotWritable") from error
 
 
-def _written(cluster_folder: Path, observed: datetime, now: datetime, target: str, data: str) -> Path:
+def _write_report(cluster_folder: Path, observed: datetime, now: datetime, target: str, data: str) -> Path:
     """Writes a report under a name that no other has, and returns its file. Raises OSError.
 
     Two results of one moment that are written at one moment differ by a microsecond in their names.
@@ -112,7 +112,7 @@ def is_same(old: Report, new: Report) -> bool:
     return same_findings(replace(old, engine_version=new.engine_version), new)
 
 
-def _is_kept(stored_report: Kept, report: Report) -> bool:
+def _is_kept(stored_report: StoredReport, report: Report) -> bool:
     try:
         return is_same(stored_report.report(), report)
     except Terminal:
@@ -151,13 +151,13 @@ def _name_in(file: Path) -> str:
     return str(document.get("cluster") or file.parent.name)
 
 
-def reports_of(folder: Path, cluster: str) -> tuple[Kept, ...]:
+def reports_of(folder: Path, cluster: str) -> tuple[StoredReport, ...]:
     """Returns what is kept of a cluster, the oldest first."""
     reports = _kept_reports(folder / folder_name(cluster), cluster)
     return tuple(sorted(reports, key=lambda kept: (kept.observed, kept.written)))
 
 
-def _kept_reports(cluster_folder: Path, cluster: str) -> Iterator[Kept]:
+def _kept_reports(cluster_folder: Path, cluster: str) -> Iterator[StoredReport]:
     """Yields the reports in the folder of one cluster, by the times in their file names; other files are left alone."""
     for file in _report_files(cluster_folder) if cluster_folder.is_dir() else ():
         name_parts = file.name.split(".", _PARTS - 2)
@@ -166,14 +166,14 @@ def _kept_reports(cluster_folder: Path, cluster: str) -> Iterator[Kept]:
             written = datetime.strptime(name_parts[1], f"{_TIME}%fZ").replace(tzinfo=UTC)
         except (ValueError, IndexError):
             continue  # somebody else's file
-        yield Kept(cluster, observed, written, file)
+        yield StoredReport(cluster, observed, written, file)
 
 
 def _report_files(cluster_folder: Path) -> Iterator[Path]:
     return (file for file in cluster_folder.iterdir() if file.suffix == _SUFFIX and not file.name.startswith("."))
 
 
-def newest(reports: tuple[Kept, ...], until: datetime | None = None, target: str = "") -> Kept | None:
+def newest(reports: tuple[StoredReport, ...], until: datetime | None = None, target: str = "") -> StoredReport | None:
     """Returns the newest report until a time, of a target if one is named; None if there is none."""
     fitting = [report for report in reports if until is None or report.observed < until]
     return next((each for each in reversed(fitting) if not target or is_of(each.report(), target)), None)

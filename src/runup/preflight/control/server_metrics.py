@@ -9,7 +9,7 @@ from runup.checks.decide.model import Check
 from runup.checks.decide.requested_apis import metrics_check, requested_versions
 
 
-async def asked_for(client: Client) -> Check:
+async def read_metrics_check(client: Client) -> Check:
     """Returns the check of what this server was asked for; behind a load balancer others may have been asked, too."""
     try:
         answer = await client.send(calls.get_path("/metrics"))

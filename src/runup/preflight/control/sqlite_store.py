@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from kubekit.api import codec
 from kubekit.error_types import Terminal
-from runup.preflight.control.report_store import Kept, is_same, printed, report_of
+from runup.preflight.control.report_store import StoredReport, is_same, printed, report_of
 from runup.preflight.decide.report import Report
 
 # Another command may be writing; a report takes milliseconds, on a slow disk a second.
@@ -34,7 +34,7 @@ _INDEX = "CREATE INDEX IF NOT EXISTS by_time ON reports (cluster, observed, writ
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
-class KeptRow(Kept, frozen=True):
+class KeptRow(StoredReport, frozen=True):
     """A report in a row of the file."""
 
     row: int = 0
@@ -92,7 +92,7 @@ class SqliteStore:
         with self.reading() as database:
             return tuple(sorted(str(name) for (name,) in database.execute("SELECT DISTINCT cluster FROM reports")))
 
-    def reports_of(self, cluster: str) -> tuple[Kept, ...]:
+    def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
         """Returns what is kept of a cluster, the oldest first. Raises Terminal."""
         with self.reading() as database:
             rows = database.execute(

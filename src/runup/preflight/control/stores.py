@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kubekit.error_types import Terminal
 from runup.preflight.control import report_store
-from runup.preflight.control.report_store import Kept
+from runup.preflight.control.report_store import StoredReport
 from runup.preflight.decide.report import Report
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Store(Protocol):
     def clusters(self) -> tuple[str, ...]:
         """Returns the names of the clusters that have reports, sorted."""
 
-    def reports_of(self, cluster: str) -> tuple[Kept, ...]:
+    def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
         """Returns what is kept of a cluster, the oldest first."""
 
     def notes(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class FolderStore:
         """Returns the names of the clusters that have reports, sorted."""
         return report_store.clusters_in(self.folder)
 
-    def reports_of(self, cluster: str) -> tuple[Kept, ...]:
+    def reports_of(self, cluster: str) -> tuple[StoredReport, ...]:
         """Returns what is kept of a cluster, the oldest first."""
         return report_store.reports_of(self.folder, cluster)
 
@@ -68,7 +68,7 @@ class FolderStore:
         return ()
 
 
-def opened(typed: str, config: Callable[[], ClusterConfig] | None = None) -> Store:
+def open_store(typed: str, config: Callable[[], ClusterConfig] | None = None) -> Store:
     """Returns the store that `--store` names; nothing is read yet. Raises Terminal for what names none.
 
     `config` leads to the cluster that has a ConfigMap; without it that is the kubeconfig's current context.

@@ -80,7 +80,7 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class TargetRequest:
     """The preflight that was requested. An empty source version is read from the cluster."""
 
     target_version: str
@@ -112,7 +112,7 @@ class PreflightTarget:
     """
 
     client: Client
-    request: Request
+    request: TargetRequest
     release: TargetRelease
     sink: Sink
     clock: Clock
@@ -199,7 +199,7 @@ class PreflightTarget:
             hosted=self.request.prometheus_hosted,
             alerts=False,
         )
-        following = asyncio.create_task(_all_of(reads.run(), containers.run()))
+        following = asyncio.create_task(_run_all(reads.run(), containers.run()))
         rehearsing = self._begin_rehearsal()
         # The task ends only by a bug, which must not look like a cluster in which nothing changes.
         following.add_done_callback(lambda _: self.changed.set())
@@ -416,7 +416,7 @@ class PreflightTarget:
         if self.once and report.execution_status == "running":
             return
         report = replace(report, containers=wanted_containers)
-        if self._last is not None and same_but_times(report, self._last):
+        if self._last is not None and equal_but_for_times(report, self._last):
             if self.clock.monotonic() - self._written_at < self.timing.heartbeat_s:
                 return
             # Nothing changed: the times of the last report are kept, apart from that of the evaluation.
@@ -479,7 +479,7 @@ def reading_text(kinds: set[str], missing: set[str]) -> str:
     return f"reading the cluster: {len(kinds - missing)} of {len(kinds)} kinds, not yet {first_names}{omitted}"
 
 
-async def _all_of(*coroutines: Coroutine[Any, Any, None]) -> None:
+async def _run_all(*coroutines: Coroutine[Any, Any, None]) -> None:
     async with asyncio.TaskGroup() as tasks:
         for coroutine in coroutines:
             tasks.create_task(coroutine)
@@ -491,7 +491,7 @@ def raise_if_over(following: asyncio.Task[None]) -> None:
         following.result()
 
 
-def same_but_times(report: Report, other: Report) -> bool:
+def equal_but_for_times(report: Report, other: Report) -> bool:
     """Returns whether two reports differ only in times and durations."""
     return _without_times(report) == _without_times(other)
 
@@ -502,7 +502,7 @@ def _without_times(report: Report) -> Report:
     return replace(report, observed_time=epoch, completion_time=epoch, heartbeat_time=epoch, checks=checks)
 
 
-def listed_registries(request: Request) -> Access:
+def listed_registries(request: TargetRequest) -> Access:
     """Returns the access for images that objects of the cluster name, with the registry of the target itself."""
     access = Access(inner=request.inner_registries, plain_http=request.plain_http)
     return listing(access, request.target_image, *request.catalogs.values())
@@ -522,7 +522,9 @@ def running_version(cluster: ClusterVersion | None) -> str:
     return cluster.status.desired.version if cluster else ""
 
 
-def filters_of(request: Request, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None) -> Filters:
+def filters_of(
+    request: TargetRequest, source: Version, cluster: ClusterVersion | None, gate: FeatureGate | None
+) -> Filters:
     """Returns the manifest rules that select the release's checks for this cluster.
 
     No feature set or gate is assumed if the FeatureGate is missing.

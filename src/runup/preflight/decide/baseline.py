@@ -76,20 +76,20 @@ def doubts(baseline: Baseline, targets: Mapping[str, str]) -> list[str]:
             moved[target_before, now].append(one_line(name))
     warnings = []
     if missing:
-        text = f"the baseline {baseline.name} does not have {_some(missing)}, of which every risk counts as new"
+        text = f"the baseline {baseline.name} does not have {_names_text(missing)}, of which every risk counts as new"
         warnings.append(text)
     for (target_before, now), names in moved.items():
         text = f"the baseline {baseline.name} is of the update to {target_before}, and this one to {now}"
-        warnings.append(f"{text}: {_some(names)}")
+        warnings.append(f"{text}: {_names_text(names)}")
     return warnings
 
 
-def _some(names: Sequence[str]) -> str:
+def _names_text(names: Sequence[str]) -> str:
     omitted = len(names) - _NAMES
     return ", ".join(names[:_NAMES]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
-def of_cluster(baseline: Baseline, cluster: str, *, alone: bool) -> Mapping[str, str]:
+def baseline_of_cluster(baseline: Baseline, cluster: str, *, alone: bool) -> Mapping[str, str]:
     """Returns the known risks of a cluster; none for one that the baseline does not have.
 
     `alone`: it is the only one that is checked. If the baseline has one cluster, too, their names need not be the same:
@@ -100,7 +100,7 @@ def of_cluster(baseline: Baseline, cluster: str, *, alone: bool) -> Mapping[str,
     return next(iter(baseline.clusters.values()))
 
 
-def applied(risks: Iterable[Risk], baseline_risks: Mapping[str, str], name: str) -> tuple[Risk, ...]:
+def mark_known_risks(risks: Iterable[Risk], baseline_risks: Mapping[str, str], name: str) -> tuple[Risk, ...]:
     """Returns the risks, with those that the baseline `name` has marked as accepted."""
     return tuple(
         replace(risk, accepted=True, because=f"known: it is in the baseline {name}")

@@ -106,7 +106,7 @@ class _AllRisks:
     def of_family(self, *families: str) -> list[Groupable]:
         """Returns the applying risks of these families, the gravest first."""
         return sorted(
-            (risk for risk in self.risks if family(risk.name) in families and _does_apply(risk)), key=_sort_key
+            (risk for risk in self.risks if family_of(risk.name) in families and _does_apply(risk)), key=_sort_key
         )
 
 
@@ -132,14 +132,14 @@ def group_by_cause(risks: Iterable[R]) -> tuple[Cause[R], ...]:
     return tuple(sorted((_cause(root, of, parents, all_risks) for root, of in members.items()), key=_order))
 
 
-def family(name: str) -> str:
+def family_of(name: str) -> str:
     """Returns the name of a risk without the object: `ClusterOperatorDegraded` of `ClusterOperatorDegraded-etcd`."""
     return name.partition("-")[0]
 
 
-def stage(risk: Groupable) -> int:
+def stage_of(risk: Groupable) -> int:
     """Returns when the risk stops an update."""
-    if family(risk.name) in _REFUSED:
+    if family_of(risk.name) in _REFUSED:
         return REFUSED
     return min((_STAGES.get(item.kind, LATER) for item in risk.resources), default=LATER)
 
@@ -208,7 +208,7 @@ _SINCE = re.compile(r" \(since [^()]*\)\.?$")
 
 def _named_nodes(risk: Groupable) -> Iterator[tuple[str, str]]:
     """Yields the control plane nodes that an operator calls not ready, each with its reason."""
-    if family(risk.name) not in (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"):
+    if family_of(risk.name) not in (*_OPERATOR_HEALTH, "EtcdMembersUnhealthy"):
         return
     for match in _NODE.finditer(risk.message):
         reason = _WHY.match(risk.message, match.end())
@@ -253,7 +253,7 @@ def _by_giant_hop(_risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
 
 def _by_upgradeable(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the gravest of the risks that Upgradeable=False sums up, if each of them is there."""
-    sentences = [sentence for sentence in _after_colon(risk.message).split(" * ") if not _SUMMARY.search(sentence)]
+    sentences = [sentence for sentence in _text_after_colon(risk.message).split(" * ") if not _SUMMARY.search(sentence)]
     reason_risks = [_risk_of_reason(part, all_risks) for part in sentences]
     named_reasons = [reason_risk for reason_risk in reason_risks if reason_risk is not None]
     return (
@@ -299,7 +299,7 @@ def _by_same_operator(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     """Returns the worse risk about the same operator: not available, then degraded, then not upgradeable."""
     name = risk.name.partition("-")[2]
     for worse in _OPERATOR_HEALTH:
-        if worse == family(risk.name):
+        if worse == family_of(risk.name):
             break
         if (worse_risk := all_risks.by_name.get(f"{worse}-{name}")) is not None and _does_apply(worse_risk):
             return _Parent(worse_risk.name, follows=_adds_no_reason(risk, worse_risk))
@@ -416,7 +416,7 @@ def _parent(risk: Groupable, all_risks: _AllRisks) -> _Parent | None:
     if not _does_apply(risk):
         return _by_same_objects(risk, all_risks) if not risk.lacking else None
     for rule in RULES:
-        if rule.families and family(risk.name) not in rule.families:
+        if rule.families and family_of(risk.name) not in rule.families:
             continue
         parent = rule.parent(risk, all_risks)
         if parent is not None and parent.risk != risk.name:
@@ -470,11 +470,11 @@ def _adds_no_reason(risk: Groupable, other: Groupable) -> bool:
     """Returns whether the risk gives no reason of its own, or that of the other."""
     reason_match = _OWN_REASON.search(_SINCE.sub("", risk.message))
     of_operators = risk.name.startswith("ClusterOperator")
-    same_message = _after_colon(risk.message) == _after_colon(other.message)
+    same_message = _text_after_colon(risk.message) == _text_after_colon(other.message)
     return (of_operators and reason_match is None) or same_message or not _does_apply(risk)
 
 
-def _after_colon(message: str) -> str:
+def _text_after_colon(message: str) -> str:
     return _SINCE.sub("", message).partition(": ")[2]
 
 
@@ -491,13 +491,13 @@ def _severity_rank(severity: str) -> int:
 
 
 def _sort_key(risk: Groupable) -> tuple[bool, int, int, str]:
-    return not _does_apply(risk), _severity_rank(risk.severity), stage(risk), risk.name
+    return not _does_apply(risk), _severity_rank(risk.severity), stage_of(risk), risk.name
 
 
 def _order(cause: Cause[R]) -> tuple[bool, bool, int, int, int, str]:
     """Returns the sort key of a cause: what applies first, information last, then by when it stops the update."""
     applies = any(map(_does_apply, cause.risks))
-    first_stage = min(map(stage, cause.risks))
+    first_stage = min(map(stage_of, cause.risks))
     return (
         not applies,
         cause.severity == "info",

@@ -26,7 +26,7 @@ class Trust(Enum):
     FAILED = "not trusted"
 
 
-class Seen(NamedTuple):
+class DeploymentState(NamedTuple):
     """The observed situation. `over`: this attempt has failed for good."""
 
     wanted: bool
@@ -59,13 +59,21 @@ _WHEN_OVER = {
 # Without a request nothing is held: only what is left over is deleted.
 _UNWANTED = _WHEN_OVER | {Deployed.NONE: Step.NOTHING}
 
-STEPS: dict[Seen, Step] = (
+STEPS: dict[DeploymentState, Step] = (
     # A running target was verified before; a signature store that fails later does not stop it.
-    {Seen(True, deployed, trust, over=False): step for deployed, step in _WHILE_WANTED.items() for trust in Trust}
-    | {Seen(True, Deployed.NONE, trust, over=False): step for trust, step in _START.items()}
-    | {Seen(True, deployed, trust, over=True): step for deployed, step in _WHEN_OVER.items() for trust in Trust}
+    {
+        DeploymentState(True, deployed, trust, over=False): step
+        for deployed, step in _WHILE_WANTED.items()
+        for trust in Trust
+    }
+    | {DeploymentState(True, Deployed.NONE, trust, over=False): step for trust, step in _START.items()}
     | {
-        Seen(False, deployed, trust, over): step
+        DeploymentState(True, deployed, trust, over=True): step
+        for deployed, step in _WHEN_OVER.items()
+        for trust in Trust
+    }
+    | {
+        DeploymentState(False, deployed, trust, over): step
         for deployed, step in _UNWANTED.items()
         for trust in Trust
         for over in (False, True)

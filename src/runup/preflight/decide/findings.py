@@ -160,7 +160,7 @@ def requested_preflight(cluster: ClusterVersion) -> tuple[str, str] | None:
 def current_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> Findings | None:
     """Returns the findings of the requested preflight, or None if no preflight is requested."""
     target = requested_preflight(cluster)
-    return of_target(cluster, history, *target, accepted=accepted) if target else None
+    return findings_of_target(cluster, history, *target, accepted=accepted) if target else None
 
 
 def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted | None = None) -> tuple[Findings, ...]:
@@ -177,13 +177,13 @@ def ended_findings(cluster: ClusterVersion, history: History, accepted: Accepted
         # The same target may have been checked from several releases: the newest findings count.
         if any((ended_target.target, ended_target.image) == (version, image) for ended_target in ended_targets):
             continue
-        findings = of_target(cluster, history, version, image, accepted=accepted)
+        findings = findings_of_target(cluster, history, version, image, accepted=accepted)
         if any(risk.reason == OUTDATED for risk in findings.risks):
             ended_targets.append(findings)
     return tuple(ended_targets)
 
 
-def of_target(
+def findings_of_target(
     cluster: ClusterVersion, history: History, version: str, image: str = "", *, accepted: Accepted | None = None
 ) -> Findings:
     """Returns the findings about an update to one release.
@@ -390,7 +390,7 @@ _ORDER = {"True": 0, "Unknown": 1, "False": 2}
 _SEVERITY = {"critical": 0, "warning": 1, "": 1, "info": 2}
 
 
-def of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = None) -> Risk:
+def risk_of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = None) -> Risk:
     """Returns a report's risk that no ClusterVersion carries. `accepted` is its record, None if it is not accepted."""
     return Risk(
         name=risk.name,
@@ -412,7 +412,7 @@ def of_report(risk: ReportedRisk, report: Report, accepted: Acceptance | None = 
     )
 
 
-def of_refusal(name: str, message: str, report: Report) -> Risk:
+def risk_of_refusal(name: str, message: str, report: Report) -> Risk:
     """Returns the risk `name` of a guard that refuses the update, found when `report` was made.
 
     For `preflight run`, which judges without the operator that would report it. It cannot be accepted.
@@ -434,10 +434,10 @@ def of_refusal(name: str, message: str, report: Report) -> Risk:
 
 def worst_first(risks: Iterable[Risk]) -> tuple[Risk, ...]:
     """Returns the risks with those that block the update first, the most severe on top."""
-    return tuple(sorted(risks, key=weight))
+    return tuple(sorted(risks, key=sort_key))
 
 
-def weight(risk: Risk) -> tuple[bool, int, int, str]:
+def sort_key(risk: Risk) -> tuple[bool, int, int, str]:
     """Returns the sort key of a risk: blocking risks first, among them those that apply, the most severe on top."""
     return risk.accepted, _ORDER[risk.applies], _SEVERITY.get(risk.severity, 1), risk.name
 

@@ -83,7 +83,7 @@ def progress(observed: Observed) -> Progress:
     container = _container(observed.pods)
     ended = container.state.terminated if container else None
     if ended is not None and ended.exit_code != 0:
-        return Progress("failed", _end_text(ended), _way_out(ended))
+        return Progress("failed", _end_text(ended), _remedy(ended))
     runs = container is not None and container.state.running is not None
     return (
         _ended_without_report(observed, job)
@@ -92,7 +92,7 @@ def progress(observed: Observed) -> Progress:
     )
 
 
-def not_in_time(limit_s: int | None, waited_for: str) -> Progress:
+def timed_out(limit_s: int | None, waited_for: str) -> Progress:
     """Returns the end of a run whose time is over, with what it waited for before that."""
     limit = f" within {limit_s} s" if limit_s is not None else " in time"
     waited_text = f"; before that: {waited_for}" if waited_for else ""
@@ -116,7 +116,7 @@ def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
     if failed is not None and failed.status == "True":
         if failed.reason == "DeadlineExceeded":
             # The controller has deleted the pod, which would have said why.
-            return not_in_time(None, observed.waited_for)
+            return timed_out(None, observed.waited_for)
         trouble = start_failures.trouble_of_job(job, observed.pods, observed.events, now=observed.now)
         reason = trouble.message if trouble and trouble.failed else cut(failed.message)
         return Progress("failed", f"its Job failed ({failed.reason}): {reason}", "start it again")
@@ -128,7 +128,7 @@ def _ended_without_report(observed: Observed, job: Job) -> Progress | None:
 
 def _not_starting(observed: Observed, job: Job, ending: Sequence[Pod]) -> Progress | None:
     """Returns the progress of a Job whose pod does not start; None if nothing keeps it from starting."""
-    trouble = _trouble_of(observed, job, ending)
+    trouble = _trouble_of_job(observed, job, ending)
     if trouble is None:
         return None
     created = job.metadata.creation_timestamp
@@ -139,7 +139,7 @@ def _not_starting(observed: Observed, job: Job, ending: Sequence[Pod]) -> Progre
     return Progress(state, trouble.message, way_out, reason="Pull" if trouble.reason in PULL else trouble.reason)
 
 
-def _trouble_of(observed: Observed, job: Job, ending: Sequence[Pod]) -> Trouble | None:
+def _trouble_of_job(observed: Observed, job: Job, ending: Sequence[Pod]) -> Trouble | None:
     """Returns what keeps the Job's pod from starting, and the way out; None if nothing is known to.
 
     `ending` are evicted pods that have not ended.
@@ -174,7 +174,7 @@ def _end_text(ended: ContainerStateTerminated) -> str:
     return f"the preflight ended with exit code {ended.exit_code}{': ' + end_message if end_message else ''}"
 
 
-def _way_out(ended: ContainerStateTerminated) -> str:
+def _remedy(ended: ContainerStateTerminated) -> str:
     if any(phrase in ended.message for phrase in _OTHER_PROGRAM):
         return f"the image has no command `preflight`: {_OWN_CHECKS}"
     return ""

@@ -28,7 +28,7 @@ _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerEr
 _MAX_QUOTE = 300
 
 
-class State(Enum):
+class AttemptState(Enum):
     """The phase of an attempt."""
 
     STARTING = "starting"
@@ -56,10 +56,10 @@ class ReportSeen(msgspec.Struct, frozen=True):
     unchanged_s: float = 0.0
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class AttemptOutcome(msgspec.Struct, frozen=True):
     """The state of an attempt. `reason` is a condition's reason, `final` excludes recovery, `way_out` is the remedy."""
 
-    state: State
+    state: AttemptState
     reason: str
     message: str
     final: bool = False
@@ -153,26 +153,26 @@ class Observations(msgspec.Struct, frozen=True):
         return created + timedelta(seconds=self.timeout_s) if created else None
 
 
-Rule = Callable[[Observations], Outcome | None]
+Rule = Callable[[Observations], AttemptOutcome | None]
 
 
-def outcome(scene: Observations) -> Outcome:
+def outcome(scene: Observations) -> AttemptOutcome:
     """Returns the outcome of the first rule that matches."""
     for rule in RULES:
         matched = rule(scene)
         if matched is not None:
             return matched
-    return Outcome(State.STARTING, "TargetStarting", "waiting for the target's first report")
+    return AttemptOutcome(AttemptState.STARTING, "TargetStarting", "waiting for the target's first report")
 
 
-def not_written(problem: str) -> Outcome:
+def rejected_object(problem: str) -> AttemptOutcome:
     """Returns the failure for an object that the API server rejects. `problem` name the object and quote the server."""
     way_out = "it is tried again: change what refuses it (a quota, an admission rule, a right, a setting, a flag)"
     text = f"the API server does not take {start_failures.cut(problem)}"
-    return Outcome(State.FAILED, start_failures.FAILED_CREATE, text, way_out=way_out)
+    return AttemptOutcome(AttemptState.FAILED, start_failures.FAILED_CREATE, text, way_out=way_out)
 
 
-def seen_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
+def usable_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Report | None, BadReportSeen | None]:
     """Returns the report if it belongs to this attempt, else the reason why it cannot be used."""
     if report_seen is None or report_seen.preflight_id != attempt.id:
         return None, None
@@ -193,26 +193,26 @@ def seen_report(attempt: Attempt, report_seen: ReportSeen | None) -> tuple[Repor
     return None, BadReportSeen("ReportMismatch", f"the report belongs to another preflight: {wrong}")
 
 
-def _already_over(scene: Observations) -> Outcome | None:
+def _already_over(scene: Observations) -> AttemptOutcome | None:
     if not scene.attempt.failed:
         return None
-    return Outcome(State.FAILED, scene.attempt.failed, scene.attempt.failure, final=True)
+    return AttemptOutcome(AttemptState.FAILED, scene.attempt.failed, scene.attempt.failure, final=True)
 
 
-def _unsupported(scene: Observations) -> Outcome | None:
+def _unsupported(scene: Observations) -> AttemptOutcome | None:
     """Returns TargetUnsupported if the target's output says that it has no `preflight` command."""
-    for text in _last_words(scene.container):
+    for text in _exit_messages(scene.container):
         if scene.report is None and "unknown command" in text and preflight_deployment.COMMAND in text:
             message = (
                 f"release {scene.attempt.target_version} has no `preflight` command; nothing was checked. "
                 "Upgradeable and the risks of the update service still count"
             )
             way_out = "choose a newer target or update without"
-            return Outcome(State.FAILED, "TargetUnsupported", message, final=True, way_out=way_out)
+            return AttemptOutcome(AttemptState.FAILED, "TargetUnsupported", message, final=True, way_out=way_out)
     return None
 
 
-def _killed_for_memory(scene: Observations) -> Outcome | None:
+def _killed_for_memory(scene: Observations) -> AttemptOutcome | None:
     """Returns the failure of a target that was killed for memory `MAX_OOM_KILLS` times."""
     container = scene.container
     if container is None:
@@ -225,10 +225,10 @@ def _killed_for_memory(scene: Observations) -> Outcome | None:
         return None
     message = f"the target was killed for memory {kills} times"
     way_out = f"raise memoryLimit in ConfigMap {preflight_deployment.SETTINGS_MAP} and ask again"
-    return Outcome(State.FAILED, "OOMKilled", message, final=True, way_out=way_out)
+    return AttemptOutcome(AttemptState.FAILED, "OOMKilled", message, final=True, way_out=way_out)
 
 
-def _too_late(scene: Observations) -> Outcome | None:
+def _too_late(scene: Observations) -> AttemptOutcome | None:
     """Returns DeadlineExceeded if there is no complete report in time, with the cause that the other rules know."""
     # A target that has completed once keeps its result, however long later evaluations take.
     is_complete = scene.completed_before or (scene.report is not None and scene.report.execution_status == "completed")
@@ -238,30 +238,30 @@ def _too_late(scene: Observations) -> Outcome | None:
     progress = f"; {counts_text(scene.report, scene.tally)}" if scene.report else ""
     message = f"no complete report within {scene.timeout_s:.0f} s{progress}{'; ' + detail if detail else ''}"
     way_out = f"ask again, or raise timeout in ConfigMap {preflight_deployment.SETTINGS_MAP}"
-    return Outcome(State.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
+    return AttemptOutcome(AttemptState.FAILED, "DeadlineExceeded", message, final=True, way_out=way_out)
 
 
-def _bad_report(scene: Observations) -> Outcome | None:
+def _bad_report(scene: Observations) -> AttemptOutcome | None:
     if scene.bad is None:
         return None
     # The report is written by the target's image, so only another release can write a valid one.
     way_out = f"release {scene.attempt.target_version} has to mend that: choose another target, or clear the request"
-    return Outcome(State.FAILED, scene.bad.reason, scene.bad.message, way_out=way_out)
+    return AttemptOutcome(AttemptState.FAILED, scene.bad.reason, scene.bad.message, way_out=way_out)
 
 
-def _pull_failed(scene: Observations) -> Outcome | None:
+def _pull_failed(scene: Observations) -> AttemptOutcome | None:
     way_out = "it is tried again: make its registry or a mirror reachable for the nodes, or correct the pull secret"
     return _waiting_outcome(scene, _PULL, "ImagePullFailed", "the target's image could not be pulled", way_out)
 
 
-def _not_started(scene: Observations) -> Outcome | None:
+def _not_started(scene: Observations) -> AttemptOutcome | None:
     way_out = f"it is tried again: see the events of Deployment {preflight_deployment.NAME}"
     return _waiting_outcome(
         scene, _CONFIG, "ContainerNotStarted", "the target's container could not be started", way_out
     )
 
 
-def _not_starting(scene: Observations) -> Outcome | None:
+def _not_starting(scene: Observations) -> AttemptOutcome | None:
     """Returns why no container runs: a rejected, unscheduled or failed pod, or one that takes long."""
     trouble = start_failures.find_trouble(
         scene.deployment, scene.pods, scene.events, name=preflight_deployment.NAME, now=scene.now
@@ -271,22 +271,22 @@ def _not_starting(scene: Observations) -> Outcome | None:
     # Slowness is reported only until the first report; a rejection is reported at any time.
     if not trouble.failed and (scene.report is not None or scene.completed_before):
         return None
-    state = State.FAILED if trouble.failed else State.STARTING
-    return Outcome(state, trouble.reason, trouble.message, way_out=trouble.way_out)
+    state = AttemptState.FAILED if trouble.failed else AttemptState.STARTING
+    return AttemptOutcome(state, trouble.reason, trouble.message, way_out=trouble.way_out)
 
 
 def _waiting_outcome(
     scene: Observations, reasons: tuple[str, ...], reason: str, text: str, way_out: str
-) -> Outcome | None:
+) -> AttemptOutcome | None:
     """Returns the failure of a container that waits for one of these reasons, or None."""
     waiting = scene.container.state.waiting if scene.container else None
     if waiting is None or waiting.reason not in reasons:
         return None
-    message = f"{text} ({waiting.reason}): {_last_part(waiting.message)}"
-    return Outcome(State.FAILED, reason, message, way_out=way_out)
+    message = f"{text} ({waiting.reason}): {_end_of_text(waiting.message)}"
+    return AttemptOutcome(AttemptState.FAILED, reason, message, way_out=way_out)
 
 
-def _crash_outcome(scene: Observations) -> Outcome | None:
+def _crash_outcome(scene: Observations) -> AttemptOutcome | None:
     """Returns the failure of a target that ended `MAX_CRASHES` times and does not run now."""
     container = scene.container
     ended = (container.state.terminated or container.last_state.terminated) if container else None
@@ -294,19 +294,19 @@ def _crash_outcome(scene: Observations) -> Outcome | None:
         return None
     message = f"the target ended {container.restart_count} times, last with exit code {ended.exit_code}"
     way_out = f"it is started again: see the log of Deployment {preflight_deployment.NAME}, or choose another target"
-    last_words = _last_part(ended.message or ended.reason)
-    return Outcome(State.FAILED, "TargetCrashed", f"{message}: {last_words}", way_out=way_out)
+    last_words = _end_of_text(ended.message or ended.reason)
+    return AttemptOutcome(AttemptState.FAILED, "TargetCrashed", f"{message}: {last_words}", way_out=way_out)
 
 
-def _reported_failure(scene: Observations) -> Outcome | None:
+def _reported_failure(scene: Observations) -> AttemptOutcome | None:
     if scene.report is None or scene.report.execution_status != "failed":
         return None
     message = scene.report.message.rstrip(".") or "the target says that its checks failed"
     way_out = f"see the log of Deployment {preflight_deployment.NAME}, or choose another target"
-    return Outcome(State.FAILED, "TargetFailed", message, way_out=way_out)
+    return AttemptOutcome(AttemptState.FAILED, "TargetFailed", message, way_out=way_out)
 
 
-def _stale_outcome(scene: Observations) -> Outcome | None:
+def _stale_outcome(scene: Observations) -> AttemptOutcome | None:
     """Returns the failure of a target that no longer writes its report, or None."""
     if not scene.stale:
         return None
@@ -314,18 +314,18 @@ def _stale_outcome(scene: Observations) -> Outcome | None:
         f"its pod is restarted after {max(scene.timeout_s, STALE_AFTER_S):.0f} s; see the log of the pod, or end it"
     )
     message = f"the target has not written its report for {STALE_AFTER_S:.0f} s or longer"
-    return Outcome(State.FAILED, "ReportStale", message, way_out=way_out)
+    return AttemptOutcome(AttemptState.FAILED, "ReportStale", message, way_out=way_out)
 
 
-def _reported_outcome(scene: Observations) -> Outcome | None:
+def _reported_outcome(scene: Observations) -> AttemptOutcome | None:
     """Returns the outcome that the report tells, None without a report."""
     if scene.report is None:
         return None
     if scene.report.execution_status == "completed":
         # Risks of the update count, whoever found them: "no risks" would be read as "the update goes".
         reason = "RisksFound" if scene.report.risks or any(scene.tally or ()) else "NoRisksFound"
-        return Outcome(State.COMPLETED, reason, counts_text(scene.report, scene.tally))
-    return Outcome(State.CHECKING, "ChecksRunning", counts_text(scene.report, scene.tally))
+        return AttemptOutcome(AttemptState.COMPLETED, reason, counts_text(scene.report, scene.tally))
+    return AttemptOutcome(AttemptState.CHECKING, "ChecksRunning", counts_text(scene.report, scene.tally))
 
 
 # Rules whose failures may recover; `_too_late` quotes their message when the time limit is over.
@@ -378,12 +378,12 @@ def _plural(count: int, singular: str, plural: str) -> str:
     return singular if count == 1 else plural
 
 
-def _last_words(container: ContainerStatus | None) -> Iterable[str]:
+def _exit_messages(container: ContainerStatus | None) -> Iterable[str]:
     for state in (container.state, container.last_state) if container else ():
         if state.terminated is not None and state.terminated.exit_code != 0:
             yield state.terminated.message
 
 
-def _last_part(text: str) -> str:
+def _end_of_text(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= _MAX_QUOTE else f"...{text[-_MAX_QUOTE:]}"

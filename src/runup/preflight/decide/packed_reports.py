@@ -44,14 +44,14 @@ _MAX_UNPACKED = reports.MAX_BYTES + 64 * 1024
 JSON = dict[str, Any]
 
 
-class Dropped(Wire, frozen=True, kw_only=True):
+class DroppedReports(Wire, frozen=True, kw_only=True):
     """How many reports had to go for newer ones, and when the newest of them was observed."""
 
     reports: int = 0
     until: datetime | None = None
 
 
-class Entry(msgspec.Struct, frozen=True):
+class PackedEntry(msgspec.Struct, frozen=True):
     """A report in the ConfigMap by its key: when the cluster was so, and when the report was written."""
 
     key: str
@@ -79,7 +79,7 @@ def unpack(packed: bytes) -> bytes:
     return document
 
 
-def entries(keys: Iterable[str]) -> tuple[Entry, ...]:
+def entries(keys: Iterable[str]) -> tuple[PackedEntry, ...]:
     """Returns the reports of a ConfigMap, the oldest first; keys that somebody else added are left out."""
     sorted_entries = []
     for key in keys:
@@ -87,7 +87,7 @@ def entries(keys: Iterable[str]) -> tuple[Entry, ...]:
             if matched := _KEY.fullmatch(key):
                 observed = datetime.strptime(matched[1], _TIME).replace(tzinfo=UTC)
                 written = datetime.strptime(matched[2], f"{_TIME}%f").replace(tzinfo=UTC)
-                sorted_entries.append(Entry(key, observed, written))
+                sorted_entries.append(PackedEntry(key, observed, written))
         except ValueError:
             continue  # digits that are no time
     return tuple(sorted(sorted_entries, key=lambda entry: (entry.observed, entry.written, entry.key)))
@@ -116,7 +116,7 @@ def is_store(config_map: ConfigMap) -> bool:
     return config_map.metadata.labels.get(STORE_LABEL) == "true"
 
 
-def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, tuple[Entry, ...]]:
+def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, tuple[PackedEntry, ...]]:
     """Returns the merge patch that adds a report, and the reports that have no room beside it: the oldest.
 
     Raises ValueError for a report that has no room by itself, or is older than all that fill the ConfigMap.
@@ -126,7 +126,7 @@ def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, t
     stored_entries = entries(values)
     mine = {entry.key for entry in stored_entries}
     other_bytes += sum(len(name) + len(value) for name, value in values.items() if name not in mine)
-    dropped = _without_room(stored_entries, values, MAX_BYTES - other_bytes)
+    dropped = _entries_to_drop(stored_entries, values, MAX_BYTES - other_bytes)
     if any(entry.key == key for entry in dropped):
         size = f"{-(-len(packed) // 1024)} KiB"
         limits = f"{MAX_REPORTS} reports and {MAX_BYTES // 1024} KiB"
@@ -136,12 +136,14 @@ def with_report(config_map: ConfigMap, key: str, packed: bytes) -> tuple[JSON, t
     if dropped:
         dropped_before = dropped_from(config_map)
         until = max([entry.observed for entry in dropped] + ([dropped_before.until] if dropped_before.until else []))
-        note = Dropped(reports=dropped_before.reports + len(dropped), until=until)
+        note = DroppedReports(reports=dropped_before.reports + len(dropped), until=until)
         metadata["annotations"] = {DROPPED: codec.encode(note).decode()}
     return {"metadata": metadata, **patch}, dropped
 
 
-def _without_room(stored_entries: tuple[Entry, ...], values: Mapping[str, bytes], room: int) -> tuple[Entry, ...]:
+def _entries_to_drop(
+    stored_entries: tuple[PackedEntry, ...], values: Mapping[str, bytes], room: int
+) -> tuple[PackedEntry, ...]:
     """Returns the oldest reports, as many as have to go so that the others are few and small enough."""
     sizes = [len(entry.key) + len(values[entry.key]) for entry in stored_entries]
     start = max(len(stored_entries) - MAX_REPORTS, 0)
@@ -150,11 +152,11 @@ def _without_room(stored_entries: tuple[Entry, ...], values: Mapping[str, bytes]
     return stored_entries[:start]
 
 
-def dropped_from(config_map: ConfigMap) -> Dropped:
+def dropped_from(config_map: ConfigMap) -> DroppedReports:
     """Returns what had to go of a ConfigMap until now; nothing if its note cannot be read."""
     try:
-        note = codec.decode(Dropped, config_map.metadata.annotations.get(DROPPED, "{}"))
+        note = codec.decode(DroppedReports, config_map.metadata.annotations.get(DROPPED, "{}"))
     except codec.DecodeError:
-        return Dropped()
+        return DroppedReports()
     naive = note.until is not None and note.until.utcoffset() is None
-    return Dropped() if naive or note.reports < 0 else note
+    return DroppedReports() if naive or note.reports < 0 else note

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from kubekit.api.meta_v1 import Condition, ConditionStatus
-from runup.preflight.decide.outcome import Outcome, State
+from runup.preflight.decide.outcome import AttemptOutcome, AttemptState
 
 RUNNING = "PreflightRunning"
 COMPLETED = "PreflightCompleted"
@@ -65,8 +65,8 @@ def preparing_conditions(subject: Subject, reason: str, message: str) -> tuple[C
     )
 
 
-def of_outcome(
-    subject: Subject, outcome: Outcome, *, kept_time: datetime | None = None, completed: bool = False
+def conditions_of_outcome(
+    subject: Subject, outcome: AttemptOutcome, *, kept_time: datetime | None = None, completed: bool = False
 ) -> tuple[Condition, ...]:
     """Returns the conditions for the outcome of an attempt.
 
@@ -74,13 +74,13 @@ def of_outcome(
     """
     way_out = f"; {outcome.way_out}" if outcome.way_out else ""
     text = f"Preflight of {subject.text}: {outcome.message}{subject.when}{way_out}"
-    if outcome.state is State.COMPLETED:
+    if outcome.state is AttemptState.COMPLETED:
         return (
             _condition(RUNNING, "True", "Watching", f"{text}; the target goes on watching the cluster."),
             _condition(COMPLETED, "True", outcome.reason, f"{text}."),
             _condition(FAILED, "False", "AsExpected", ""),
         )
-    if outcome.state is State.FAILED:
+    if outcome.state is AttemptState.FAILED:
         still = f" The result of {kept_time:%Y-%m-%dT%H:%M:%SZ} is kept." if kept_time else ""
         running: ConditionStatus = "False" if outcome.final else "True"
         return (

@@ -2,7 +2,7 @@
 
 Source: docs/decisions/0072 D25.
 
-In: the ConfigMap, if there is one, and the defaults from the operator's flags. Out: the workplace, and one sentence for
+In: the ConfigMap, if there is one, and the defaults from the operator's flags. Out: the settings of pods, and a sentence for
 each key that cannot be used, for which the default is kept. Only values that the API server accepts are taken, so that
 no setting keeps the Deployment from being written.
 """
@@ -50,7 +50,7 @@ class Unusable(ValueError):
 class Settings:
     """The settings in effect. `unusable` has one sentence for each key whose value was not used."""
 
-    place: PodSettings
+    pods: PodSettings
     unusable: tuple[str, ...] = ()
 
 
@@ -58,19 +58,19 @@ def read(config_map: ConfigMap | None, defaults: PodSettings) -> Settings:
     """Returns the settings of the ConfigMap, with `defaults` for each that is not set or cannot be used."""
     if config_map is None:
         return Settings(defaults)
-    place, unusable = defaults, []
+    pods, unusable = defaults, []
     for key, text in sorted(config_map.data.items()):
         setting = KEYS.get(key)
         if setting is None:
             unusable.append(f"{_quote(key)} is not a setting (there are {', '.join(KEYS)})")
             continue
         try:
-            place = setting(place, text.strip())
+            pods = setting(pods, text.strip())
         except Unusable as error:
             unusable.append(f"{key} {_quote(text.strip())} {error}; the default is used")
     unusable += [f"{_quote(key)} is binary data; every setting is text" for key in sorted(config_map.binary_data)]
-    place, too_small = _with_requests_within_limits(place, defaults)
-    return Settings(place, (*unusable, *too_small))
+    pods, too_small = _with_requests_within_limits(pods, defaults)
+    return Settings(pods, (*unusable, *too_small))
 
 
 def condition(unusable: tuple[str, ...], namespace: str) -> Condition | None:
@@ -85,7 +85,7 @@ def _quantity_setting(field: str) -> Callable[[PodSettings, str], PodSettings]:
     """Returns a reader for a quantity such as `500m` or `512Mi`: positive, and for memory at least 1 MiB."""
 
     def with_quantity(settings: PodSettings, text: str) -> PodSettings:
-        """Returns the workplace with this quantity of CPU or memory. Raises Unusable."""
+        """Returns the settings with this quantity of CPU or memory. Raises Unusable."""
         try:
             value = parse_quantity(text)
         except QuantityError as error:
@@ -100,7 +100,7 @@ def _quantity_setting(field: str) -> Callable[[PodSettings, str], PodSettings]:
 
 
 def _set_timeout(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the workplace with this time limit. Raises Unusable."""
+    """Returns the settings with this time limit. Raises Unusable."""
     match = _DURATION.fullmatch(text)
     if not text or match is None:
         raise Unusable("is not a duration (for example 10m, 1h30m, or 600 for seconds)")
@@ -154,7 +154,7 @@ class _Affinity(_Strict, frozen=True):
 
 
 def _set_tolerations(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the workplace with these tolerations. Raises Unusable for what the API server would refuse."""
+    """Returns the settings with these tolerations. Raises Unusable for what the API server would refuse."""
     tolerations = _parse_yaml(text, tuple[_Toleration, ...], "a list of tolerations, as a pod has them")
     for toleration in tolerations:
         if toleration.key and not _LABEL_KEY.fullmatch(toleration.key):
@@ -172,7 +172,7 @@ def _set_tolerations(settings: PodSettings, text: str) -> PodSettings:
 
 
 def _set_affinity(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the workplace with this node affinity. Raises Unusable for what the API server would refuse."""
+    """Returns the settings with this node affinity. Raises Unusable for what the API server would refuse."""
     affinity = _parse_yaml(text, _Affinity, "an affinity with nodeAffinity, as a pod has it").node_affinity
     terms = [
         *(affinity.required.node_selector_terms if affinity.required else ()),
@@ -216,7 +216,7 @@ def _parse_yaml(text: str, kind: Any, description: str) -> Any:
 
 
 def _set_priority_class(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the workplace with this PriorityClass, none if the text is empty. Raises Unusable."""
+    """Returns the settings with this PriorityClass, none if the text is empty. Raises Unusable."""
     if text and (not _SUBDOMAIN.fullmatch(text) or len(text) > 253):
         raise Unusable("is not a valid name of a PriorityClass")
     return replace(settings, priority_class=text)
@@ -235,12 +235,12 @@ def _set_catalogs(settings: PodSettings, text: str) -> PodSettings:
 
 
 def _set_rehearse(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the workplace with or without a rehearsal. Raises Unusable."""
+    """Returns the settings with or without a rehearsal. Raises Unusable."""
     return replace(settings, rehearses=_checked_choice(text, ("true", "false")) == "true")
 
 
 def _set_inner_registries(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the workplace with these registries inside the cluster, in order. Raises Unusable."""
+    """Returns the settings with these registries inside the cluster, in order. Raises Unusable."""
     hosts = tuple(text.replace(",", " ").split())
     if not all(_REGISTRY.fullmatch(host) for host in hosts):
         raise Unusable("is not a comma-separated list of registries (for example registry.example:5000)")
@@ -255,7 +255,7 @@ def _checked_choice(text: str, allowed: tuple[str, ...]) -> str:
 
 
 def _set_documentation_base(settings: PodSettings, text: str) -> PodSettings:
-    """Returns the workplace with this address below which findings are documented. Raises Unusable."""
+    """Returns the settings with this address below which findings are documented. Raises Unusable."""
     try:
         return replace(settings, documentation_base=documentation.read_base(text))
     except documentation.BadBase as error:
@@ -281,7 +281,7 @@ KEYS: Mapping[str, Callable[[PodSettings, str], PodSettings]] = {
 
 
 def _with_requests_within_limits(settings: PodSettings, defaults: PodSettings) -> tuple[PodSettings, tuple[str, ...]]:
-    """Returns the workplace with the default quantities wherever a request exceeds its limit, and a sentence for each.
+    """Returns the settings with the default quantities wherever a request exceeds its limit, and a sentence for each.
 
     The API server rejects a request above its limit.
     """

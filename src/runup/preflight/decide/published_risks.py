@@ -62,11 +62,11 @@ class CheckedTarget(msgspec.Struct, frozen=True):
 def judged_risks(checked: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the risks of updating to the checked release, by name. The limit on their number is applied elsewhere."""
     risks = [_published_risk(risk, checked) for risk in (checked.report.risks if checked.report else ())]
-    risks.extend(_standing_for(checked))
+    risks.extend(_risks_of_unknown_state(checked))
     return tuple(sorted(risks, key=lambda risk: risk.name))
 
 
-def as_information(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
+def as_information_only(risks: Iterable[JudgedRisk], failure: str) -> tuple[JudgedRisk, ...]:
     """Returns `risks` with those that describe `failure`, which the update may repair, holding up nothing any more.
 
     Source: docs/decisions/0076.
@@ -195,7 +195,7 @@ def _when_text(report: Report | None) -> str:
     return f" at {at:%Y-%m-%dT%H:%M:%SZ}" if at else " at a time that was not told"
 
 
-def _standing_for(checked: CheckedTarget) -> list[JudgedRisk]:
+def _risks_of_unknown_state(checked: CheckedTarget) -> list[JudgedRisk]:
     """Returns the risks that represent what is not known yet, or could not be determined."""
     if checked.stale:
         return [_preflight_risk(INCOMPLETE, STALE, checked.stale, checked, holds_up=checked.waits)]

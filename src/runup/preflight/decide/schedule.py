@@ -157,13 +157,13 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
 
 def _alerting_rules(schedule: Schedule, marks: JSON) -> JSON:
     metadata = {"name": NAME, "namespace": NAMESPACE, "labels": marks["labels"]}
-    rules = [_alert_on_news(), _not_run(schedule)]
+    rules = [_alert_on_news(), _alert_of_missed_runs(schedule)]
     return {"metadata": metadata, "spec": {"groups": [{"name": "runup-preflight", "rules": rules}]}}
 
 
 def _alert_on_news() -> JSON:
     """Returns the alert that the newest scheduled preflight failed, which it does when it finds something new."""
-    jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', _of_cron_job()
+    jobs, cron = f'namespace="{NAMESPACE}",job_name=~"{NAME}-.*"', _cron_job_labels()
     started, failed = f"kube_job_status_start_time{{{jobs}}}", f'kube_job_failed{{{jobs},condition="true"}}'
     failed_at = f"max({started} * on(namespace, job_name) {failed})"
     succeeded_at = f"max(kube_cronjob_status_last_successful_time{cron})"
@@ -183,9 +183,9 @@ def _alert_on_news() -> JSON:
     }
 
 
-def _not_run(schedule: Schedule) -> JSON:
+def _alert_of_missed_runs(schedule: Schedule) -> JSON:
     """Returns the alert that no scheduled preflight was started for three intervals."""
-    cron = _of_cron_job()
+    cron = _cron_job_labels()
     started_at = f"max(kube_cronjob_status_last_schedule_time{cron} or kube_cronjob_created{cron})"
     silent_s = 3 * minutes_of(schedule.every) * 60 + TIMEOUT_S
     return {
@@ -203,5 +203,5 @@ def _not_run(schedule: Schedule) -> JSON:
     }
 
 
-def _of_cron_job() -> str:
+def _cron_job_labels() -> str:
     return f'{{namespace="{NAMESPACE}",cronjob="{NAME}"}}'

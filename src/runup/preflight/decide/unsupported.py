@@ -5,7 +5,7 @@ Acceptance by name stays possible, as for any risk; the pages of these risks say
 
 from __future__ import annotations
 
-from runup.preflight.decide.causes import family
+from runup.preflight.decide.causes import family_of
 
 # The family of a risk -> what becomes of an update with it, each from the page of the risk in docs/checks.
 WHY = {
@@ -27,6 +27,6 @@ WHY = {
 }
 
 
-def why_unsupported(risk: str) -> str:
+def why_not_acceptable(risk: str) -> str:
     """Returns what becomes of an update with the risk, or an empty string if somebody may sensibly accept it."""
-    return WHY.get(family(risk), "")
+    return WHY.get(family_of(risk), "")

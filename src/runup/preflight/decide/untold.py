@@ -9,7 +9,7 @@ from runup.preflight.decide.report import Report, ReportedCheck
 _SUFFIX = "Unknown"
 
 
-def untold(report: Report, risk: str) -> bool:
+def may_be_untold(report: Report, risk: str) -> bool:
     """Returns whether a risk that is not in the report may be there all the same, because its check could not tell.
 
     A risk is named after its check, with what it is about after a dash; that a check could not tell is the risk

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from runup.fleet.decide.members import Member
     from runup.preflight.cli.run_flags import Flags
     from runup.rehearse.control.cluster_source import ClusterSource
-    from runup.rehearse.control.rehearsal import TargetRelease
+    from runup.rehearse.control.rehearsal import RehearsalTarget
 
 
 @click.command("rehearse", cls=Command, sections=SECTIONS)
@@ -163,7 +163,7 @@ def _rehearsals(
 
 
 def _judge_member(
-    member: Member, *, connection: Connection, release: TargetRelease, now: datetime, max_objects: int
+    member: Member, *, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
 ) -> JudgedMember:
     """Returns what a rehearsal on one cluster found; why there is none is a result, too."""
     from runup.fleet.cli.fleet_members import problem_of
@@ -179,7 +179,7 @@ def _judge_member(
 
 
 async def _judge_async(
-    member: Member, connection: Connection, release: TargetRelease, now: datetime, max_objects: int
+    member: Member, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
 ) -> JudgedMember:
     from kubekit.kube.clock import SystemClock
     from runup import __version__

@@ -11,7 +11,7 @@ from runup.applying.control.payloads import read_folder
 from runup.cli.errors import CommandError
 from runup.cli.operator_namespace import operator_namespace
 from runup.preflight.cli.evaluate import release_in
-from runup.rehearse.control.rehearsal import TargetRelease, cluster_version_of
+from runup.rehearse.control.rehearsal import RehearsalTarget, cluster_version_of
 from runup.rehearse.control.stand_ins import stuck_operators
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
 
@@ -58,7 +58,7 @@ def image_of_offered_update(version: ClusterVersion, to: str) -> str:
 
 def load_target(
     release_dir: str, image: str, to: str, declared: tuple[str, ...], access: Callable[[], Access], *, limit_s: float
-) -> TargetRelease:
+) -> RehearsalTarget:
     """Returns the update to the release in a folder or an image; `to` is what its version must be, if anything.
 
     Raises CommandError.
@@ -71,7 +71,7 @@ def load_target(
     if missing:
         text = f"--operators stuck:{missing[0]}: the release {payload.version} has no ClusterOperator {missing[0]}"
         raise CommandError(text)
-    return TargetRelease(
+    return RehearsalTarget(
         payload,
         payload.version,
         image,

@@ -31,7 +31,7 @@ from runup.checks.decide.built_in_groups import has_definitions
 from runup.checks.decide.kubernetes_path import version_of
 from runup.dump.documents import identity
 from runup.dump.large_lists import unpacked
-from runup.preflight.control.target_process import Request, filters_of
+from runup.preflight.control.target_process import TargetRequest, filters_of
 from runup.rehearse.control import stored_objects, webhook_scope
 from runup.rehearse.control.cluster_copy import DEFINITION, ClusterCopy, is_conversion_refusal, open_copy
 from runup.rehearse.control.cluster_source import ClusterSource, numbers
@@ -83,7 +83,7 @@ REST_LIMIT_S = 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class TargetRelease:
+class RehearsalTarget:
     """The update to rehearse: the release, its image as typed, and what is declared of the components.
 
     `account` is namespace and name of the operator's ServiceAccount, `limit_s` the seconds that the rehearsal may take.
@@ -110,7 +110,7 @@ class _ObjectsBefore:
     going: list[tuple[Identity, str]] = field(default_factory=list)
 
 
-async def rehearse(source: ClusterSource, release: TargetRelease, clock: Clock) -> Rehearsal:
+async def rehearse(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> Rehearsal:
     """Returns what the update comes to on a copy of `source`.
 
     Raises OSError if the copy cannot be made, MemoryError if it needs more memory than there is, and Terminal if it
@@ -154,7 +154,7 @@ def _as_copy_error(error: StoreError | ServerError | KubeError) -> MemoryError |
     return Terminal(text, reason="CopyFailed")
 
 
-async def _rehearse_on_copy(source: ClusterSource, release: TargetRelease, clock: Clock) -> Rehearsal:
+async def _rehearse_on_copy(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> Rehearsal:
     deadline = clock.monotonic() + release.limit_s
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
@@ -186,7 +186,7 @@ async def _rehearse_on_copy(source: ClusterSource, release: TargetRelease, clock
 
 
 @contextlib.asynccontextmanager
-async def _copy_for(source: ClusterSource, release: TargetRelease, clock: Clock) -> AsyncIterator[ClusterCopy]:
+async def _copy_for(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> AsyncIterator[ClusterCopy]:
     """Yields the copy on the API server that is wanted: the sandbox's, or a real one."""
     if release.server is None:
         async with open_copy(source, clock, account=release.account, scratch=release.scratch) as copy_:
@@ -268,11 +268,11 @@ def account_of(source: ClusterSource) -> CopyAccount:
     )
 
 
-def _manifests_for_cluster(source: ClusterSource, release: TargetRelease, version: ClusterVersion) -> Sequence[Any]:
+def _manifests_for_cluster(source: ClusterSource, release: RehearsalTarget, version: ClusterVersion) -> Sequence[Any]:
     """Returns the manifests that this cluster gets of the release; of two for one object the last one counts."""
     gate = _read(source, FeatureGate, "cluster")
     running = Version(version.status.desired.version)
-    filters = filters_of(Request(release.target, str(running)), running, version, gate)
+    filters = filters_of(TargetRequest(release.target, str(running)), running, version, gate)
     if filters.capabilities is not None:
         of_source = filters.capabilities
         newly_enabled = _enabled_capabilities(source, release, replace(filters, major=running.major))
@@ -283,7 +283,7 @@ def _manifests_for_cluster(source: ClusterSource, release: TargetRelease, versio
     return tuple(manifest for manifest in manifests if last_manifests[manifest.identity] is manifest)
 
 
-def _enabled_capabilities(source: ClusterSource, release: TargetRelease, filters: Filters) -> frozenset[str]:
+def _enabled_capabilities(source: ClusterSource, release: RehearsalTarget, filters: Filters) -> frozenset[str]:
     """Returns the capabilities that the update enables, since the release has moved objects of the cluster into them.
 
     The cluster's objects stand for the manifests of the running release: they have its annotations.
@@ -328,7 +328,7 @@ def _objects_of_definition(copy_: ClusterCopy, definition: JSON) -> Iterator[Ide
 
 def _rehearsal_from_results(
     source: ClusterSource,
-    release: TargetRelease,
+    release: RehearsalTarget,
     version: ClusterVersion,
     copy_: ClusterCopy,
     before: _ObjectsBefore,
@@ -438,7 +438,7 @@ def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[P
 
 
 def _definition_outcomes(
-    source: ClusterSource, release: TargetRelease, copy_: ClusterCopy, before: _ObjectsBefore, tasks: Sequence[Task]
+    source: ClusterSource, release: RehearsalTarget, copy_: ClusterCopy, before: _ObjectsBefore, tasks: Sequence[Task]
 ) -> Iterator[DefinitionOutcome]:
     for task in tasks:
         if task.kind != DEFINITION or task.deletes:

@@ -17,22 +17,22 @@ from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
 from runup.cli.render.table import draw_table, plain_table
 from runup.preflight.cli.render import history_tables as rendered
-from runup.preflight.cli.render.explain import Explanation, explanation, explanation_data, of_reports
+from runup.preflight.cli.render.explain import Explanation, explain_from_reports, explanation, explanation_data
 from runup.preflight.cli.render.finding_texts import (
     AGAIN,
     CORRECT,
     HEALING,
     as_data,
     brief_table,
-    by_severity,
     cleared_text,
     counted_risks,
-    ended_lines,
+    ended_preflight_lines,
     resource,
     result,
     risk_data,
     risk_table,
     section,
+    severity_counts_text,
     state,
     summary,
     verdict,
@@ -89,8 +89,8 @@ def test_severities_are_counted_in_their_order() -> None:
     """Of those in the way; none of them are no word."""
     risks = tuple(replace(A, severity=severity) for severity in ("info", "", "critical", "warning", "info"))
     told = " (1 critical, 1 warning, 2 info, 1 of unknown severity)"
-    assert by_severity((*risks, TAKEN, replace(OVER, severity="critical"))) == told
-    assert by_severity((TAKEN,)) == ""
+    assert severity_counts_text((*risks, TAKEN, replace(OVER, severity="critical"))) == told
+    assert severity_counts_text((TAKEN,)) == ""
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_ended_preflights() -> None:
     """Each with what it found then, and how old it is."""
     old = replace(A, reason=OUTDATED)
     one = found(old, UNSURE, replace(old, name="B"), observed=WHEN - timedelta(minutes=5))
-    text = "".join(part for _, part in ended_lines((one,), now=WHEN))
+    text = "".join(part for _, part in ended_preflight_lines((one,), now=WHEN))
     assert text == (
         "\nEnded preflights; what they found may have changed since and holds no update up:\n"
         "\n  TARGET   FOUND THEN   AGE         OBSERVED\n"
@@ -429,15 +429,15 @@ def test_a_risk_in_full() -> None:
 def test_a_risk_out_of_reports_alone() -> None:
     """For each target that has it; a typo is told by the names of reports and pages."""
     stored = History(reports=(report("5.2.0", SEEN), report("5.1.0", replace(SEEN, name="Other"))))
-    told = of_reports(stored, "Seen", "")
+    told = explain_from_reports(stored, "Seen", "")
     assert [(target, risk.name, risk.from_preflight) for target, risk in told.by_target] == [("5.2.0", "Seen", True)]
-    assert of_reports(stored, "Nothing", "a page").by_target == ()
+    assert explain_from_reports(stored, "Nothing", "a page").by_target == ()
     with pytest.raises(CommandError, match=r'^no risk "Sen" was found; did you mean "Seen"[?]$'):
-        of_reports(stored, "Sen", "")
+        explain_from_reports(stored, "Sen", "")
     with pytest.raises(CommandError, match=r'^no risk "Docmented" was found; did you mean "Documented"[?]$'):
-        of_reports(stored, "Docmented", "", ("Documented",))
+        explain_from_reports(stored, "Docmented", "", ("Documented",))
     with pytest.raises(CommandError, match=r'^no risk "Zzz" was found$'):
-        of_reports(stored, "Zzz", "")
+        explain_from_reports(stored, "Zzz", "")
 
 
 def test_what_a_dump_lacks_is_collected_by_a_line_of_its_own() -> None:

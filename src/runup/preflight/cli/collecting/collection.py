@@ -59,7 +59,7 @@ def collect_kinds(
     for number, kind in enumerate(kinds):
         progress(number, kind)
         collected_by_kind[kind.name] = (
-            _looked_up(kind, lister, collected_by_kind) if kind.lookup else _list_kind(kind, lister)
+            _collect_referenced(kind, lister, collected_by_kind) if kind.lookup else _list_kind(kind, lister)
         )
     return tuple(collected_by_kind.values())
 
@@ -68,7 +68,7 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
     """Lists a kind in the first of its versions that the server has; returns what became of it."""
     for resource in kind.versions:
         try:
-            return _of_version(kind, resource, lister)
+            return _list_version(kind, resource, lister)
         except Refused as refused:
             last_error = refused
             if refused.state != ABSENT:
@@ -76,7 +76,7 @@ def _list_kind(kind: WantedKind, lister: Lister) -> CollectedKind:
     return CollectedKind(kind.name, last_error.state, message="" if last_error.state == ABSENT else last_error.message)
 
 
-def _of_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
+def _list_version(kind: WantedKind, resource: Resource, lister: Lister) -> CollectedKind:
     """Lists one version of a kind in all of its namespaces. Raises Refused."""
     lists: list[tuple[str, JSON]] = []
     gaps: list[str] = []
@@ -88,7 +88,7 @@ def _of_version(kind: WantedKind, resource: Resource, lister: Lister) -> Collect
     return CollectedKind(kind.name, state, tuple(lists), "; ".join(dict.fromkeys(gaps)), kind.namespaces)
 
 
-def _looked_up(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, CollectedKind]) -> CollectedKind:
+def _collect_referenced(kind: WantedKind, lister: Lister, collected_by_kind: dict[str, CollectedKind]) -> CollectedKind:
     """Returns the objects that others refer to; they are all that a check reads of the kind."""
     assert kind.lookup is not None
     assert kind.lookup.of is not None

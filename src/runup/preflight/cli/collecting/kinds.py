@@ -41,7 +41,7 @@ def kinds_read_by(checks: Iterable[Check], operator_namespace: str) -> tuple[Wan
     The ConfigMaps of `operator_namespace` say which risks are accepted.
     """
     reads: dict[tuple[str, str], list[tuple[Resource, str]]] = {}
-    for resource, namespace in (*_kinds_always_read(operator_namespace), *_reads_of(checks)):
+    for resource, namespace in (*_kinds_always_read(operator_namespace), *_reads_of_check(checks)):
         if resource.plural not in NEVER:
             reads.setdefault((resource.group, resource.plural), []).append((resource, namespace))
     # What is looked up by name comes after what names it.
@@ -57,7 +57,7 @@ def _kinds_always_read(operator_namespace: str) -> Iterator[tuple[Resource, str]
     yield resource_of(ConfigMap), operator_namespace
 
 
-def _reads_of(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
+def _reads_of_check(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
     for check in checks:
         for resource in check.reads:
             yield resource, namespace_of(resource)

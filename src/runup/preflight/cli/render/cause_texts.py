@@ -59,7 +59,7 @@ class CauseReport(msgspec.Struct, frozen=True):
         )
 
 
-def by_cause(findings: Findings) -> CauseReport:
+def report_causes(findings: Findings) -> CauseReport:
     """Returns the risks by cause, without those that are known not to apply."""
     relevant = [risk for risk in findings.risks if risk.applies != "False"]
     missing = missing_objects(risk for risk in relevant if not risk.accepted)
@@ -101,7 +101,7 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
     `fixes` has the number of the cause with which each remedy was printed first; new ones are added.
     """
     label = severity(cause)
-    text = for_people(_own_words(cause), now)
+    text = with_age_for_time(_own_words(cause), now)
     # A node that is the cause has no risk whose name could stand first.
     lead = f"{number}. {label}: " if label else f"{number}. "
     head = wrap_text(text if cause.node else f"{cause.name}: {text}", screen, first=lead, indent=3)
@@ -110,7 +110,7 @@ def _cause(number: int, cause: Cause[Risk], screen: Screen, now: datetime | None
         *_remedy(fix_of(cause), screen, fixes, number),
     ]
     for risk in cause.beside:
-        lines.append(wrap_text(f"{risk.name}: {for_people(risk.message, now)}", screen, first="   ", indent=3))
+        lines.append(wrap_text(f"{risk.name}: {with_age_for_time(risk.message, now)}", screen, first="   ", indent=3))
         lines += _remedy(risk.fix, screen, fixes, number)
     other_risks = [*([cause.lead] if cause.node else []), *cause.follows]
     if other_risks:
@@ -156,7 +156,7 @@ def _remedy(fix: str, screen: Screen, fixes: dict[str, int], number: int) -> Ite
     yield from (wrap_text(line, screen, first="   ", indent=3) for line in text[1:])
 
 
-def for_people(message: str, now: datetime | None) -> str:
+def with_age_for_time(message: str, now: datetime | None) -> str:
     """Returns a message with its `(since TIME)` as a length of time before `now`; None leaves it as it is."""
     match = _SINCE.search(message)
     if match is None or now is None:
@@ -169,7 +169,7 @@ def names_in_short(risks: Sequence[Risk]) -> str:
     """Returns the names of the risks; of one family, only the first is in full: `ClusterOperatorDegraded-x, -y`."""
     by_family: dict[str, list[str]] = {}
     for risk in risks:
-        by_family.setdefault(causes.family(risk.name), []).append(risk.name)
+        by_family.setdefault(causes.family_of(risk.name), []).append(risk.name)
     return ", ".join(
         ", ".join((names[0], *(name.removeprefix(family) for name in names[1:]))) for family, names in by_family.items()
     )

@@ -15,7 +15,7 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import wrap_text
 from runup.cli.render.text import timestamp
 from runup.preflight.cli.render.finding_texts import resource, risk_data
-from runup.preflight.decide.findings import Accepted, Risk, known_risk_names, of_report, of_target
+from runup.preflight.decide.findings import Accepted, Risk, findings_of_target, known_risk_names, risk_of_report
 from runup.preflight.decide.report import ReportedResource
 from runup.preflight.decide.stored_reports import History
 
@@ -47,7 +47,9 @@ def explain_risk(
     by_target = tuple(
         (findings.target, risk)
         for update in cluster.status.conditional_updates
-        for findings in [of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)]
+        for findings in [
+            findings_of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)
+        ]
         for risk in findings.risks
         if risk.name == name
     )
@@ -56,10 +58,10 @@ def explain_risk(
     return Explanation(name, by_target, page)
 
 
-def of_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
+def explain_from_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
     """Returns what reports alone say of the risk. Raises CommandError if neither they nor `documented` have it."""
     by_target = tuple(
-        (report.target_version, of_report(risk, report))
+        (report.target_version, risk_of_report(risk, report))
         for report in history.reports
         for risk in report.risks
         if risk.name == name

@@ -17,7 +17,7 @@ from runup.preflight.cli.render import cause_texts
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, UNKNOWN, Findings, Risk, count_risks
 from runup.preflight.decide.report import ReportedCheck, ReportedResource, ReportedStep
-from runup.preflight.decide.unsupported import why_unsupported
+from runup.preflight.decide.unsupported import why_not_acceptable
 
 _MAX_OBJECTS = 10
 # As many risks as the verdict names where it could name the number of their cause.
@@ -45,13 +45,13 @@ def section(findings: Findings, screen: Screen = PIPE, *, wide: bool = False) ->
         yield out(join_parts("\n", draw_table(risk_table(shown_risks, wide=True, indent=2), screen)))
     elif shown_risks:
         listed = cause_texts.listing(
-            cause_texts.by_cause(findings), screen, now=findings.observed, of_dump=findings.of_dump
+            cause_texts.report_causes(findings), screen, now=findings.observed, of_dump=findings.of_dump
         )
         yield out(join_parts("\n", listed))
     yield out(join_parts("\n", wrap_text(_hint_text(findings), screen)))
 
 
-def ended_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
+def ended_preflight_lines(ended: Sequence[Findings], screen: Screen = PIPE, *, now: datetime) -> Iterator[Output]:
     """Yields the findings of ended preflights, with their age and how to check again; they block no update."""
     text = "Ended preflights; what they found may have changed since and holds no update up:"
     yield out(join_parts("\n", wrap_text(text, screen)))
@@ -102,7 +102,7 @@ def result(
     `wide` is the table of risks with all that is known of each instead; `whole` adds that of every risk and check.
     `collect` is the command that collects what a dump lacks.
     """
-    shown_risks, report = risks_shown(findings), cause_texts.by_cause(findings)
+    shown_risks, report = risks_shown(findings), cause_texts.report_causes(findings)
     parts = [_result_text(findings, report)]
     parts += (
         [f"{len(findings.checks)} {'check' if len(findings.checks) == 1 else 'checks'} done"] if findings.checks else []
@@ -155,7 +155,7 @@ def _result_text(findings: Findings, report: cause_texts.CauseReport) -> str:
     number = len([cause for cause in report.applying if any(risk.open for risk in cause.risks)])
     of_causes = f" for {number} {'cause' if number == 1 else 'causes'}" if 0 < number < applying else ""
     graver = tuple(risk for risk in findings.risks if risk.applies == "True")
-    text = counted_risks(findings.risks, f"{by_severity(graver)}{of_causes}")
+    text = counted_risks(findings.risks, f"{severity_counts_text(graver)}{of_causes}")
     return f"{text}{', then' if findings.ended else ''}"
 
 
@@ -206,18 +206,19 @@ def verdict_parts(findings: Findings) -> tuple[str, ...]:
         accepted = count_risks(findings.risks)[2]
         aside = f" ({accepted} accepted)" if accepted else ""
         return (
-            f"Verdict: nothing stands in the way of an update to {findings.target}{aside}.{_asides_text(findings)}",
+            "Verdict: nothing stands in the way of an update to "
+            f"{findings.target}{aside}.{_waived_and_grown_text(findings)}",
         )
     if not any(risk.open for risk in findings.risks):
         return _guarded_verdict(findings)
     # A risk that is Unknown only because the dump lacks objects is not one to accept.
     named_risks = [risk for risk in findings.risks if risk.open and (risk.applies == "True" or not findings.of_dump)]
-    report = cause_texts.by_cause(findings)
+    report = cause_texts.report_causes(findings)
     refused = _causes_not_acceptable(report)
     refused_names = {risk.name for cause in refused for risk in cause.risks}
     # What nobody supports, and what stands under a refusal, is not offered: it has to be fixed.
-    names = [risk.name for risk in named_risks if risk.name not in refused_names and not why_unsupported(risk.name)]
-    start = f"Verdict: {_refusals(findings, report, named_risks)}{_asides_text(findings)}"
+    names = [risk.name for risk in named_risks if risk.name not in refused_names and not why_not_acceptable(risk.name)]
+    start = f"Verdict: {_refusals(findings, report, named_risks)}{_waived_and_grown_text(findings)}"
     if not names:
         return (start,)
     if all(risk.suppressed_only for risk in named_risks):
@@ -250,7 +251,7 @@ def _guarded_verdict(findings: Findings) -> tuple[str, ...]:
     # Waiting does not help where the update may be what repairs the cluster (docs/decisions/0076).
     repairs = any(risk.informs for risk in findings.risks)
     advice = "Go on all the same with:" if repairs else "Wait for that to pass, or go on all the same:"
-    return f"{text}{_asides_text(findings)} {advice}", command
+    return f"{text}{_waived_and_grown_text(findings)} {advice}", command
 
 
 def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: Sequence[Risk]) -> str:
@@ -263,9 +264,9 @@ def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: 
     refused_names = {risk.name for cause in refused for risk in cause.risks}
     # What only informs is in the way of nothing.
     grave = [risk.name for risk in named_risks if risk.name not in refused_names and risk.severity != "info"]
-    unsupported = [name for name in grave if why_unsupported(name)]
+    unsupported = [name for name in grave if why_not_acceptable(name)]
     if unsupported:
-        refusal_text = "; ".join(dict.fromkeys(map(why_unsupported, unsupported)))
+        refusal_text = "; ".join(dict.fromkeys(map(why_not_acceptable, unsupported)))
         text += f" Nobody supports an update with {', '.join(unsupported)}: {refusal_text}."
     if findings.guards:
         refusal_text = ", ".join(f"{guard.type}=True" for guard in findings.guards)
@@ -290,7 +291,7 @@ def enumeration(items: Sequence[str]) -> str:
     return " and ".join(text for text in (", ".join(items[:-1]), *items[-1:]) if text)
 
 
-def _asides_text(findings: Findings) -> str:
+def _waived_and_grown_text(findings: Findings) -> str:
     """Returns what the reader must know besides: a waived signature, and what accepted risks cover by now."""
     waived = " Its signature was waived (force): nobody vouches for the image that checked." if findings.waived else ""
     grown_texts = [f"{risk.name} was {risk.grown.text}" for risk in findings.risks if risk.grown]
@@ -321,7 +322,7 @@ def counted_risks(risks: tuple[Risk, ...], aside: str = "") -> str:
     return ", ".join(texts) or "no risks found"
 
 
-def by_severity(risks: tuple[Risk, ...]) -> str:
+def severity_counts_text(risks: tuple[Risk, ...]) -> str:
     """Returns ` (2 critical, 6 warning)` for the risks that block the update; empty if there are none."""
     by_name = Counter(risk.severity or "of unknown severity" for risk in risks if risk.open)
     counts = [
@@ -367,7 +368,7 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
     if not wide:
         rows = [
             Row(_risk_cells(risk), _remedy_lines(risk) if remedies and is_first else ())
-            for risk, is_first in _first_time(risks)
+            for risk, is_first in _with_remedy_shown_once(risks)
         ]
         return Table(columns, rows, indent)
     wide_columns = (
@@ -382,7 +383,7 @@ def risk_table(risks: Sequence[Risk], *, wide: bool = False, remedies: bool = Tr
     )
 
 
-def _first_time(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
+def _with_remedy_shown_once(risks: Sequence[Risk]) -> Iterator[tuple[Risk, bool]]:
     """Yields each risk, and whether its remedy is shown: that for missing objects only where it comes first."""
     shown_remedies: set[str] = set()
     for risk in risks:
@@ -435,7 +436,7 @@ def cleared_text(before: ClusterVersion | None) -> str:
 
 def as_data(findings: Findings) -> dict[str, Any]:
     """Returns the findings for programs, with the exit code that `--wait` would have."""
-    report = cause_texts.by_cause(findings)
+    report = cause_texts.report_causes(findings)
     cause_of = cause_texts.cause_names(report)
     return {
         "source": findings.source,

@@ -14,10 +14,10 @@ from runup.cli.render.screen import PIPE, Drawn, Screen, join_parts
 from runup.cli.render.table import Column, Row, Table, draw_table, wrap_text
 from runup.cli.render.text import age, timestamp
 from runup.preflight.cli.render.finding_texts import risk_table
-from runup.preflight.decide.findings import Risk, weight
+from runup.preflight.decide.findings import Risk, sort_key
 from runup.preflight.decide.report import Report, ReportedRisk, is_of
 from runup.preflight.decide.stored_reports import History
-from runup.preflight.decide.untold import untold
+from runup.preflight.decide.untold import may_be_untold
 
 NONE = "No preflight has reported on this cluster. Ask for one: runup upgrade --mode=preflight --to=VERSION --wait"
 # Objects that came or went, as many as a line names.
@@ -120,7 +120,7 @@ def comparison(
     before, after = compared.before, compared.after
     counts = f"{len(compared.new)} new, {len(compared.gone)} gone, {len(compared.both)} in both"
     names = compared.called
-    head = f"From {names[0]} to {names[1]}{_checked(compared)}: {counts}"
+    head = f"From {names[0]} to {names[1]}{_updates_compared_text(compared)}: {counts}"
     aside = [
         f"warning: the report of {name} is {report.execution_status}: it may lack risks"
         for name, report in zip(names, (before, after), strict=True)
@@ -130,7 +130,7 @@ def comparison(
         *(wrap_text(line, screen) for line in (head, *(_age_texts(compared, now) if now else ()), *aside)),
         _table_part(f"Only for {names[1]}", [(risk, "") for risk in compared.new], screen, wide=wide),
         _table_part(
-            f"Only for {names[0]}", [(risk, _doubt(compared, risk)) for risk in compared.gone], screen, wide=wide
+            f"Only for {names[0]}", [(risk, _doubt_text(compared, risk)) for risk in compared.gone], screen, wide=wide
         ),
         _table_part(
             "For both", [(new, _change_text(old, new, compared)) for old, new in compared.both], screen, wide=wide
@@ -138,7 +138,7 @@ def comparison(
     )
 
 
-def _checked(compared: Comparison) -> str:
+def _updates_compared_text(compared: Comparison) -> str:
     """Returns of which updates the reports are, as far as their names do not say it."""
     before, after = compared.before, compared.after
     if compared.names is None:
@@ -158,9 +158,9 @@ def _change_text(risk_after: ReportedRisk, right: ReportedRisk, compared: Compar
     return applies + (_objects(risk_after, right) if compared.names else "")
 
 
-def _doubt(compared: Comparison, risk_before: ReportedRisk) -> str:
+def _doubt_text(compared: Comparison, risk_before: ReportedRisk) -> str:
     """Returns that a risk may still be there, if the later report could not tell."""
-    doubted = compared.names is not None and untold(compared.after, risk_before.name)
+    doubted = compared.names is not None and may_be_untold(compared.after, risk_before.name)
     return "whether it is gone could not be told; " if doubted else ""
 
 
@@ -179,7 +179,7 @@ def _first_items(items: list[str]) -> str:
 def _table_part(title: str, risks: list[tuple[ReportedRisk, str]], screen: Screen, *, wide: bool) -> Drawn:
     if not risks:
         return join_parts(f"\n{title}: none\n")
-    rows = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=weight)
+    rows = sorted((replace(_risk(risk), message=note + risk.message) for risk, note in risks), key=sort_key)
     return join_parts(f"\n{title}:\n", draw_table(risk_table(rows, wide=wide, remedies=False, indent=2), screen))
 
 

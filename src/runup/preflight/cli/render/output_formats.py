@@ -56,11 +56,11 @@ def text(cluster_result: ClusterResult, screen: Screen = PIPE, *, whole: bool = 
     told_above = any(risk.lacking and not risk.accepted for risk in cluster_result.findings.risks)
     if not cluster_result.lacking or (told_above and not whole):
         return result
-    explanation, *command = _to_collect(cluster_result, whole=whole)
+    explanation, *command = _collection_advice(cluster_result, whole=whole)
     return join_parts(result, "\n", wrap_text(explanation, screen), *(f"  {line}\n" for line in command))
 
 
-def _to_collect(cluster_result: ClusterResult, *, whole: bool) -> tuple[str, ...]:
+def _collection_advice(cluster_result: ClusterResult, *, whole: bool) -> tuple[str, ...]:
     """Returns the text about kinds that the dump lacks, and the command that collects them if there is one."""
     several = len(cluster_result.lacking) > 1
     kinds, pronoun = ("kinds", "them") if several else ("kind", "it")
@@ -118,7 +118,7 @@ def _markdown(cluster_result: ClusterResult) -> Iterator[str]:
         yield f"{plain(findings.failed.message) if findings.failed else ''}\n"
         return
     yield f"# {plain(cluster_result.name)}: {findings.source} to {findings.target}\n"
-    report = cause_texts.by_cause(findings)
+    report = cause_texts.report_causes(findings)
     yield f"{plain(finding_texts.counted_risks(findings.risks))}, as of {timestamp(findings.observed)}.\n"
     if finding_texts.steps_on(findings):
         yield f"{finding_texts.STEPS}\n"
@@ -203,7 +203,7 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
             "error",
             cluster_result.findings.failed.message if cluster_result.findings.failed else "no result",
         )
-    report = cause_texts.by_cause(cluster_result.findings)
+    report = cause_texts.report_causes(cluster_result.findings)
     for cause in report.all_causes:
         for risk in cause.risks:
             kind = "skipped" if risk.accepted else "failure" if risk.applies == "True" else "error"

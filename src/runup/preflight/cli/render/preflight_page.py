@@ -15,12 +15,12 @@ from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, IDLE, WARN, badge, facts, grid, minute_text
 from runup.cli.render.html.prose import markdown, prose
-from runup.preflight.cli.render.cause_texts import CauseReport, by_cause, fix_of, missing_text, short_kinds
+from runup.preflight.cli.render.cause_texts import CauseReport, fix_of, missing_text, report_causes, short_kinds
 from runup.preflight.cli.render.finding_texts import (
     STEPS,
-    by_severity,
     open_risks,
     resource,
+    severity_counts_text,
     state,
     steps_on,
     verdict_parts,
@@ -29,7 +29,7 @@ from runup.preflight.cli.render.step_plan import plan
 from runup.preflight.decide.causes import Cause
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN, Findings, Risk, count_risks
 from runup.preflight.decide.report import ReportedCheck
-from runup.preflight.decide.unsupported import why_unsupported
+from runup.preflight.decide.unsupported import why_not_acceptable
 from runup.release.decide import documentation
 
 _TONES = {"critical": BAD, "warning": WARN, "info": BUSY, "": WARN}
@@ -60,7 +60,7 @@ def page(
 def page_body(findings: Findings, find_page: Callable[[str], str] = pages.find) -> Markup:
     """Returns the body of the page; `find_page` returns the documentation of a risk, in Markdown."""
     explain = (lambda name: page_for_kubernetes(find_page(name))) if findings.kind == "Kubernetes" else find_page
-    report = by_cause(findings)
+    report = report_causes(findings)
     return join(
         _head(findings),
         _steps(findings) if steps_on(findings) else None,
@@ -165,7 +165,7 @@ def _facts(findings: Findings) -> Iterable[tuple[str, Child]]:
     if any(risk.open for risk in findings.risks):
         applying = tuple(risk for risk in findings.risks if risk.applies == "True")
         unknown = count_risks(findings.risks)[1]
-        counts = (by_severity(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
+        counts = (severity_counts_text(applying).strip(" ()"), f"{unknown} not known" if unknown else "")
         yield "In the way", "; ".join(text for text in counts if text)
     checks_run = sum(check.result != "Skipped" for check in findings.checks)
     skipped = len(findings.checks) - checks_run
@@ -260,7 +260,7 @@ def facts_of(risk: Risk) -> Markup:
         rows.insert(1, ("Covers more", f"{risk.grown.text[0].upper()}{risk.grown.text[1:]}"))
     if not risk.acceptable:
         rows.append(("Accept it", "Accepting it does not lift it."))
-    elif not risk.accepted and risk.severity != "info" and (unsupported := why_unsupported(risk.name)):
+    elif not risk.accepted and risk.severity != "info" and (unsupported := why_not_acceptable(risk.name)):
         rows.append(("Accept it", f"Nobody supports an update with it: {unsupported}."))
     elif not risk.accepted and risk.suppressed_only:
         rows.append(("Let it stay", el("code", "runup preflight run --suppressions FILE")))

@@ -45,7 +45,7 @@ def markdown(results: Sequence[ClusterResult], baseline: Baseline) -> str:
 
 def _missing(cluster_result: ClusterResult, baseline: Baseline, *, alone: bool) -> list[str]:
     now = {risk.name for risk in cluster_result.findings.risks if risk.applies != "False"}
-    in_baseline = baselines.of_cluster(baseline, cluster_result.name, alone=alone)
+    in_baseline = baselines.baseline_of_cluster(baseline, cluster_result.name, alone=alone)
     return sorted(name for name, applies in in_baseline.items() if applies != "False" and name not in now)
 
 
@@ -54,10 +54,10 @@ def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
     pairs_by_risk: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
     for cluster_name, risk in pairs:
         pairs_by_risk[risk.name, risk.applies].append((cluster_name, risk))
-    return sorted(pairs_by_risk.values(), key=lambda group: _weight(group[0][1]))
+    return sorted(pairs_by_risk.values(), key=lambda group: _sort_key(group[0][1]))
 
 
-def _weight(risk: Risk) -> tuple[bool, int, str]:
+def _sort_key(risk: Risk) -> tuple[bool, int, str]:
     grade = _SEVERITIES.index(risk.severity) if risk.severity in _SEVERITIES else 1
     return risk.applies != "True", grade, risk.name
 
@@ -84,7 +84,8 @@ def _markdown(
         risk = pairs[0][1]
         certainty = f"({risk.severity or 'unknown severity'})" if risk.applies == "True" else "could not be told"
         yield (
-            f"- [ ] new: **{plain(risk.name)}** {certainty}{_where([cluster_name for cluster_name, _ in pairs], total)}"
+            f"- [ ] new: **{plain(risk.name)}** "
+            f"{certainty}{_clusters_text([cluster_name for cluster_name, _ in pairs], total)}"
         )
         if risk.applies == "True":
             cluster_prefix = f"{plain(pairs[0][0])}: " if len(pairs) > 1 else ""
@@ -94,13 +95,13 @@ def _markdown(
     for label, risks in (("gone", missing_by_name), ("not told this time, so perhaps not gone", doubtful)):
         for risk_name in sorted(risks):
             box = "x" if label == "gone" else " "
-            yield f"- [{box}] {label}: {plain(risk_name)}{_where(risks[risk_name], total)}"
+            yield f"- [{box}] {label}: {plain(risk_name)}{_clusters_text(risks[risk_name], total)}"
     for cluster_result in failed:
         problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "it has no result yet"
         yield f"- [ ] could not be judged: **{plain(cluster_result.name)}**: {plain(problem)}"
 
 
-def _where(clusters: Sequence[str], total: int) -> str:
+def _clusters_text(clusters: Sequence[str], total: int) -> str:
     if total == 1:
         return ""
     omitted = len(clusters) - _NAMES

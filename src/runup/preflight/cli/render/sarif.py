@@ -76,7 +76,7 @@ def _rule_of(risk: Risk) -> dict[str, Any]:
 
 
 def _results_of(cluster_result: ClusterResult, rule_indexes: dict[str, int]) -> list[dict[str, Any]]:
-    report = cause_texts.by_cause(cluster_result.findings)
+    report = cause_texts.report_causes(cluster_result.findings)
     cause_of = cause_texts.cause_names(report)
     risks = [*(risk for cause in report.all_causes for risk in cause.risks), *report.missing.risks]
     return [_result(cluster_result, risk, rule_indexes[risk.name], cause_of.get(risk.name, "")) for risk in risks]
