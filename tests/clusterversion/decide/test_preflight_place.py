@@ -51,7 +51,7 @@ def set_to(world: World, **data: str) -> World:
     """An administrator's ConfigMap, as the shell observes it."""
     defaults = World.new().observed.facts.place
     found = preflight_settings.read(ConfigMap(metadata=ObjectMeta(name=SETTINGS_MAP), data=data), defaults)
-    facts = replace(world.observed.facts, place=found.place)
+    facts = replace(world.observed.facts, place=found.pods)
     return world.change(facts=facts, unusable=found.unusable)
 
 

@@ -93,7 +93,7 @@ def test_a_setting_that_is_taken(data: dict[str, str], field: str, expected: Any
     """It replaces its default, and nothing else."""
     found = read(**data)
     assert found.unusable == ()
-    taken = getattr(found.place, field)
+    taken = getattr(found.pods, field)
     assert (json.loads(json.dumps(taken)) if field == "node_affinity" else taken) == expected
 
 
@@ -235,7 +235,7 @@ def test_a_setting_that_cannot_be_used(data: dict[str, str], words: str) -> None
     assert len(found.unusable) == 1
     assert words in found.unusable[0]
     expected = DEFAULTS.report_sink if "reportSink" in data else "configmap"
-    assert found.place == replace(DEFAULTS, report_sink=expected)  # type: ignore[arg-type]
+    assert found.pods == replace(DEFAULTS, report_sink=expected)  # type: ignore[arg-type]
 
 
 def test_binary_data_is_no_setting() -> None:
@@ -278,7 +278,7 @@ def test_a_default_that_is_no_quantity_is_the_api_servers_to_refuse() -> None:
     """It came from a flag; what is set beside it is compared with nothing."""
     defaults = replace(DEFAULTS, quantities=replace(DEFAULTS.quantities, cpu_limit="lots", cpu_request="0"))
     found = preflight_settings.read(ConfigMap(data={"reportSink": "configmap"}), defaults)
-    assert (found.unusable, found.place.quantities.cpu_limit) == ((), "lots")
+    assert (found.unusable, found.pods.quantities.cpu_limit) == ((), "lots")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from runup.checks.decide.rehearsed_outcomes import decoded
 from runup.cli.errors import CommandError
 from runup.preflight.control.rehearsal_process import RehearsalOrder
 from runup.rehearse.cli.ordered_rehearsal import answer_order, is_want_of_memory, message_of
-from runup.rehearse.cli.signals import ended_by_signals, exits_by_sigterm
+from runup.rehearse.cli.signals import exits_by_sigterm, run_until_signal
 
 RELEASE = Path(__file__).parents[3] / "examples" / "rehearsal" / "release"
 
@@ -83,7 +83,7 @@ def test_a_signal_cancels_what_is_done(number: int, raised: type[BaseException],
             told.append("cleaned up")
 
     with pytest.raises(raised) as error:
-        ended_by_signals(work())
+        run_until_signal(work())
     assert (told, getattr(error.value, "code", None)) == (["cleaned up"], code)
 
 
@@ -95,7 +95,7 @@ def test_what_no_signal_ends() -> None:
 
     before = signal.getsignal(signal.SIGTERM)
     with exits_by_sigterm():
-        assert ended_by_signals(work()) == "done"
+        assert run_until_signal(work()) == "done"
     assert signal.getsignal(signal.SIGTERM) is before
 
 

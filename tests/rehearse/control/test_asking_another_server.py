@@ -36,7 +36,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.config import load
 from runup.dump.completeness import CompleteKinds
-from runup.rehearse.control.cluster_copy import copied
+from runup.rehearse.control.cluster_copy import open_copy
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.real_copy import RealCopy, rows_of_etcd
 from runup.rehearse.control.real_server import RealServer, ServerPrograms, real_server
@@ -89,7 +89,7 @@ async def beside(kubeconfig: Path, folder: Path, *objects: JSON) -> AsyncIterato
     """A copy of `objects`, of which the server has none yet."""
     clock = ManualClock()
     async with AsyncExitStack() as stack:
-        staged = await stack.enter_async_context(copied(source(*objects), clock, account=ACCOUNT, scratch=folder))
+        staged = await stack.enter_async_context(open_copy(source(*objects), clock, account=ACCOUNT, scratch=folder))
         lookups = stack.enter_context(SyncClient(load(str(kubeconfig))))
         client = await stack.enter_async_context(Client(load(str(kubeconfig))))
         admin = World(kubeconfig, client)
@@ -199,14 +199,14 @@ async def test_the_next_write_of_an_object(kubeconfig: Path, tmp_path: Path) -> 
         assert not stored["metadata"].get("annotations", {}).keys() & {"rehearsal.runup.dev/tried"}
         # As the schema alone has it: refused already, unknown, or losing a field.
         for said in (StoredObject(values, refused=("too large",)), StoredObject(values, unknown="no schema")):
-            assert await it.copy.judged_stored_object(said, values) is said
+            assert await it.copy.judge_stored_object(said, values) is said
         losing = StoredObject(values, pruned=("data.x",))
-        judged = await it.copy.judged_stored_object(losing, values)
+        judged = await it.copy.judge_stored_object(losing, values)
         assert judged == StoredObject(values, refused=(refused[0].message,), pruned=("data.x",))
-        assert await it.copy.judged_stored_object(None, values) == StoredObject(values, refused=judged.refused)
+        assert await it.copy.judge_stored_object(None, values) == StoredObject(values, refused=judged.refused)
         fine = StoredObject(owned, pruned=("data.y",))
-        assert await it.copy.judged_stored_object(fine, owned) is fine
-        assert await it.copy.judged_stored_object(None, absent) is None
+        assert await it.copy.judge_stored_object(fine, owned) is fine
+        assert await it.copy.judge_stored_object(None, absent) is None
 
 
 async def test_what_reads_otherwise_on_the_server(kubeconfig: Path, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_what_goes_into_etcd(tmp_path: Path) -> None:
     )
     system = manifest("v1", "Namespace", "kube-system")
     cluster = source(changed(VALUES, "metadata.resourceVersion", "7"), remote, local, system)
-    async with copied(cluster, SystemClock(), account=ACCOUNT, scratch=tmp_path) as staged:
+    async with open_copy(cluster, SystemClock(), account=ACCOUNT, scratch=tmp_path) as staged:
         made = {key for _, key in staged.initial}
         rows = {key: json.loads(raw) for key, raw in rows_of_etcd(staged, cluster)}
         left = [(each.kind, each.why, each.count) for each in staged.left_out]

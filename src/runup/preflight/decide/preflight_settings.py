@@ -2,9 +2,9 @@
 
 Source: docs/decisions/0072 D25.
 
-In: the ConfigMap, if there is one, and the defaults from the operator's flags. Out: the settings of pods, and a sentence
-for each key that cannot be used, for which the default is kept. Only values that the API server accepts are taken, so that
-no setting keeps the Deployment from being written.
+In: the ConfigMap, if there is one, and the defaults from the operator's flags. Out: the settings of pods, and a
+sentence for each key that cannot be used, for which the default is kept. Only values that the API server accepts are
+taken, so that no setting keeps the Deployment from being written.
 """
 
 from __future__ import annotations
