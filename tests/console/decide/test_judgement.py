@@ -83,7 +83,7 @@ def test_what_was_found_before_takes_room(size: int, is_good_kept: bool, is_othe
     board = _judged(failed_findings("no route"), size=10, most=1000, board=_judged(samples.CLEAR, size=size, most=1000))
     assert (board.entries["harbour"].last_good is not None) == is_good_kept
     board = with_judgement(board, "lighthouse", Judgement(samples.CLEAR), 500, NOW, most=1000)
-    assert board.entries["lighthouse"].judged.found.completed == is_other_judged  # type: ignore[union-attr]
+    assert board.entries["lighthouse"].judged.findings.completed == is_other_judged  # type: ignore[union-attr]
     assert board.size == 10 + size * is_good_kept + 500 * is_other_judged
     again = _judged(failed_findings("again"), size=10, most=1000, board=board)
     assert again.size == board.size
