@@ -144,7 +144,7 @@ def read(data: bytes) -> str:
             file.write_bytes(content[at : at + size])
             at += size
         dump = load.read(folder / "dump" if way == "folder" else folder / "dump" / names[0])
-        load.moment_of(dump)
+        load.time_of_dump(dump)
         for problem in dump.problems:
             check_text(problem)
     except BadDump as error:

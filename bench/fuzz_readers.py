@@ -29,7 +29,7 @@ from kubekit.oci import challenges, reference
 from kubekit.oci.access import Access
 from kubekit.oci.registry_errors import OciError, Unverified
 from kubekit.oci.signatures import Keyring, signature_claim, verify_signatures
-from kubekit.oci.transport import Question, Transport, pause_s
+from kubekit.oci.transport import RegistryRequest, Transport, pause_s
 from runup.advice.decide.graph import derive_advice, parse_graph
 from runup.advice.decide.graph_limits import BadGraph
 from runup.preflight.decide import report
@@ -152,7 +152,9 @@ def _read_signature(data: bytes) -> str:
 
 # The heads of a registry's answers.
 
-_QUESTION = Question(reference.parse("registry.example/a:1"), "GET", "manifests/1", "reading registry.example/a:1")
+_QUESTION = RegistryRequest(
+    reference.parse("registry.example/a:1"), "GET", "manifests/1", "reading registry.example/a:1"
+)
 _HEADS = (
     b'HTTP/1.1 401 No\r\nWWW-Authenticate: Bearer realm="https://auth.example/token",service="a",scope="b:c:pull"\r\n'
     b'WWW-Authenticate: Basic realm="a, b=\\"c\\""\r\nContent-Length: 2\r\n\r\n{}',

@@ -105,7 +105,7 @@ def payload(version: str, seed: int = 1) -> dict[str, bytes]:
     """The files of the release by their paths in the image."""
     files = {f"manifests/{file.name}": file.read_bytes() for file in operator_manifests()}
     own = sum(text.count(b"\nkind: ") for text in files.values())
-    shipped = crds.of_release(generally_available=True)
+    shipped = crds.definition_files(generally_available=True)
     files |= {f"release-manifests/{file.name}": file.read_bytes() for file in shipped}
     made = [*_definitions(seed, DEFINITIONS - len(shipped), version), *_components(version, seed)]
     files |= _written(made)

@@ -116,7 +116,7 @@ class World:
 
     def bootstrap(self) -> None:
         """The definitions, the namespace and the objects that are there before an operator is."""
-        for file in crds.of_release(generally_available=True):
+        for file in crds.definition_files(generally_available=True):
             if any(name in file.name for name in _BOOTSTRAPPED):
                 self._create(CRDS, kyaml.load(file.read_bytes()))
         name = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}}

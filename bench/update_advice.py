@@ -23,7 +23,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
 from runup.advice.cli.graph import graph_source
 from runup.advice.control.prometheus import Prometheus
-from runup.advice.decide.build_graph import of_channel
+from runup.advice.decide.build_graph import graph_of_channel
 from runup.advice.decide.graph import advice, parse_graph
 
 DATA = Path(__file__).parents[2] / "shared" / "corpus" / "graph-data"
@@ -82,7 +82,7 @@ def _graph() -> dict[str, Any]:
         build = process([runup, "graph", "build", str(DATA), "--to", file])
         assert build.code == 0
         found = graph_source.load(file, None, (), "amd64")
-    body = codec.encode(of_channel(found.document, CHANNEL))
+    body = codec.encode(graph_of_channel(found.document, CHANNEL))
     started = time.perf_counter()
     told = advice(parse_graph(body), current=Version(ORIGIN), channel=CHANNEL)
     seconds = time.perf_counter() - started

@@ -130,7 +130,7 @@ class Watcher:
 
 async def fill(client: Client) -> None:
     """The definitions, the cluster, its nodes."""
-    for file in crds.of_release(generally_available=True):
+    for file in crds.definition_files(generally_available=True):
         for body in yaml.safe_load_all(file.read_text()):
             await client.send(calls.create(CRDS, body))
     for name in (NAMESPACE, "openshift-machine-config-operator"):

@@ -68,12 +68,12 @@ async def _start_node(
     """Starts the node agent and registers its Node; `stack` stops it."""
     # Imported here, since the agent takes a quarter of a second to import, which a server without a node does not need.
     from kubesandbox.node.agent import NodeAgent
-    from kubesandbox.node.place import Place
+    from kubesandbox.node.place import NodeSettings
     from kubesandbox.node.runner_process import ProcessRunner
     from kubesandbox.node.unpacked_images import ImageStore
 
     images = ImageStore(data / "images", _NO_REGISTRY)
-    place = Place(data, ProcessRunner(), images, client.config.server, data / "pki" / "ca.crt")
+    place = NodeSettings(data, ProcessRunner(), images, client.config.server, data / "pki" / "ca.crt")
     agent = NodeAgent(client, watched.pods, place, clock)
     stack.push_async_callback(agent.close)
     await _register_node(client, clock)

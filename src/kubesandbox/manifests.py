@@ -96,7 +96,7 @@ def _documents_below(path: Path) -> Iterator[Document]:
 def _objects_of(file: Path) -> Iterator[Document]:
     """Yields the objects of one file. Raises SandboxError if it cannot be read."""
     try:
-        documents = yaml.load_all(files.contents(file), name=str(file))
+        documents = yaml.load_all(files.read_limited(file), name=str(file))
     except yaml.YamlError as error:
         raise _sandbox_error(f"{error}; it must be YAML or JSON", "NotYaml") from error
     except OSError as error:

@@ -58,8 +58,8 @@ def test_a_completer_that_fails_offers_nothing() -> None:
         raise KeyError("x")
 
     ctx, param = click.Context(click.Command("x")), click.Option(["--x"])
-    assert static_completion.of(broken)(ctx, param, "") == []
-    offered = static_completion.of(lambda _: ["ab", "ac", "b"])(ctx, param, "a")
+    assert static_completion.complete_from(broken)(ctx, param, "") == []
+    offered = static_completion.complete_from(lambda _: ["ab", "ac", "b"])(ctx, param, "a")
     assert [(each.value, each.type, each.help) for each in offered] == [("ab", "plain", None), ("ac", "plain", None)]
     assert [(each.value, each.type) for each in static_completion.folders(ctx, param, "x")] == [("x", "dir")]
     assert [(each.value, each.type) for each in static_completion.files(ctx, param, "x")] == [("x", "file")]

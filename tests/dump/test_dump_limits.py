@@ -91,7 +91,7 @@ def test_times_at_the_ends_of_all_years(tmp_path: Path, time: str) -> None:
     """They do not tell when a dump is of."""
     rows = f"status: {{conditions: [{{type: A, status: 'True', lastTransitionTime: '{time}'}}]}}\n"
     dump = write(tmp_path / "dump", cluster=CLUSTER + rows)
-    assert load.moment_of(load.read(dump)) is None
+    assert load.time_of_dump(load.read(dump)) is None
 
 
 def test_brackets_without_end(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ async def judged(dump: Path, data: Path) -> CheckOutcome:
     """What the check of budgets comes to on a server that holds the dump."""
     scenario = from_dump.scenario_of(load.read(dump), base=dump)
     objects: list[dict[str, Any]] = [obj for obj in scenario.objects if obj["kind"] == "PodDisruptionBudget"]
-    known = imports.what_is_known(scenario, [BUDGETS], objects, [""] * len(objects), [])
+    known = imports.known_state(scenario, [BUDGETS], objects, [""] * len(objects), [])
     async with ApiServer(data) as server, Client(load_config(str(server.kubeconfig))) as admin:
         await admin.send(calls.create(NAMESPACES, {"metadata": {"name": "shop"}}))
         for resource, obj in [

@@ -28,7 +28,7 @@ from kubekit.oci.keyrings import Keyring
 from kubekit.oci.signatures import SigningKey, Verification, generate_key
 from kubesandbox.pytest_plugin import KubeApiFactory
 from runup.release.control.build import build_release
-from runup.release.control.signature_stores import of_config_maps
+from runup.release.control.signature_stores import read_config_maps
 
 pytestmark = [pytest.mark.slow, pytest.mark.kubectl, pytest.mark.xdist_group("install pages")]
 VERSION = "1.2.3"
@@ -148,7 +148,7 @@ async def _verified(kubeconfig: Path, digest: str, key: SigningKey) -> bool:
     """Whether the operator finds a signature of the digest in the cluster that the publisher's key made."""
     verification = Verification(digest, [Keyring("publisher", key.public)], now=datetime.now(UTC))
     async with Client(config.load(str(kubeconfig))) as client:
-        async for source, signature in of_config_maps(client, verification):
+        async for source, signature in read_config_maps(client, verification):
             verification.add(signature, source)
     return verification.done
 

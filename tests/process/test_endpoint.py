@@ -34,7 +34,7 @@ from runup.process.endpoint import Endpoint
 from runup.process.leader_election import cancel
 from runup.process.metrics_authorization import ALLOWED_FOR_S, MAX_CACHED, REFUSED_FOR_S, MetricsAuthorizer
 from runup.process.readiness import ASKED_EVERY_S, Readiness
-from runup.process.serving_tls import asked_by_flags, profile_reflector
+from runup.process.serving_tls import profile_of_flags, profile_reflector
 from runup.process.tls_profile import mandatory_profile
 
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
@@ -428,7 +428,7 @@ async def test_which_versions_are_served(
     key.write_bytes(pair.key)
     endpoint = Endpoint(Metrics())
     files = {"cert_file": str(cert), "key_file": str(key)}
-    await endpoint.start("127.0.0.1:0", ready=_ready, refused=None, tls=asked_by_flags(*flags), **files)
+    await endpoint.start("127.0.0.1:0", ready=_ready, refused=None, tls=profile_of_flags(*flags), **files)
     try:
         if spec is not None:
             endpoint.follow(mandatory_profile({"spec": spec}))
@@ -467,7 +467,7 @@ async def _agreed(endpoint: Endpoint, version: str) -> str:
 def test_a_bad_tls_flag_is_named(flags: tuple[str, str], said: str) -> None:
     """With what it takes."""
     with pytest.raises(ValueError, match=said):
-        asked_by_flags(*flags)
+        profile_of_flags(*flags)
 
 
 async def test_the_cluster_s_profile_is_followed(tmp_path: Path) -> None:

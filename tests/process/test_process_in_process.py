@@ -23,7 +23,7 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release, SignatureStore
 from runup.clusterversion.control.clusterversion import reflectors
-from runup.clusterversion.decide.observed import Facts
+from runup.clusterversion.decide.observed import OperatorFacts
 from runup.operator.manager import Manager, Options, load_own, options_from_environment
 from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process import shutdown
@@ -227,7 +227,7 @@ async def test_a_kind_that_a_release_brings_is_looked_for_at_once(tmp_path: Path
     async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
         api.answers(failure(403, "Forbidden"))
         following = reflectors(client, manager.caches, "ns", clock)
-        facts = Facts(Release(version="5.0.0", image=OWN), PLACE)
+        facts = OperatorFacts(Release(version="5.0.0", image=OWN), PLACE)
         worker = manager.applier(client, facts, lambda: None, following)
         running = [asyncio.create_task(each.run()) for each in following]
         await eventually(lambda: len(clock.sleeping) == len(following))

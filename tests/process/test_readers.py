@@ -32,7 +32,7 @@ from runup.process.endpoint import Endpoint, host_and_port
 from runup.process.metrics_authorization import MetricsAuthorizer, Refusal
 from runup.process.process_server import ProcessOptions, serve_until_done
 from runup.process.readiness import Readiness
-from runup.process.serving_tls import TlsSettings, asked_by_flags
+from runup.process.serving_tls import TlsSettings, profile_of_flags
 from runup.process.tls_profile import TlsProfile
 
 
@@ -369,7 +369,7 @@ def test_what_flags_and_cluster_ask_for_is_put_together() -> None:
         secured.follow(TlsProfile("VersionTLS10", ("TLS_RSA_WITH_3DES_EDE_CBC_SHA",)))
     assert (context.minimum_version, ciphers(context)) == (ssl.TLSVersion.TLSv1_2, usual)
     assert [line["event"] for line in logs] == ["no cipher of the profile can be served, so the default ones are"]
-    flagged = TlsSettings(context, asked_by_flags("VersionTLS12", NAME))
+    flagged = TlsSettings(context, profile_of_flags("VersionTLS12", NAME))
     flagged.follow(TlsProfile("VersionTLS13", ()))
     assert (context.minimum_version, ciphers(context)) == (ssl.TLSVersion.TLSv1_2, [OPENSSL])
 
@@ -383,4 +383,4 @@ def test_what_flags_and_cluster_ask_for_is_put_together() -> None:
 )
 def test_what_flags_ask_for(flags: tuple[str, str], profile: TlsProfile) -> None:
     """As they are typed."""
-    assert asked_by_flags(*flags) == profile
+    assert profile_of_flags(*flags) == profile

@@ -28,7 +28,7 @@ _PRIORITY = {
 
 def prepare(kube: Kube, world: ReleaseWorld, versions: Iterable[str]) -> None:
     """What is there before an operator is; `versions` are those whose gates the cluster knows."""
-    definitions = {file.name: file.read_bytes() for file in crds.of_release(generally_available=True)}
+    definitions = {file.name: file.read_bytes() for file in crds.definition_files(generally_available=True)}
     kube.apply(*objects_of(definitions), _PRIORITY)
     spec = {"clusterID": CLUSTER_ID, "channel": CHANNEL, "upstream": f"{world.url}/graph"}
     topology = {"controlPlaneTopology": "HighlyAvailable", "infrastructureTopology": "HighlyAvailable"}

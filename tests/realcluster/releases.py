@@ -145,7 +145,7 @@ class ReleaseWorld:
         return {"version": 1, "nodes": nodes, "edges": edges, "conditionalEdges": []}
 
     def _files(self, version: str) -> dict[str, bytes]:
-        ours = (*operator_manifests(), *operand_manifests(), *crds.of_release(generally_available=True))
+        ours = (*operator_manifests(), *operand_manifests(), *crds.definition_files(generally_available=True))
         files = {f"manifests/{file.name}": as_admitted(file.read_bytes()) for file in ours}
         files[VERIFIER] = self._verifier()
         for name in NAMESPACES:

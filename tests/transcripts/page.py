@@ -16,7 +16,7 @@ from tests.servers import Server
 from tests.transcripts import stage
 
 from runup.cli.render.screen import Screen
-from runup.clusterversion.cli.wait_progress import Progress, changed_lines, region, so_far
+from runup.clusterversion.cli.wait_progress import Progress, changed_lines, region, risks_so_far
 from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.stored_reports import History
 
@@ -89,7 +89,7 @@ def piped(server: Server, *words: str) -> str:
 
 def _steps() -> tuple[Progress, Progress]:
     found = findings_of_target(stage.cluster(), History(), "5.2.0")
-    return Progress(READING), Progress(CHECKING, so_far(found)[:2])
+    return Progress(READING), Progress(CHECKING, risks_so_far(found)[:2])
 
 
 def _live(width: int) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from kubekit.kube.api_errors import ConfigError
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 
 # client-go's interval for re-reading a service account's token; the kubelet renews it long before it expires.
 TOKEN_FILE_MAX_AGE = timedelta(seconds=60)
@@ -80,7 +80,7 @@ class TokenFile:
         if self._read is not None and now - self._read[0] < TOKEN_FILE_MAX_AGE:
             return self._read[1]
         try:
-            token = contents(self.path).decode("utf-8", "replace").strip()
+            token = read_limited(self.path).decode("utf-8", "replace").strip()
         except OSError as error:
             if self._read is not None:
                 return self._read[1]
@@ -100,10 +100,10 @@ def bearer_credential(token: str, source: str = "the token") -> Credential:
 
     Raises ConfigError, which names the source, if a header cannot hold it.
     """
-    return Credential(authorization=f"Bearer {in_header(token, source)}")
+    return Credential(authorization=f"Bearer {checked_header_value(token, source)}")
 
 
-def in_header(value: str, source: str) -> str:
+def checked_header_value(value: str, source: str) -> str:
     """Returns `value` if a header can hold it. Raises ConfigError, which does not show it, since it may be a secret."""
     if not (value.isascii() and value.isprintable()):
         raise ConfigError(f"{source} cannot be sent: it must be one line of ASCII characters")

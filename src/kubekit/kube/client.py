@@ -127,7 +127,7 @@ class Client:
         soon as its token is known, mostly before the objects of the current one are decoded.
         """
 
-        def page_call(token: str, limit: int = PAGE_SIZE) -> _Asked[K]:
+        def page_call(token: str, limit: int = PAGE_SIZE) -> _RequestedPage[K]:
             """Returns the request for the page after `token`, of at most `limit` objects."""
             call = calls.list_page(
                 kind,
@@ -138,7 +138,7 @@ class Client:
                 continue_=token,
                 resource=resource,
             )
-            return _Asked(self, call, token, warnings.extend)
+            return _RequestedPage(self, call, token, warnings.extend)
 
         items: list[K] = []
         undecoded: list[Undecodable] = []
@@ -284,7 +284,7 @@ class Client:
         return unreachable_error(self.config, cause)
 
 
-class _Asked(Generic[K]):
+class _RequestedPage(Generic[K]):
     """A page that has been requested, with its bytes or the task that receives them."""
 
     def __init__(self, client: Client, call: Call[Page[K]], token: str, warned: Warned) -> None:

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from kubekit.kube.api_errors import ConfigError
-from kubekit.kube.auth import Auth, Static, TokenFile, basic_credential, bearer_credential, in_header
+from kubekit.kube.auth import Auth, Static, TokenFile, basic_credential, bearer_credential, checked_header_value
 from kubekit.kube.kubeconfig import Cluster, From, Kubeconfig, Place, User, load_files
 from kubekit.kube.request import ServerURL, server_url
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
@@ -236,7 +236,7 @@ def _impersonation_headers(user: User) -> tuple[tuple[str, str], ...]:
         *((f"Impersonate-Extra-{key}", value) for key, values in user.as_user_extra.items() for value in values),
     )
     for name, value in headers:
-        in_header(f"{name}{value}", "what the kubeconfig impersonates")
+        checked_header_value(f"{name}{value}", "what the kubeconfig impersonates")
     return headers
 
 
@@ -252,7 +252,7 @@ def _certificate_bytes(data: str, path: str, origin: From) -> bytes:
 
 def _read_file(path: str) -> bytes:
     try:
-        return contents(path)
+        return read_limited(path)
     except OSError as error:
         raise ConfigError(f"unable to read {path}: {(error.strerror or str(error)).lower()}") from error
 

@@ -17,7 +17,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.kube.api_errors import ConfigError
-from kubekit.kube.auth import Credential, in_header
+from kubekit.kube.auth import Credential, checked_header_value
 from kubekit.kube.kubeconfig import ExecStanza
 
 V1 = "client.authentication.k8s.io/v1"
@@ -111,7 +111,7 @@ def read_credential(spec: ExecSpec, output: bytes) -> ExecCredentialStatus:
         raise ConfigError(f"{prefix} neither a token nor a client certificate")
     if bool(status.client_certificate_data) != bool(status.client_key_data):
         raise ConfigError(f"{prefix} a client certificate without its key, or a key without its certificate")
-    in_header(status.token, f"what the credential plugin {spec.command} printed as its token")
+    checked_header_value(status.token, f"what the credential plugin {spec.command} printed as its token")
     return status
 
 

@@ -14,7 +14,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.api.meta_v1 import Wire
 from kubekit.kube.api_errors import ConfigError
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 
 Place = str | os.PathLike[str]
 
@@ -162,7 +162,7 @@ def _read_kubeconfig(path: str, *, required: bool) -> _File:
     from kubekit.lang import yaml
 
     try:
-        document = yaml.load(contents(path))
+        document = yaml.load(read_limited(path))
     except FileNotFoundError as error:
         if not required:
             return _File()

@@ -32,7 +32,7 @@ class Timeouts(msgspec.Struct, frozen=True):
 DEFAULT_TIMEOUTS = Timeouts()
 
 
-class Again(msgspec.Struct, frozen=True):
+class Retry(msgspec.Struct, frozen=True):
     """The decision to send a request again after `wait_s` seconds, with fresh credentials if `refresh`."""
 
     wait_s: float = 0.0
@@ -48,7 +48,7 @@ class Attempts:
         self._reconnected = False
         self._waits = 0
 
-    def refused(self, code: int, headers: Mapping[str, str], body: bytes) -> Again:
+    def refused(self, code: int, headers: Mapping[str, str], body: bytes) -> Retry:
         """Returns how to send the request again after an error answer.
 
         Raises its ApiError if it is not to be sent again.
@@ -57,12 +57,12 @@ class Attempts:
         # A token may have been rotated since it was read; a second 401 is final.
         if isinstance(error, Unauthorized) and not self._refreshed:
             self._refreshed = True
-            return Again(refresh=True)
+            return Retry(refresh=True)
         wait_s = self._wait_s(error)
         if wait_s is None:
             raise error
         self._waits += 1
-        return Again(wait_s=wait_s)
+        return Retry(wait_s=wait_s)
 
     def dropped(self, *, reused: bool) -> bool:
         """Returns whether to try again after a broken connection: once, if the server had closed an idle one."""

@@ -15,7 +15,7 @@ MIB = 1024 * 1024
 MAX_BYTES = 64 * MIB
 
 
-def contents(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+def read_limited(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
     """Returns the file's content. Raises OSError as reading does, and EFBIG if it has more than `limit` bytes."""
     with open(path, "rb") as file:  # noqa: PTH123 -- pathlib is not needed to talk to a cluster
         # A sparse file is refused before memory for what it claims to hold is asked for.

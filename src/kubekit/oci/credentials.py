@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from kubekit.oci.reference import DOCKER_HUB, Reference
 from kubekit.oci.registry_errors import BadCredentials
 
@@ -143,7 +143,7 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
 
 def _read_auth_file(path: Path) -> AuthFile:
     try:
-        data = contents(path)
+        data = read_limited(path)
     except OSError as error:
         raise BadCredentials(f"{path}: the credential file cannot be read: {error.strerror}") from error
     return parse_auth_file(data, str(path))

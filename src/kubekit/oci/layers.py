@@ -113,7 +113,7 @@ def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -
     descriptor = layout.resolve(name)
     if descriptor.media_type in images.INDEXES:
         index = images.decode_document(images.Index, layout.read(descriptor.digest), f"index {descriptor.digest}")
-        descriptor = for_architecture(index, architecture, descriptor.digest)
+        descriptor = select_architecture(index, architecture, descriptor.digest)
     if descriptor.media_type not in images.MANIFESTS:
         raise BadImage(f"{descriptor.digest} is a {descriptor.media_type}, not an image manifest")
     manifest = images.decode_document(Manifest, layout.read(descriptor.digest), f"manifest {descriptor.digest}")
@@ -121,7 +121,7 @@ def open_image(layout: Layout, name: str = "", *, architecture: str = "amd64") -
     return Image(layout, descriptor.digest, manifest, config)
 
 
-def for_architecture(index: images.Index, architecture: str, subject: str) -> Descriptor:
+def select_architecture(index: images.Index, architecture: str, subject: str) -> Descriptor:
     """Returns the image of `index` for Linux on `architecture` (empty: any).
 
     Raises BadImage, which names those it has.

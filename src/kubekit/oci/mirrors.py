@@ -71,10 +71,10 @@ def read_mirrors(data: bytes, name: str) -> tuple[Mirror, ...]:
         raise BadMirrors(str(error)) from error
     if not documents:
         raise BadMirrors(f"{name}: holds no {' or '.join(KINDS)}")
-    return tuple(mirror for document in documents for mirror in of_object(document, name))
+    return tuple(mirror for document in documents for mirror in mirrors_of_object(document, name))
 
 
-def of_object(document: Any, name: str) -> tuple[Mirror, ...]:
+def mirrors_of_object(document: Any, name: str) -> tuple[Mirror, ...]:
     """Returns the mirrors of one object. Raises BadMirrors, which names `name`."""
     kind = document.get("kind") if isinstance(document, dict) else None
     if kind not in KINDS:

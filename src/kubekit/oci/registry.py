@@ -19,7 +19,7 @@ from kubekit.oci import images, mirrors
 from kubekit.oci.access import Access
 from kubekit.oci.file_search import FileQuery, Search, SearchResult
 from kubekit.oci.images import Config, Descriptor, Manifest
-from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, for_architecture, read_folders
+from kubekit.oci.layers import ALL_OF_A_RELEASE, MAX_LAYERS, Pick, read_folders, select_architecture
 from kubekit.oci.layout import Layout, media_type_of
 from kubekit.oci.reference import Reference, is_digest, sha256
 from kubekit.oci.registry_errors import (
@@ -41,7 +41,7 @@ from kubekit.oci.tarstream import (
     find_in_layer,
     open_layer,
 )
-from kubekit.oci.transport import Interrupted, Question, Transport, connection_error, pause_s
+from kubekit.oci.transport import Interrupted, RegistryRequest, Transport, connection_error, pause_s
 
 MAX_FILE_BYTES = 1024 * 1024
 """Maximum size of a file that is read from an image without pulling it: a release's metadata have some 20 KB."""
@@ -170,7 +170,7 @@ class RegistryClient:
         if media_type_of(index_or_manifest) not in images.INDEXES:
             return index_or_manifest, index_or_manifest
         index = images.decode_document(images.Index, index_or_manifest, str(reference))
-        descriptor = for_architecture(index, architecture, str(reference))
+        descriptor = select_architecture(index, architecture, str(reference))
         return index_or_manifest, self._fetch_manifest(reference.at(descriptor.digest))
 
     def _fetch_manifest(self, reference: Reference) -> bytes:
@@ -178,7 +178,7 @@ class RegistryClient:
         name = reference.digest or reference.tag or "latest"
         operation = f"reading manifest {reference}"
         with self._transport.ask(
-            Question(reference, "GET", f"manifests/{name}", operation, {"Accept": _ACCEPT})
+            RegistryRequest(reference, "GET", f"manifests/{name}", operation, {"Accept": _ACCEPT})
         ) as answer:
             data = self._read_limited(answer, operation, reference.host)
         if len(data) > images.MAX_DOCUMENT_BYTES:
@@ -323,7 +323,9 @@ class RegistryClient:
         """Yields the bytes from `received` on; if the registry does not support ranges, the first ones are skipped."""
         # A download of gigabytes is resumed rather than started again.
         headers = {"Range": f"bytes={received}-"} if received else {}
-        question = Question(reference, "GET", f"blobs/{blob.digest}", operation, headers, size=blob.size - received)
+        question = RegistryRequest(
+            reference, "GET", f"blobs/{blob.digest}", operation, headers, size=blob.size - received
+        )
         with self._transport.ask(question) as answer:
             # 206 Partial Content: the registry supports ranges (RFC 9110, 15.3.7).
             skip = 0 if answer.status == 206 else received
@@ -331,7 +333,7 @@ class RegistryClient:
                 yield piece[skip:]
                 skip = max(skip - len(piece), 0)
 
-    def _next_piece(self, answer: Answer, question: Question) -> bytes:
+    def _next_piece(self, answer: Answer, question: RegistryRequest) -> bytes:
         """Returns the bytes that have arrived, none at the end.
 
         Raises Unreachable, or Interrupted if another attempt may help.
@@ -377,9 +379,11 @@ class RegistryClient:
         headers: dict[str, str] | None = None,
         body: bytes | Path | None = None,
         size: int = 0,
-    ) -> Question:
+    ) -> RegistryRequest:
         """Returns a request of a push, with the scope that its token needs."""
-        return Question(target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push", size=size)
+        return RegistryRequest(
+            target, method, path, f"pushing {target}", headers or {}, body, scope="pull,push", size=size
+        )
 
 
 class _Arriving:

@@ -65,7 +65,7 @@ _SHOWN = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class RegistryRequest:
     """A request to the registry of `reference`.
 
     `path` is below the repository, or a whole URL that the registry returned. `scope` is what a token must allow:
@@ -104,7 +104,7 @@ class Transport:
         self._probed: set[str] = set()
 
     @contextlib.contextmanager
-    def ask(self, question: Question) -> Iterator[Answer]:
+    def ask(self, question: RegistryRequest) -> Iterator[Answer]:
         """Opens the answer, whose status is below 300. Raises OciError."""
         with contextlib.closing(self._authorized_answer(question)) as answer:
             yield answer
@@ -114,14 +114,14 @@ class Transport:
         scheme = "http" if self._access.is_plain(host) and host not in self._secure else "https"
         return f"{scheme}://{host}/v2/{reference.path}/"
 
-    def _request_url(self, question: Question) -> SplitResult:
+    def _request_url(self, question: RegistryRequest) -> SplitResult:
         """Returns the URL to request.
 
         Raises Unauthorized for a URL that is not allowed, BadImage for an invalid one.
         """
         return self.allowed(self._repository_url(question.reference), question.path, question)
 
-    def _authorized_answer(self, question: Question) -> Answer:
+    def _authorized_answer(self, question: RegistryRequest) -> Answer:
         """Returns a successful answer; after a 401 it gets an authorization and sends the request once more."""
         key = (question.reference.host, question.reference.path, question.scope)
         on_registry = self._is_registrys(question)
@@ -137,11 +137,11 @@ class Transport:
                 raise self._error_for_status(question, answer.status, _registry_message(answer))
         return answer
 
-    def _is_registrys(self, question: Question) -> bool:
+    def _is_registrys(self, question: RegistryRequest) -> bool:
         """Returns whether the URL is on the registry itself: another host, named for an upload, gets no credentials."""
         return self._request_url(question).netloc == urlsplit(self._repository_url(question.reference)).netloc
 
-    def _answer_after_retries(self, question: Question, authorization: str) -> Answer:
+    def _answer_after_retries(self, question: RegistryRequest, authorization: str) -> Answer:
         """Returns the answer, after retries while the registry reports that it is overloaded or broken."""
         for attempt in range(1, self._access.attempts + 1):
             last = attempt == self._access.attempts
@@ -159,7 +159,7 @@ class Transport:
                 raise Unreachable(f"{question.what}: given up while {question.reference.host} answered {answer.status}")
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempt_once(self, question: Question, authorization: str) -> Answer:
+    def _attempt_once(self, question: RegistryRequest, authorization: str) -> Answer:
         """Makes one attempt. Raises Unreachable if another one does not help, else Interrupted."""
         url, access = self._request_url(question), self._access
         seconds = access.request_s + question.size / access.slowest_bytes_s
@@ -199,14 +199,16 @@ class Transport:
         except (OSError, ValueError):
             return False
 
-    def _over_tls(self, question: Question, authorization: str, url: SplitResult) -> Answer:
+    def _over_tls(self, question: RegistryRequest, authorization: str, url: SplitResult) -> Answer:
         """Sends the request over TLS to a registry on this machine. Raises Unreachable for one that was listed."""
         if url.netloc in self._access.plain_http or not self._is_registrys(question):
             raise Unreachable(f"{question.what}: {url.netloc} speaks TLS, but is listed for plain HTTP: do not list it")
         self._secure.add(url.netloc)
         return self._attempt_once(question, authorization)
 
-    def _follow_redirects(self, url: SplitResult, question: Question, authorization: str, deadline: Deadline) -> Answer:
+    def _follow_redirects(
+        self, url: SplitResult, question: RegistryRequest, authorization: str, deadline: Deadline
+    ) -> Answer:
         """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
         reference, reads = question.reference, question.method in _READS
         registry = urlsplit(self._repository_url(reference)).netloc
@@ -233,7 +235,7 @@ class Transport:
             except ForbiddenAddress as error:
                 if hop or url.netloc != registry:
                     raise
-                raise AddressNotAllowed(_not_allowed(question)) from error
+                raise AddressNotAllowed(_not_allowed_text(question)) from error
             location = answer.headers.get("Location")
             if not reads or not location or answer.status not in _REDIRECTS:
                 return answer
@@ -249,7 +251,7 @@ class Transport:
             self._tls[checked] = _verifying_context(self._access.ca_file) if checked else _unverifying_context()
         return self._tls[checked]
 
-    def allowed(self, base: str, url: str, question: Question) -> SplitResult:
+    def allowed(self, base: str, url: str, question: RegistryRequest) -> SplitResult:
         """Returns `url` resolved against `base`.
 
         Raises Unauthorized for another scheme, or plain HTTP to a host not listed for it.
@@ -270,7 +272,7 @@ class Transport:
             "plain HTTP is for this machine and for hosts that were listed for it"
         )
 
-    def _authorization_for(self, question: Question, challenges: list[str]) -> str:
+    def _authorization_for(self, question: RegistryRequest, challenges: list[str]) -> str:
         """Returns the Authorization header that answers the registry's challenges: a token, else user and password."""
         login = self._access.credentials.login(question.reference)
         offered = parse_challenges(challenges)
@@ -279,12 +281,12 @@ class Transport:
         if "basic" in offered:
             if login is not None and login.basic:
                 return login.basic
-            raise Unauthorized(_no_login(question))
+            raise Unauthorized(_no_login_text(question))
         raise Unauthorized(
             f"{question.what}: {question.reference.host} asks for {quote_headers(challenges) or 'nothing known'}"
         )
 
-    def _fetch_token(self, question: Question, challenge: Mapping[str, str], login: Login | None) -> str:
+    def _fetch_token(self, question: RegistryRequest, challenge: Mapping[str, str], login: Login | None) -> str:
         """Returns the token that the challenge's service issues for the request's scope. Raises Unauthorized."""
         scope = f"repository:{question.reference.path}:{question.scope}"
         parameters = {"service": challenge.get("service", ""), "scope": scope}
@@ -296,13 +298,15 @@ class Transport:
                 **parameters,
             }
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
-            token_request = Question(
+            token_request = RegistryRequest(
                 question.reference, "POST", challenge["realm"], question.what, headers, urlencode(form).encode()
             )
         else:
             joint = "&" if "?" in challenge["realm"] else "?"
             query = urlencode({key: value for key, value in parameters.items() if value})
-            token_request = Question(question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what)
+            token_request = RegistryRequest(
+                question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what
+            )
         with contextlib.closing(self._answer_after_retries(token_request, login.basic if login else "")) as answer:
             if answer.status in AGAIN:
                 raise Unreachable(
@@ -310,7 +314,7 @@ class Transport:
                 )
             if answer.status >= 400:
                 raise Unauthorized(
-                    _no_login(question) if login is None else _wrong_login(question, _registry_message(answer))
+                    _no_login_text(question) if login is None else _wrong_login(question, _registry_message(answer))
                 )
             try:
                 data = answer.read(_MAX_ANSWER)
@@ -318,14 +322,14 @@ class Transport:
                 raise Unreachable(f"{question.what}: the token service broke off: {error}") from error
             return _token_in(data, question)
 
-    def _error_for_status(self, question: Question, status: int, message: str) -> OciError:
+    def _error_for_status(self, question: RegistryRequest, status: int, message: str) -> OciError:
         """Returns the error for an answer with that status and message."""
         if status == 404:
             return ImageNotFound(f"{question.what}: {question.noun} unknown")
         if status in {401, 403}:
             # The remedy differs: without a login one is needed, with a login it lacks the permission.
             has_login = self._access.credentials.login(question.reference) is not None
-            return Unauthorized(_wrong_login(question, message) if has_login else _no_login(question))
+            return Unauthorized(_wrong_login(question, message) if has_login else _no_login_text(question))
         quote = f" ({message})" if message else ""
         error = Unreachable if status in AGAIN else BadImage
         return error(f"{question.what}: registry {question.reference.host} answered {status}{quote}")
@@ -384,7 +388,7 @@ def _open_body(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[byt
         yield pieces, {"Content-Length": str(body.stat().st_size)}
 
 
-def connection_error(question: Question, host: str, reason: Any) -> Exception:
+def connection_error(question: RegistryRequest, host: str, reason: Any) -> Exception:
     """Returns the error that ends the attempts, or Interrupted for one that may pass."""
     if isinstance(reason, ssl.SSLCertVerificationError):
         return Untrusted(f"{question.what}: {_untrusted_text(host, reason)}")
@@ -420,21 +424,21 @@ def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
     return f"the certificate of {host} is not trusted ({reason}); name its certificate authority"
 
 
-def _not_allowed(question: Question) -> str:
+def _not_allowed_text(question: RegistryRequest) -> str:
     return (
         f"{question.what}: registry {question.reference.host} was not asked, because it is at an inner address (this "
         "machine, link-local, or the cluster's Services): an administrator may list it as an inner registry"
     )
 
 
-def _no_login(question: Question) -> str:
+def _no_login_text(question: RegistryRequest) -> str:
     host = question.reference.host
     return (
         f"{question.what}: registry {host} wants credentials, and none are known for {host}/{question.reference.path}"
     )
 
 
-def _wrong_login(question: Question, message: str) -> str:
+def _wrong_login(question: RegistryRequest, message: str) -> str:
     """Returns the message for credentials that the registry refused."""
     quote = f" ({message})" if message else ""
     action = "pushing to" if "push" in question.scope else "reading"
@@ -463,7 +467,7 @@ def _on_one_line(text: str) -> str:
     return "".join(char if char.isprintable() and char != '"' else " " for char in " ".join(text.split()))
 
 
-def _token_in(data: bytes, question: Question) -> str:
+def _token_in(data: bytes, question: RegistryRequest) -> str:
     """Returns the token in a token service's answer. Raises Unauthorized if there is none."""
     try:
         document = json.loads(data)

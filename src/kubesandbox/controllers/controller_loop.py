@@ -23,7 +23,7 @@ log = structlog.get_logger("cluster")
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Requeue:
     """A request to process the object again after `after_s` seconds, whether it changes or not."""
 
     after_s: float
@@ -53,7 +53,7 @@ class Controller(Protocol):
 
     name: str
 
-    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Again | Attempt | Read]:
+    def calls(self, key: NamespacedName) -> Iterable[Call[Any] | Requeue | Attempt | Read]:
         """Yields the calls that bring the object of `key` to its desired state; none if it is there."""
         ...
 
@@ -104,7 +104,7 @@ class Loop:
     async def _reconcile(self, key: NamespacedName) -> None:
         """Sends the calls of one pass. A conflict ends it, because the watch brings the new state. Raises KubeError."""
         for step in self.controller.calls(key):
-            if isinstance(step, Again):
+            if isinstance(step, Requeue):
                 self.queue.add_after(key, step.after_s)
                 continue
             try:

@@ -19,7 +19,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubesandbox.controllers import rollout
-from kubesandbox.controllers.controller_loop import Again, Attempt
+from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.owned_pods import (
     DEPLOYMENTS,
     JSON,
@@ -50,7 +50,7 @@ class Deployments:
     ) -> None:
         self._deployments, self._replica_sets, self._pods, self._clock = deployments, replica_sets, pods, clock
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Attempt]:
         """Yields the calls for the Deployment of `key`."""
         deployment = self._deployments.get(key)
         if deployment is None or deployment.metadata.deletion_timestamp is not None:
@@ -75,7 +75,7 @@ class Deployments:
         remaining_s = rollout.deadline_left_s(deployment, now)
         if remaining_s is not None:
             # One second more, since times in the status have whole seconds.
-            yield Again(max(0.0, remaining_s) + 1)
+            yield Requeue(max(0.0, remaining_s) + 1)
 
     def _scale_paused(self, deployment: WholeDeployment, sets: list[WholeReplicaSet]) -> Iterator[Call[Any]]:
         """Scales a paused Deployment's one active set to a changed size; nothing is rolled out."""

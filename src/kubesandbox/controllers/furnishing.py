@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import NamespacedName, Object
 from kubekit.api.scheme import Resource
 from kubekit.kube import calls
 from kubekit.kube.request import Call
-from kubesandbox.controllers.controller_loop import Again, Loop
+from kubesandbox.controllers.controller_loop import Loop, Requeue
 from kubesandbox.controllers.namespaces import NAMESPACES
 from kubesandbox.controllers.owner_graph import Graph
 
@@ -36,11 +36,11 @@ class Furnishing:
         # Namespaces whose certificate was written to; the watched metadata has no data to compare.
         self.touched: set[str] = set()
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue]:
         """Yields the calls that a namespace needs."""
         caches = [self._graph.caches.get(resource) for resource in (NAMESPACES, *_NAMES)]
         if not all(cache is not None and cache.synced for cache in caches):
-            yield Again(_LOOK_S)  # before the first lists, an object that is not in a cache may exist
+            yield Requeue(_LOOK_S)  # before the first lists, an object that is not in a cache may exist
             return
         namespace = self._graph.caches[NAMESPACES].get(key)
         if namespace is None or namespace.metadata.deletion_timestamp is not None:

@@ -20,7 +20,7 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
-from kubesandbox.controllers.controller_loop import Again, Attempt
+from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.owned_pods import (
     JOBS,
     JSON,
@@ -56,7 +56,7 @@ class Jobs:
         # The Jobs whose pods were refused last time, by uid: the first refusal is told.
         self._refused: set[str] = set()
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Attempt]:
         """Yields the calls for the Job of `key`."""
         job = self._jobs.get(key)
         if job is None:
@@ -76,7 +76,7 @@ class Jobs:
         if now_status != status_of(job):
             yield calls.merge_patch(JOBS, key.name, {"status": now_status}, key.namespace, subresource="status")
         if outcome is None and (remaining_s := deadline_left_s(job, now)) is not None:
-            yield Again(max(0.0, remaining_s))
+            yield Requeue(max(0.0, remaining_s))
         if refused is None:
             self._refused.discard(job.metadata.uid)
             return
@@ -89,7 +89,7 @@ class Jobs:
 
     def _to_size(
         self, key: NamespacedName, job: WholeJob, tally: Tally, now: datetime
-    ) -> Generator[Call[Any] | Again | Attempt, None, KubeError | None]:
+    ) -> Generator[Call[Any] | Requeue | Attempt, None, KubeError | None]:
         """Yields the calls to the wanted number of pods; stops at the first that is refused and returns why."""
         room = pods_to_run(job, tally) - len(tally.active)
         for pod in tally.active[: max(0, -room)]:
@@ -99,7 +99,7 @@ class Jobs:
             return None
         wait = backoff_s(tally, now, first_s=self._first_backoff_s)
         if wait > 0:
-            yield Again(wait)
+            yield Requeue(wait)
             return None
         return (yield from self._asked.create_all(key, pod_of(job, JOBS, _pod_template(job)), room))
 
@@ -186,7 +186,7 @@ def final_condition(job: WholeJob, tally: Tally, now: datetime) -> Condition | N
     )
 
 
-def _clean_up_ended(job: WholeJob, tally: Tally, outcome: Condition, now: datetime) -> Iterator[Call[Any] | Again]:
+def _clean_up_ended(job: WholeJob, tally: Tally, outcome: Condition, now: datetime) -> Iterator[Call[Any] | Requeue]:
     """Deletes the active pods of a finished Job, and the Job itself after its time to live."""
     yield from (delete_pod(pod) for pod in tally.active)
     ttl, finished_condition = job.spec.ttl_seconds_after_finished, find(job.status.conditions, outcome.type)
@@ -194,7 +194,7 @@ def _clean_up_ended(job: WholeJob, tally: Tally, outcome: Condition, now: dateti
         return
     remaining_s = ttl - (now - finished_condition.last_transition_time).total_seconds()
     if remaining_s > 0:
-        yield Again(remaining_s)
+        yield Requeue(remaining_s)
         return
     metadata = job.metadata
     yield calls.delete(JOBS, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Foreground")

@@ -15,7 +15,7 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.cache import Cache
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
-from kubesandbox.controllers.controller_loop import Again, Attempt
+from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.owned_pods import (
     JSON,
     REPLICA_SETS,
@@ -44,7 +44,7 @@ class ReplicaSets:
         self._replica_sets, self._pods, self._clock = replica_sets, pods, clock
         self._asked = Expectations(pods, clock)
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Attempt]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Attempt]:
         """Yields the calls for the ReplicaSet of `key`."""
         replica_set = self._replica_sets.get(key)
         if replica_set is None:
@@ -69,7 +69,7 @@ class ReplicaSets:
             raise refused
         waits = [wait for pod in active if (wait := unavailable_for_s(pod, replica_set.spec.min_ready_seconds, now))]
         if waits:
-            yield Again(min(waits))
+            yield Requeue(min(waits))
 
     def _to_size(
         self, key: NamespacedName, whole: WholeReplicaSet, active: list[WholePod]

@@ -16,7 +16,7 @@ from kubekit.kube import calls
 from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubesandbox.apiserver.quotas.usage import DETAILED, counted_kinds, used_of_quota
-from kubesandbox.controllers.controller_loop import Again, Loop, Read
+from kubesandbox.controllers.controller_loop import Loop, Read, Requeue
 from kubesandbox.controllers.owner_graph import Graph
 
 JSON = dict[str, Any]
@@ -34,7 +34,7 @@ class Quotas:
     def __init__(self, graph: Graph, clock: Clock, not_imported: str) -> None:
         self._graph, self._clock, self._selector = graph, clock, not_imported
 
-    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Again | Read]:
+    def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Requeue | Read]:
         """Yields the patch of a quota whose status differs from what its namespace holds."""
         pending_read = Read(calls.list_raw(QUOTAS, key.namespace, label_selector=self._selector, limit=0))
         yield pending_read
@@ -53,7 +53,7 @@ class Quotas:
             revision = {"op": "add", "path": "/metadata/resourceVersion", "value": quota["metadata"]["resourceVersion"]}
             whole = {"op": "add", "path": "/status", "value": status}
             yield calls.json_patch(QUOTAS, key.name, [revision, whole], key.namespace, subresource="status")
-        yield Again(_RESYNC_S)
+        yield Requeue(_RESYNC_S)
 
     def _counted_kinds(self, hard: JSON) -> list[Resource]:
         """Returns the kinds that a quota counts; one that is not served has no objects."""

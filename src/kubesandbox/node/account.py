@@ -16,7 +16,7 @@ from kubekit.kube.api_errors import KubeError
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from kubesandbox.node import podspec
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.pod_volumes import write_atomically
 
 SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
@@ -28,7 +28,7 @@ _RENEWAL = 0.8
 class Account:
     """The credentials of one pod in `folder`, if the pod wants some."""
 
-    def __init__(self, pod: WholePod, client: Client, place: Place) -> None:
+    def __init__(self, pod: WholePod, client: Client, place: NodeSettings) -> None:
         self.wanted = podspec.wants_token(pod)
         self.folder = place.pod_folder(pod) / "serviceaccount"
         self._pod = pod

@@ -20,7 +20,7 @@ from kubekit.kube.clock import Clock
 from kubesandbox.apiserver.objects.restoring import IMPORTED
 from kubesandbox.node import podspec, podstatus
 from kubesandbox.node.backoff import Limits
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.pod import PodWorker
 
 log = structlog.get_logger("node")
@@ -31,7 +31,7 @@ _WORKERS = Limits(0.5, 10.0)
 class NodeAgent:
     """The agent, with one worker a pod from its binding to its end."""
 
-    def __init__(self, client: Client, pods: Cache[WholePod], place: Place, clock: Clock) -> None:
+    def __init__(self, client: Client, pods: Cache[WholePod], place: NodeSettings, clock: Clock) -> None:
         self._client = client
         self._pods = pods
         self._place = place

@@ -13,7 +13,7 @@ from kubekit.kube.clock import Clock
 from kubesandbox.node import backoff, container_process, podspec
 from kubesandbox.node.container_process import Exit, RunningContainer
 from kubesandbox.node.container_records import RAN, ContainerRecord, Ended, RestartPolicy, is_restarted
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.prober import Prober
 from kubesandbox.node.puller import Puller
@@ -33,7 +33,7 @@ class ContainerWorker:
         *,
         reporter: Reporter,
         supplies: Supplies,
-        place: Place,
+        place: NodeSettings,
         clock: Clock,
         stopping: asyncio.Event,
     ) -> None:

@@ -12,7 +12,7 @@ from kubesandbox.node.unpacked_images import ImageStore
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeSettings:
     """The sandbox's data folder and all other settings that are the same for all pods of an agent."""
 
     data: Path

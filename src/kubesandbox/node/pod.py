@@ -18,7 +18,7 @@ from kubesandbox.node import podspec, podstatus
 from kubesandbox.node.backoff import MOUNTS
 from kubesandbox.node.container import ContainerWorker
 from kubesandbox.node.container_records import DECLARED, Ended, RestartPolicy, restart_policy
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.podstatus import Verdict
 from kubesandbox.node.reporter import PODS, Reporter
@@ -32,7 +32,7 @@ _AGAIN_S = 0.5
 class PodWorker:
     """The worker that runs a pod (`runs`), or only declares it ready, until it is deleted."""
 
-    def __init__(self, pod: WholePod, client: Client, place: Place, clock: Clock, *, runs: bool) -> None:
+    def __init__(self, pod: WholePod, client: Client, place: NodeSettings, clock: Clock, *, runs: bool) -> None:
         self._client = client
         self._place = place
         self._clock = clock

@@ -37,7 +37,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StatusInput:
     """The input of a status. `conditions` are those that were published last."""
 
     pod: WholePod
@@ -49,7 +49,7 @@ class Seen:
     verdict: Verdict | None = None
 
 
-def pod_phase(observation: Seen) -> str:
+def pod_phase(observation: StatusInput) -> str:
     """Returns the pod's phase."""
     policy = restart_policy(observation.pod)
     if observation.verdict or (policy == "Never" and any(_has_failed(init) for init in observation.inits)):
@@ -76,7 +76,7 @@ def _phase_of_ended(records: Sequence[ContainerRecord], *, final: bool, always: 
     return "Running"
 
 
-def _is_final(observation: Seen) -> bool:
+def _is_final(observation: StatusInput) -> bool:
     """Returns whether the pod is being deleted, so that no container is restarted."""
     return observation.pod.metadata.deletion_timestamp is not None
 
@@ -85,7 +85,7 @@ def _has_failed(record: ContainerRecord) -> bool:
     return record.before is not None and record.before.exit_code != 0
 
 
-def pod_status(observation: Seen, *, now: datetime) -> JSON:
+def pod_status(observation: StatusInput, *, now: datetime) -> JSON:
     """Returns the whole status. A condition keeps its lastTransitionTime while its status is the same; others' stay."""
     now_phase = pod_phase(observation)
     result: JSON = {
@@ -199,7 +199,7 @@ class _Condition:
     message: str = ""
 
 
-def _all_conditions(observation: Seen, now_phase: str, now: datetime) -> list[JSON]:
+def _all_conditions(observation: StatusInput, now_phase: str, now: datetime) -> list[JSON]:
     """Returns the agent's own conditions, and those that others have set."""
     before = {
         condition.get("type"): condition
@@ -215,7 +215,7 @@ def _all_conditions(observation: Seen, now_phase: str, now: datetime) -> list[JS
     return [*own_conditions, *foreign]
 
 
-def _own_conditions(observation: Seen, now_phase: str) -> Iterable[_Condition]:
+def _own_conditions(observation: StatusInput, now_phase: str) -> Iterable[_Condition]:
     """Yields the conditions that the agent itself sets."""
     incomplete = [init.name for init in observation.inits if not init.succeeded]
     unready = [record.name for record in observation.containers if not record.ready]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.podspec import ContainerSpec
 from kubesandbox.node.reporter import Reporter
 from kubesandbox.node.unpacked_images import LocalImage, PullError
@@ -17,7 +17,7 @@ _FIRST_SHOWN_S = 1.0
 class Puller:
     """The image puller of one container, which also reports Events and waiting reasons."""
 
-    def __init__(self, spec: ContainerSpec, reporter: Reporter, place: Place) -> None:
+    def __init__(self, spec: ContainerSpec, reporter: Reporter, place: NodeSettings) -> None:
         self._spec = spec
         self._reporter = reporter
         self._images = place.images

@@ -26,7 +26,7 @@ from kubekit.kube.request import Call
 from kubesandbox.node import podstatus
 from kubesandbox.node.container_records import ContainerRecord, resumed_record
 from kubesandbox.node.podspec import ContainerSpec, containers, init_containers
-from kubesandbox.node.podstatus import Seen, Verdict
+from kubesandbox.node.podstatus import StatusInput, Verdict
 
 JSON = dict[str, Any]
 PODS = Resource("", "v1", "Pod", "pods", namespaced=True)
@@ -104,7 +104,7 @@ class Reporter:
 
     def _compute_status(self) -> JSON:
         """Returns the pod's status by the present records."""
-        inputs = Seen(
+        inputs = StatusInput(
             pod=self.pod,
             containers=self._records_of(self._names),
             inits=self._records_of(self._inits),

@@ -20,7 +20,7 @@ from kubekit.kube.client import Client
 from kubekit.lang.removal import remove_tree
 from kubesandbox.node import interpreter, pod_volumes, podenv, podspec
 from kubesandbox.node.account import Account
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.pod_volumes import Sources
 from kubesandbox.node.podspec import BadPod, ContainerSpec
 from kubesandbox.node.runner_interface import IMAGE_MOUNT, Bind, Launch
@@ -42,7 +42,7 @@ class StartError(Exception):
 class Supplies:
     """The volumes, configuration and credentials of one pod."""
 
-    def __init__(self, pod: WholePod, client: Client, place: Place) -> None:
+    def __init__(self, pod: WholePod, client: Client, place: NodeSettings) -> None:
         self.account = Account(pod, client, place)
         # Whether the pod's object is gone, so that its containers get no grace period.
         self.gone = False

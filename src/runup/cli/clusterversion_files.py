@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.cli.errors import CommandError
 from runup.cli.facts import JSON, mapping, mappings, text
 
@@ -153,7 +153,7 @@ def _files_mentioning(folder: str, word: bytes) -> Iterator[str]:
 def _contents_of(file: str) -> bytes:
     """Returns the content of a file. Raises CommandError for one that is too large."""
     try:
-        return contents(file)
+        return read_limited(file)
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise
@@ -216,9 +216,9 @@ def _newest(versions_found: list[Found], path: str) -> JSON:
     if not versions_found:
         raise CommandError(f"the dump {path} has no ClusterVersion, so its updates are not known")
     if len(versions_found) > 1:
-        from runup.dump.clusters import Seen, why_several
+        from runup.dump.clusters import Sighting, why_several
 
-        if why := why_several(path, [Seen(place, obj) for place, obj in versions_found]):
+        if why := why_several(path, [Sighting(place, obj) for place, obj in versions_found]):
             raise CommandError(why)
     # A dump may hold one object twice, as gathered at different times.
     return max((obj for _place, obj in versions_found), key=_resource_version)
@@ -279,7 +279,7 @@ def _with_first_alerts(cluster_read: Read, root: str) -> Read:
 def _with_alerts(cluster_read: Read, path: str) -> Read:
     """Returns `cluster_read` with the alerts in the file at `path`, or with the problem that `oc` would report."""
     try:
-        content = contents(path)
+        content = read_limited(path)
     except FileNotFoundError:
         content = b""
     if not content:
@@ -320,7 +320,7 @@ def document(path: str) -> Any:
     from kubekit.lang import yaml as kyaml
 
     try:
-        return kyaml.load(contents(path), name=path)
+        return kyaml.load(read_limited(path), name=path)
     except FileNotFoundError as error:
         raise CommandError(f"open {path}: {NO_FILE}") from error
     except kyaml.YamlError as error:

@@ -107,7 +107,7 @@ _OPTIONS = (
     option(
         "--context",
         metavar="NAME",
-        shell_complete=static_completion.of(_contexts),
+        shell_complete=static_completion.complete_from(_contexts),
         expose_value=False,
         callback=_remember_one,
         multiple=True,

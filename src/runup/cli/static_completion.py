@@ -24,7 +24,7 @@ def item(value: str, **text: Any) -> CompletionItem:
     return CompletionItem(value, **text)
 
 
-def of(names: Callable[[click.Context], Iterable[str]]) -> Completer:
+def complete_from(names: Callable[[click.Context], Iterable[str]]) -> Completer:
     """Returns a completer that offers those of `names` that begin with the typed text."""
 
     def complete_name(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

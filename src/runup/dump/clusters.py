@@ -12,14 +12,14 @@ JSON = dict[str, Any]
 MAX_NAMED = 10
 
 
-class Seen(NamedTuple):
+class Sighting(NamedTuple):
     """A ClusterVersion or the namespace kube-system, and the folder (or file) of the dump that has it."""
 
     place: str
     obj: JSON
 
 
-def why_several(name: str, sightings: Iterable[Seen]) -> str:
+def why_several(name: str, sightings: Iterable[Sighting]) -> str:
     """Returns an error that names the clusters of the dump `name`, or an empty string if it has one at most."""
     sightings = tuple(sightings)
     for kind in ("ClusterVersion", "Namespace"):
@@ -36,16 +36,16 @@ def why_several(name: str, sightings: Iterable[Seen]) -> str:
     return ""
 
 
-def _distinct_clusters(sightings: Sequence[Seen]) -> Iterator[Seen]:
+def _distinct_clusters(sightings: Sequence[Sighting]) -> Iterator[Sighting]:
     """Yields the first sighting of each cluster."""
-    distinct: list[Seen] = []
+    distinct: list[Sighting] = []
     for sighting in sightings:
         if not any(_is_same(sighting, other) for other in distinct):
             distinct.append(sighting)
             yield sighting
 
 
-def _is_same(first: Seen, other: Seen) -> bool:
+def _is_same(first: Sighting, other: Sighting) -> bool:
     """Compares by the first mark that both have; without any, what is in one place is one cluster."""
     for mark, yours in zip(_identifying_marks(first.obj), _identifying_marks(other.obj), strict=True):
         if mark and yours:

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.dump import bundles
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
@@ -196,7 +196,7 @@ class Recorded(NamedTuple):
     absent: frozenset[Resource]
 
 
-def of_record(root: Path) -> Recorded | None:
+def read_record(root: Path) -> Recorded | None:
     """Returns the record of `runup dump collect` in the folder `root`, or None without one."""
     if not (root / COLLECTED).is_file():
         return None
@@ -216,7 +216,7 @@ def of_record(root: Path) -> Recorded | None:
 def _rows_of_record(file: Path, key: str) -> list[dict[str, Any]]:
     """Returns the rows below `key` of a JSON file; none if the file cannot be read."""
     try:
-        record = json.loads(contents(file))
+        record = json.loads(read_limited(file))
     except (OSError, ValueError, RecursionError):
         return []
     rows = record.get(key) if isinstance(record, dict) else None

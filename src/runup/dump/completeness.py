@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from runup.api.kinds import RESOURCES
-from runup.dump.collectors import ALL, has_namespaces, of_record, place_of, proven_by_tool, resource_collected
+from runup.dump.collectors import ALL, has_namespaces, place_of, proven_by_tool, read_record, resource_collected
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import Layout
 from runup.dump.dump_objects import Listed
@@ -95,7 +95,7 @@ def complete_kinds(
     proofs = _by_answers(
         layout, {file: kept_lists for file, kept_lists in lists.items() if file not in broken}, plural, numbers
     )
-    record = of_record(layout.root)
+    record = read_record(layout.root)
     if record is not None:
         # It was written with the lists and knows what was asked for, as these do not.
         unread = {resource_collected(file) for file in broken}

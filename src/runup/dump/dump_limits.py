@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kubekit.lang.files import MIB, contents
+from kubekit.lang.files import MIB, read_limited
 from kubekit.lang.printable import printable
 from runup.dump.dump_files import BadDump
 
@@ -34,10 +34,10 @@ class TooMuchToDecode(ValueError):
     """The text would take more memory than one file may, if it were decoded at once."""
 
 
-def contents_of(file: Path) -> bytes:
+def read_dump_file(file: Path) -> bytes:
     """Returns the bytes of a file. Raises OSError, and ValueError if it has too many."""
     try:
-        return contents(file, MAX_FILE_BYTES)
+        return read_limited(file, MAX_FILE_BYTES)
     except OSError as error:
         if error.errno != errno.EFBIG:
             raise

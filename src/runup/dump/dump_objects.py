@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.dump import bundles, large_lists
 from runup.dump.documents import JSON, identity
-from runup.dump.dump_limits import MAX_FILE_BYTES, TooMuchToDecode, contents_of, text_of
+from runup.dump.dump_limits import MAX_FILE_BYTES, TooMuchToDecode, read_dump_file, text_of
 
 # Bytes above which the spec of a MachineConfig is not parsed.
 _LARGE = 64 * 1024
@@ -183,7 +183,8 @@ def _config_map(file: Path, below: Sequence[str]) -> Iterator[JSON]:
     if file != files[0]:
         return
     data = {
-        config_file.name.removesuffix(".json"): contents(config_file).decode(errors="replace") for config_file in files
+        config_file.name.removesuffix(".json"): read_limited(config_file).decode(errors="replace")
+        for config_file in files
     }
     yield {
         "apiVersion": "v1",
@@ -211,7 +212,7 @@ def _documents(file: Path, *, packs: bool) -> list[Any]:
     """Returns the documents in a file; of a large list, those that fit into memory."""
     if head := _configuration(file):
         return [head]
-    data = contents_of(file)
+    data = read_dump_file(file)
     try:
         return list(kyaml.load_all(text_of(data)))
     except TooMuchToDecode:
@@ -230,7 +231,7 @@ def _configuration(file: Path) -> JSON | None:
     """
     if "machineconfigs" not in file.parts or file.stat().st_size <= _LARGE:
         return None
-    text = contents(file, MAX_FILE_BYTES).decode(errors="replace")
+    text = read_limited(file, MAX_FILE_BYTES).decode(errors="replace")
     spec_start = _SPEC.search(text)
     head, after_spec = (text[: spec_start.start()], text[spec_start.end() :]) if spec_start else ("", "")
     if "\nmetadata:" not in f"\n{head}" or "\nmetadata:" in after_spec or "\nkind:" not in f"\n{head}":

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import MAXYEAR, MINYEAR, UTC, datetime, timedelta
 from pathlib import Path
 
-from kubekit.lang.files import MIB, contents
+from kubekit.lang.files import MIB, read_limited
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED
 
@@ -37,7 +37,7 @@ def gathered_at(folder: Path) -> datetime | None:
 def collected_at(folder: Path) -> datetime | None:
     """Returns when `runup dump collect` wrote the folder, from its record, or None."""
     try:
-        record = json.loads(contents(folder / COLLECTED))
+        record = json.loads(read_limited(folder / COLLECTED))
     except (OSError, ValueError, RecursionError):
         return None
     return _parse_time(record.get("collectedTime")) if isinstance(record, dict) else None
@@ -54,7 +54,7 @@ def timestamps(folder: Path) -> list[str] | None:
 def read_text(file: Path) -> str:
     """Returns the text of a small file; empty if it cannot be read, or has more than a MiB."""
     try:
-        return contents(file, MIB).decode(errors="replace")
+        return read_limited(file, MIB).decode(errors="replace")
     except OSError:
         return ""
 

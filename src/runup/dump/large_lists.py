@@ -29,13 +29,13 @@ _MAX_METADATA = 16 << 10
 PACKED = "(packed)"
 
 
-class _Named(msgspec.Struct):
+class _Metadata(msgspec.Struct):
     name: str
     namespace: str = ""
 
 
 class _Head(msgspec.Struct):
-    metadata: _Named
+    metadata: _Metadata
 
 
 class _Object(msgspec.Struct):

@@ -15,14 +15,14 @@ from pathlib import Path
 from kubekit.lang.printable import printable
 from runup.dump import archive, dump_time
 from runup.dump import dump_objects as objects
-from runup.dump.clusters import Seen, why_several
+from runup.dump.clusters import Sighting, why_several
 from runup.dump.completeness import CompleteKinds, complete_kinds
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump, Layout, find
 from runup.dump.dump_limits import Memory
 from runup.dump.dump_objects import Listed
 from runup.dump.normalize import mend_object
-from runup.dump.plain_clusters import KubernetesVersion, is_version_file, of_openshift, version_in
+from runup.dump.plain_clusters import KubernetesVersion, evidence_of_openshift, is_version_file, version_in
 from runup.dump.plurals import guess_plural
 
 # Kinds that a cluster has by the thousand and that do not concern an update, or that must not be copied.
@@ -99,7 +99,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
     broken: set[Path] = set()
     problems: list[str] = []
     skipped = 0
-    sightings: list[Seen] = []
+    sightings: list[Sighting] = []
     memory = Memory(layout.name)
     for file in layout.files:
         if only and layout.style == "inspect" and not _resources(file, layout) & {*only, *PROVING}:
@@ -115,7 +115,7 @@ def load(layout: Layout, only: Collection[str] = (), *, any_kubernetes: bool = F
                 skipped += 1
                 continue
             if identity(raw) in _OF_A_CLUSTER:
-                sightings.append(Seen(_path_to_name(file, layout), raw))
+                sightings.append(Sighting(_path_to_name(file, layout), raw))
             obj, mended_problems = mend_object(raw)
             memory.take(obj, str(file))
             problems += mended_problems
@@ -157,7 +157,7 @@ def _kubernetes(layout: Layout, dump: Dump, problems: list[str]) -> KubernetesVe
     """Returns the Kubernetes of a cluster without a ClusterVersion. Raises BadDump if it is not known to be one."""
     dump_version = version_in(layout, dump.objects)
     why = ""
-    if sign := of_openshift(dump.objects):
+    if sign := evidence_of_openshift(dump.objects):
         why = f"; it is one of OpenShift ({sign}): add the output of `oc get clusterversion -o yaml`"
     elif not dump_version.version and not any(identity(obj)[:2] == ("", "Namespace") for obj in dump.objects):
         why = ", nor nodes or a version.json (`kubectl version -o json`) that would tell which Kubernetes it is"
@@ -167,7 +167,7 @@ def _kubernetes(layout: Layout, dump: Dump, problems: list[str]) -> KubernetesVe
     return dump_version
 
 
-def moment_of(dump: Dump) -> datetime | None:
+def time_of_dump(dump: Dump) -> datetime | None:
     """Returns the dump's own time: when it was gathered, else just after its newest transition; None without either."""
     return dump.now or dump_time.newest_transition(dump.objects)
 

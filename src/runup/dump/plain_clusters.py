@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kubekit.lang import yaml as kyaml
-from kubekit.lang.files import MIB, contents
+from kubekit.lang.files import MIB, read_limited
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import COLLECTED, Layout
 
@@ -57,7 +57,7 @@ def is_version_file(file: Path) -> bool:
     return file.name in _FILES and bool(_of_file(file))
 
 
-def of_openshift(objects: Iterable[JSON]) -> str:
+def evidence_of_openshift(objects: Iterable[JSON]) -> str:
     """Returns what shows that the cluster is one of OpenShift, in words, or an empty string."""
     for obj in objects:
         group, kind, _namespace, name = identity(obj)
@@ -79,7 +79,7 @@ def _of_file(file: Path) -> str:
     if not file.is_file():
         return ""
     try:
-        data = contents(file, MIB)
+        data = read_limited(file, MIB)
         document: Any = json.loads(data) if file.suffix == ".json" else kyaml.load(data, name=file.name)
     except (OSError, ValueError, RecursionError):
         return ""

@@ -22,11 +22,11 @@ def common(flags: Mapping[str, Any]) -> dict[str, Any]:
     Raises ValueError that names the flag.
     """
     from runup.operator.leadership import read_election
-    from runup.process.serving_tls import asked_by_flags
+    from runup.process.serving_tls import profile_of_flags
 
     same = ("listen", "health_listen", "serving_cert_file", "serving_key_file", "leader_elect")
     return {name: flags[name] for name in same} | {
-        "serving_tls": asked_by_flags(flags["tls_min_version"], flags["tls_cipher_suites"]),
+        "serving_tls": profile_of_flags(flags["tls_min_version"], flags["tls_cipher_suites"]),
         "metrics_auth": flags["metrics_auth"] == "token",
         "election": read_election(flags["lease"]),
     }

@@ -11,7 +11,7 @@ import click
 
 from runup.operator.command_process import common, run_process
 from runup.operator.leadership import leadership
-from runup.operator.serving import serving
+from runup.operator.serving import add_serving_options
 
 if TYPE_CHECKING:
     from kubekit.http.addresses import Network
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     metavar="CIDR",
     help="The addresses of the cluster's Services, if the cluster does not tell them; may be given again.",
 )
-@serving("")
+@add_serving_options("")
 @leadership
 def kernel_module_preflight(**flags: Any) -> None:
     """Try every Module against the kernels of PreflightValidations: image, build, signature."""

@@ -32,7 +32,7 @@ from runup.applying.control.worker import Worker
 from runup.applying.decide import retrieval_pod
 from runup.clusterversion.control.clusterversion import KEY, Caches, ClusterVersionController, reflectors
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.decide.observed import Facts
+from runup.clusterversion.decide.observed import OperatorFacts
 from runup.clusterversion.decide.reconcile import NAME
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide.preflight_deployment import PodSettings
@@ -137,7 +137,7 @@ class Manager:
         """Serves until stopped. Raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
         release, own_release = await asyncio.to_thread(load_own, self._options)
         options = self._options
-        facts = Facts(
+        facts = OperatorFacts(
             release,
             options.place,
             architecture=options.architecture,
@@ -159,7 +159,7 @@ class Manager:
         ):
             await self._serve_cluster(client, facts, own_release)
 
-    async def _serve_cluster(self, client: Client, facts: Facts, own_release: OwnRelease) -> None:
+    async def _serve_cluster(self, client: Client, facts: OperatorFacts, own_release: OwnRelease) -> None:
         """Wires up all controllers and sources, and runs them until the process is told to stop."""
         queue: WorkQueue[str] = WorkQueue(self._clock)
         # Sources call this when their state changes: the next pass observes it.
@@ -214,7 +214,7 @@ class Manager:
             await prometheus.close()
             await checks.close()
 
-    def _fetching(self, client: Client, facts: Facts, images: ReleaseImages) -> ReleaseLoader:
+    def _fetching(self, client: Client, facts: OperatorFacts, images: ReleaseImages) -> ReleaseLoader:
         """Returns the fetcher of other releases."""
         options = self._options
         return fetching(
@@ -228,7 +228,7 @@ class Manager:
         )
 
     def applier(
-        self, client: Client, facts: Facts, wake: Callable[[], None], following: Sequence[Reflector[Any]]
+        self, client: Client, facts: OperatorFacts, wake: Callable[[], None], following: Sequence[Reflector[Any]]
     ) -> Worker:
         """Returns the worker that applies releases."""
         kinds = {(follower.resource.group, follower.resource.kind): follower for follower in following}
@@ -251,7 +251,7 @@ class Manager:
         return worker
 
     async def _run_while_leading(
-        self, client: Client, facts: Facts, controller: ClusterVersionController, worker: Worker | None
+        self, client: Client, facts: OperatorFacts, controller: ClusterVersionController, worker: Worker | None
     ) -> None:
         """Runs the controller and the worker while leading; returns when stopped."""
 

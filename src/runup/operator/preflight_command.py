@@ -159,7 +159,7 @@ def _content_of_reads() -> bytes:
     from runup.checks.decide import rights
     from runup.preflight.control.release import python_checks
 
-    return rights.to_file(own_rights(), rights.of_checks(python_checks()))
+    return rights.to_file(own_rights(), rights.rights_of_checks(python_checks()))
 
 
 async def _run_checks(flags: Mapping[str, Any]) -> int:
@@ -265,7 +265,7 @@ def request_of(flags: Mapping[str, Any], version: str) -> TargetRequest:
         profile=os.environ.get("CLUSTER_PROFILE") or "self-managed-high-availability",
         engine_version=__version__,
         prometheus_url=flags["prometheus_url"],
-        prometheus_ca=flags["prometheus_ca"] or _authorities(),
+        prometheus_ca=flags["prometheus_ca"] or _write_authorities_file(),
         prometheus_hosted=os.environ.get("PREFLIGHT_PROMETHEUS_HOSTED") == "true",
         reads_catalogs=flags["catalogs"] == "read",
         inner_registries=frozenset(flags["inner_registry"]),
@@ -273,7 +273,7 @@ def request_of(flags: Mapping[str, Any], version: str) -> TargetRequest:
     )
 
 
-def _authorities() -> str:
+def _write_authorities_file() -> str:
     """Returns a file with the authorities that the operator passes as PEM: the HTTP client reads them from a file."""
     if not (pem := os.environ.get("PREFLIGHT_PROMETHEUS_CA", "")):
         return ""

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 
-def serving(listen: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def add_serving_options(listen: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds `--listen`, its certificate, its TLS, and who may read metrics to a command; `listen` is the default."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ import click
 from runup.cli.options import with_options
 from runup.operator.command_process import common, run_process
 from runup.operator.leadership import leadership
-from runup.operator.serving import serving
+from runup.operator.serving import add_serving_options
 from runup.process.names import OPERATOR_NAMESPACE
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ OPTIONS = (
 
 @click.command()
 @with_options(OPTIONS)
-@serving("127.0.0.1:9099")
+@add_serving_options("127.0.0.1:9099")
 @leadership
 def start(**flags: Any) -> None:
     """Run the managing operator."""

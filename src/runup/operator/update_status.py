@@ -10,7 +10,7 @@ import click
 
 from runup.operator.command_process import common, run_process
 from runup.operator.leadership import leadership
-from runup.operator.serving import serving
+from runup.operator.serving import add_serving_options
 
 if TYPE_CHECKING:
     from runup.updatestatus.control.process import Options
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "--alerts-url", default="", metavar="URL", help="A Prometheus or Thanos to ask for alerts; '' disables queries."
 )
 @click.option("--alerts-ca", default="", metavar="FILE", help="Certificate authorities for it.")
-@serving("")
+@add_serving_options("")
 @leadership
 @click.option(
     "--write-interval",

@@ -25,7 +25,7 @@ VERSIONS = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersi
 WATCH_S = 1800
 
 
-def asked_by_flags(min_version: str, cipher_suites: str) -> TlsProfile:
+def profile_of_flags(min_version: str, cipher_suites: str) -> TlsProfile:
     """Returns the profile from the flags. Raises ValueError that names the flag and its allowed values."""
     if min_version and min_version not in VERSIONS:
         raise ValueError(f"--tls-min-version {min_version}: give one of {', '.join(VERSIONS)}")

@@ -8,7 +8,7 @@ import pytest
 
 from runup.advice.decide import build_graph, graph_data
 from runup.advice.decide.build_graph import BadReleases, KnownRelease, read_releases
-from runup.advice.decide.update_paths import Step, ways
+from runup.advice.decide.update_paths import UpdateStep, ways
 
 ALWAYS = [{"type": "Always"}]
 
@@ -146,7 +146,7 @@ def test_the_shortest_way_avoids_risks() -> None:
     built = _built([_risk("4.1.3", ".*"), {"to": "4.2.0", "from": "4[.]1[.]0"}], versions=versions)
     found = ways(built.document, built.removed, "4.1.0")
     assert found is not None
-    assert found.way == (Step("4.1.0", "4.1.2"), Step("4.1.2", "4.2.0"))
+    assert found.way == (UpdateStep("4.1.0", "4.1.2"), UpdateStep("4.1.2", "4.2.0"))
     assert found.blocked == {"4.2.0": ("blocked-edges/1.yaml",)}
     assert [step.to for step in found.updates] == ["4.1.3", "4.1.2", "4.1.1"]
     assert ways(built.document, {}, "4.2.0", "4.1.0").way == ()  # type: ignore[union-attr]

@@ -15,7 +15,7 @@ from kubekit.lang.version import Version
 from runup.advice.decide import graph_limits as limits
 from runup.advice.decide.graph import CHANNELS, advice, derive_advice, parse_graph
 from runup.advice.decide.graph_limits import BadGraph
-from runup.advice.decide.update_paths import Step, StepMap, shortest_way
+from runup.advice.decide.update_paths import StepMap, UpdateStep, shortest_way
 
 HERE = "5.0.0"
 JSON = dict[str, Any]
@@ -195,7 +195,7 @@ def test_of_two_risks_of_one_name_an_unknown_one_still_drops_its_update() -> Non
 STEPS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.booleans()), max_size=16)
 
 
-def _ways(steps: list[Step], at: str, goal: str, been: tuple[str, ...]) -> list[tuple[Step, ...]]:
+def _ways(steps: list[UpdateStep], at: str, goal: str, been: tuple[str, ...]) -> list[tuple[UpdateStep, ...]]:
     """Every way that comes nowhere twice."""
     if at == goal:
         return [()]
@@ -211,7 +211,7 @@ def _ways(steps: list[Step], at: str, goal: str, been: tuple[str, ...]) -> list[
 def test_the_way_is_the_best_of_all_ways(drawn: list[tuple[int, int, bool]]) -> None:
     """Fewest updates, then fewest with risks, then over the newest releases; all of them are tried here."""
     names = [f"5.{number}.0" for number in range(7)]
-    steps = [Step(names[old], names[new], ("R",) if risky else ()) for old, new, risky in drawn]
+    steps = [UpdateStep(names[old], names[new], ("R",) if risky else ()) for old, new, risky in drawn]
     found = shortest_way(
         StepMap({name: [step for step in steps if step.origin == name] for name in names}),
         "5.0.0",

@@ -118,7 +118,7 @@ def test_a_query_under_another_type_is_not_asked(rule_type: str) -> None:
 )
 def test_a_shared_prometheus_is_asked_about_one_cluster(cluster_id: str, expected: str) -> None:
     """The update service writes an empty ID for the cluster that asks."""
-    assert promql.of_cluster('up{_id=""} * on(_id) a{_id=""}', cluster_id) == expected
+    assert promql.query_for_cluster('up{_id=""} * on(_id) a{_id=""}', cluster_id) == expected
 
 
 def _body(result: Any, kind: str = "vector", **more: Any) -> bytes:

@@ -76,7 +76,7 @@ def test_the_public_data_against_an_independent_count() -> None:
                 risky += bool(found)
                 free += not found
                 risks |= set(found)
-        part = build_graph.of_channel(built.document, channel)
+        part = build_graph.graph_of_channel(built.document, channel)
         groups = part["conditionalEdges"]
         assert len(part["nodes"]) == len(names), channel
         assert len(part["edges"]) == free, channel

@@ -67,7 +67,7 @@ ROWS: dict[str, tuple[Cluster, dict[str, str]]] = {
 def test_sources(name: str) -> None:
     """Each risk with its words; all of them concern the minor version alone."""
     cluster, expected = ROWS[name]
-    found = {risk.name: risk for risk in risks.in_cluster(cluster)}
+    found = {risk.name: risk for risk in risks.risks_in_cluster(cluster)}
     assert set(found) == set(expected)
     for risk, text in expected.items():
         assert found[risk].message.endswith(text)
@@ -77,7 +77,7 @@ def test_sources(name: str) -> None:
 
 def test_a_gate_s_link_is_in_its_text() -> None:
     """Without the punctuation that follows it."""
-    (found,) = risks.in_cluster(ROWS["a gate of this minor version"][0])
+    (found,) = risks.risks_in_cluster(ROWS["a gate of this minor version"][0])
     assert found.url == URL
 
 

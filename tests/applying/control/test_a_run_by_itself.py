@@ -25,7 +25,7 @@ from runup.applying.control.notices import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import Run
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task, tasks_of
 from runup.process.leader_election import cancel
@@ -79,7 +79,7 @@ async def test_who_waits_for_operators_goes_on_when_their_list_comes(tmp_path: P
         tracking = ObjectWatches(world.client, clock, lambda _: None)
         run = Run(
             found,
-            State.UPDATING,
+            ApplyReason.UPDATING,
             applier=applier(world.client, tracking, found, Memory(), operators),
             clock=clock,
             since={},
@@ -198,7 +198,7 @@ async def test_what_no_watch_tells_of_is_put_back_in_its_turn(tmp_path: Path) ->
             found = tasks(namespace(), config_map("a", {"of": "1"}), config_map("b", {"of": "1"}))
             run = Run(
                 found,
-                State.UPDATING,
+                ApplyReason.UPDATING,
                 applier=applier(world.client, tracking, found, Memory()),
                 clock=clock,
                 since={},

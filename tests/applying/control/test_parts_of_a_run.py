@@ -45,7 +45,7 @@ from runup.applying.control.retry import TaskRetrier
 from runup.applying.control.run_progress import RunProgress
 from runup.applying.decide.notices import contested_notice, dropped_notice
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.rendering import LABEL
 from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel
@@ -64,7 +64,7 @@ class Parts:
     operators: Cache[ClusterOperator] = field(default_factory=lambda: Cache(ClusterOperator))
     since: dict[str, datetime] = field(default_factory=dict)
 
-    def progress(self, *found: Task, state: State = State.UPDATING) -> RunProgress:
+    def progress(self, *found: Task, state: ApplyReason = ApplyReason.UPDATING) -> RunProgress:
         """How far a run of these tasks is: at its beginning."""
         # Watches have a clock of their own: who sleeps on ours is what a test looks at.
         tracking = ObjectWatches(self.client, ManualClock(NOON), lambda _: None)
@@ -319,14 +319,14 @@ async def test_what_no_attempt_can_mend_is_told_at_once(parts: Parts) -> None:
     await cancel([going])
 
 
-@pytest.mark.parametrize("state", list(State))
-async def test_only_an_update_removes(served: tuple[Parts, Server], state: State) -> None:
+@pytest.mark.parametrize("state", list(ApplyReason))
+async def test_only_an_update_removes(served: tuple[Parts, Server], state: ApplyReason) -> None:
     """Whoever installs or keeps a release leaves alone what it removes; nothing that succeeds at once is told."""
     parts, server = served
     (task,) = tasks(config_map("a", {}, annotations=GONE))
     server.refusal = (404, "NotFound", {"name": "a"})
     await parts.retrier(parts.progress(task, state=state)).apply_until_done(task)
-    assert (parts.told, server.deletions) == ([], 1 if state is State.UPDATING else 0)
+    assert (parts.told, server.deletions) == ([], 1 if state is ApplyReason.UPDATING else 0)
 
 
 def repairs(contention: Contention, clock: ManualClock, task: Task, *after_s: float) -> list[tuple[bool, float]]:
@@ -363,7 +363,7 @@ async def test_whoever_keeps_changing_an_object_is_given_in_to_for_a_while(
 async def test_only_what_is_kept_is_looked_after(parts: Parts) -> None:
     """Once all is done; not while it is being put back."""
     (task,) = tasks(operator("a", "5.0.0"))
-    progress = parts.progress(task, state=State.RECONCILING)
+    progress = parts.progress(task, state=ApplyReason.RECONCILING)
     drift_repair = parts.drift_repair(progress)
     drift_repair.look_after(task)
     assert progress.problems == {}

@@ -31,7 +31,7 @@ from runup.applying.control.object_applier import Memory, ObjectApplier, digests
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import HANDOVER_S, Run
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.rendering import ClusterValues
 from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel
@@ -187,7 +187,7 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
     told: list[bool] = []
     run = Run(
         found,
-        changes.pop("state", State.UPDATING),
+        changes.pop("state", ApplyReason.UPDATING),
         applier=puts,
         clock=clock,
         since={},
@@ -200,12 +200,12 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
 @pytest.mark.parametrize(
     ("state", "waits"),
     [
-        pytest.param(State.UPDATING, True, id="another release's operator"),
-        pytest.param(State.RECONCILING, False, id="it is only kept"),
+        pytest.param(ApplyReason.UPDATING, True, id="another release's operator"),
+        pytest.param(ApplyReason.RECONCILING, False, id="it is only kept"),
     ],
 )
 async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
-    server: Server, logs: list[Any], state: State, waits: bool
+    server: Server, logs: list[Any], state: ApplyReason, waits: bool
 ) -> None:
     """Two of them would write the same in turns; where none comes this one goes on."""
     found = tasks(deployment("own", "registry.example/release:new"), config_map("after", {}))
@@ -228,7 +228,7 @@ async def test_the_operator_that_is_replaced_leaves_the_rest_for_two_minutes(
             await at.clock.advance(1)
         await eventually(lambda: "PATCH configmaps/after" in server.writes)
         await eventually(lambda: at.run.completed)
-        assert (at.run.state, at.run.done, at.run.problems) == (State.RECONCILING, 2, ())
+        assert (at.run.state, at.run.done, at.run.problems) == (ApplyReason.RECONCILING, 2, ())
         await cancel([going])
         await tracking.close()
     assert HANDOVER_S == 120
@@ -270,7 +270,7 @@ async def test_problems_are_told_in_the_order_of_their_tasks(server: Server) -> 
         for task in reversed(found):
             at.run.progress.tell(task, Problem("R", task.identity.name, Effect.NONE))
         assert [problem.message for problem in at.run.problems] == ["a", "b", "c"]
-        assert (at.run.done, at.run.completed, at.run.state) == (0, False, State.UPDATING)
+        assert (at.run.done, at.run.completed, at.run.state) == (0, False, ApplyReason.UPDATING)
         # Nobody is at work yet: what changes is looked at when its turn comes.
         at.run.changed(found[0].identity)
         at.run.cluster_values_changed()

@@ -22,13 +22,13 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import ClusterOperator
 from runup.applying.control.worker import Work, Worker, chosen_manifests
-from runup.applying.decide.progress import Progress, State, Wanted
+from runup.applying.decide.progress import ApplyReason, Progress, WantedRelease
 from runup.process.leader_election import cancel
 from runup.release.decide.inclusion import Filters
 from runup.release.decide.manifest import Manifest
 from runup.release.decide.payload import Payload, version_hash
 
-FIRST, SECOND = (Wanted(f"registry.example/release:{number}", f"5.0.{number}") for number in (1, 2))
+FIRST, SECOND = (WantedRelease(f"registry.example/release:{number}", f"5.0.{number}") for number in (1, 2))
 
 
 @dataclass
@@ -61,7 +61,7 @@ async def scene() -> AsyncIterator[Scene]:
         yield Scene(worker, clock, woken, operators, hurried)
 
 
-def work(wanted: Wanted, state: State = State.RECONCILING) -> Work:
+def work(wanted: WantedRelease, state: ApplyReason = ApplyReason.RECONCILING) -> Work:
     """That release, which has no manifest."""
     return Work(wanted, state, release(wanted.version))
 
@@ -69,20 +69,22 @@ def work(wanted: Wanted, state: State = State.RECONCILING) -> Work:
 @pytest.mark.parametrize(
     ("states", "taken"),
     [
-        pytest.param([State.INITIALIZING], [State.INITIALIZING], id="an installation"),
-        pytest.param([State.RECONCILING], [State.RECONCILING], id="a release that is there already"),
-        pytest.param([State.UPDATING], [State.UPDATING], id="an update that went on while nobody ran"),
+        pytest.param([ApplyReason.INITIALIZING], [ApplyReason.INITIALIZING], id="an installation"),
+        pytest.param([ApplyReason.RECONCILING], [ApplyReason.RECONCILING], id="a release that is there already"),
+        pytest.param([ApplyReason.UPDATING], [ApplyReason.UPDATING], id="an update that went on while nobody ran"),
         pytest.param(
-            [State.INITIALIZING, State.INITIALIZING], [State.INITIALIZING] * 2, id="an installation that is changed"
+            [ApplyReason.INITIALIZING, ApplyReason.INITIALIZING],
+            [ApplyReason.INITIALIZING] * 2,
+            id="an installation that is changed",
         ),
         pytest.param(
-            [State.RECONCILING, State.RECONCILING],
-            [State.RECONCILING, State.UPDATING],
+            [ApplyReason.RECONCILING, ApplyReason.RECONCILING],
+            [ApplyReason.RECONCILING, ApplyReason.UPDATING],
             id="another release than the one before",
         ),
     ],
 )
-async def test_why_a_release_is_applied(scene: Scene, states: list[State], taken: list[State]) -> None:
+async def test_why_a_release_is_applied(scene: Scene, states: list[ApplyReason], taken: list[ApplyReason]) -> None:
     """The first as it is asked for; any change after it is an update, but for an installation."""
     found = []
     with capture_logs() as logs:
@@ -90,7 +92,7 @@ async def test_why_a_release_is_applied(scene: Scene, states: list[State], taken
             scene.worker.want(work(wanted, state))
             found.append(scene.worker.latest.state)
         scene.worker.latest = replace(scene.worker.latest, done=7)
-        scene.worker.want(work((FIRST, SECOND)[len(states) - 1], State.INITIALIZING))
+        scene.worker.want(work((FIRST, SECOND)[len(states) - 1], ApplyReason.INITIALIZING))
     assert found == taken
     assert [line["state"] for line in logs if line["event"] == "wanted"] == [str(state) for state in taken]
     assert scene.worker.latest.done == 7, "what is applied already is not begun anew"
@@ -126,7 +128,7 @@ async def test_when_it_says_what_is_new(scene: Scene) -> None:
 
 async def test_a_bug_of_ours_starts_it_again(scene: Scene) -> None:
     """After five seconds, and then as often as it takes; not what was wanted before."""
-    broken = Work(FIRST, State.UPDATING, payload=None)  # type: ignore[arg-type]
+    broken = Work(FIRST, ApplyReason.UPDATING, payload=None)  # type: ignore[arg-type]
     scene.worker.want(broken)
     going = asyncio.create_task(scene.worker.run())
     with capture_logs() as logs:
@@ -211,8 +213,8 @@ def test_which_objects_of_a_release_are_applied() -> None:
     off = config_map("c", {}, annotations={CAPABILITY: "Console"})
     found = payload(one, unknown, again, off)
     wanted = replace(FIRST, filters=Filters(profile="self-managed-high-availability", major=5))
-    own, own_hash = chosen_manifests(Work(wanted, State.UPDATING, found))
-    other, other_hash = chosen_manifests(Work(wanted, State.UPDATING, found, own=False))
+    own, own_hash = chosen_manifests(Work(wanted, ApplyReason.UPDATING, found))
+    other, other_hash = chosen_manifests(Work(wanted, ApplyReason.UPDATING, found, own=False))
     assert names(own) == [("a", '{"k": "2"}'), ("c", "{}")]
     assert names(other) == [("b", "{}"), ("a", '{"k": "2"}'), ("c", "{}")]
     raw = found.manifests

@@ -11,7 +11,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterOperatorStatus, OperandV
 from runup.applying.decide.failure_summary import Verdict, judge_problem, summarize, without_progress
 from runup.applying.decide.operators import problem_of
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.progressing_message import summary_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -25,7 +25,7 @@ def operator(versions: str = "2", **conditions: str) -> ClusterOperator:
     return ClusterOperator(status=ClusterOperatorStatus(conditions=said, versions=told))
 
 
-U, R, I = State.UPDATING, State.RECONCILING, State.INITIALIZING  # noqa: E741
+U, R, I = ApplyReason.UPDATING, ApplyReason.RECONCILING, ApplyReason.INITIALIZING  # noqa: E741
 WELL = {"Available": "True", "Degraded": "False"}
 
 
@@ -70,7 +70,7 @@ WELL = {"Available": "True", "Degraded": "False"}
     ],
 )
 def test_whether_an_operator_is_ready(
-    found: ClusterOperator | None, state: State, expected: tuple[str, Effect] | None
+    found: ClusterOperator | None, state: ApplyReason, expected: tuple[str, Effect] | None
 ) -> None:
     """In the order of the table in docs/upstream-behaviour.md 4.6."""
     problem = problem_of("a", WANTED, found, state, NOW - timedelta(hours=1), NOW)
@@ -92,7 +92,7 @@ def test_an_operator_without_versions_is_a_fault_of_the_release() -> None:
         pytest.param(R, 0, Effect.FAIL, id="was there before"),
     ],
 )
-def test_an_operator_is_given_a_moment(state: State, seconds: int, effect: Effect) -> None:
+def test_an_operator_is_given_a_moment(state: ApplyReason, seconds: int, effect: Effect) -> None:
     """An installation does not fail because its first operator is not there in the first second."""
     problem = problem_of("a", WANTED, None, state, NOW - timedelta(seconds=seconds), NOW)
     assert problem is not None

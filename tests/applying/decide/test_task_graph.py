@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from tests.applying.decide.tasks import manifest, task, tasks
 
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task_graph import Graph, after_definitions, everything_before, graph_of
 
-U, R, I = State.UPDATING, State.RECONCILING, State.INITIALIZING  # noqa: E741
+U, R, I = ApplyReason.UPDATING, ApplyReason.RECONCILING, ApplyReason.INITIALIZING  # noqa: E741
 JOB = "job!"
 
 
-def shape(files: list[str], state: State) -> list[tuple[list[str], list[int]]]:
+def shape(files: list[str], state: ApplyReason) -> list[tuple[list[str], list[int]]]:
     """Each node's files, and the nodes before it; a file that ends in `!` is a Job."""
     return [
         ([task.manifest.file.rpartition("/")[2] for task in node.tasks], sorted(node.after))
@@ -20,7 +20,7 @@ def shape(files: list[str], state: State) -> list[tuple[list[str], list[int]]]:
     ]
 
 
-def graph(files: list[str], state: State) -> Graph:
+def graph(files: list[str], state: ApplyReason) -> Graph:
     """The graph of a release of these files."""
     made = [manifest(name, "Job", "batch") if name.endswith("!") else manifest(name) for name in files]
     return graph_of(tasks(*made), state)
@@ -79,7 +79,9 @@ def graph(files: list[str], state: State) -> Graph:
         ),
     ],
 )
-def test_what_comes_after_what(files: list[str], state: State, expected: list[tuple[list[str], list[int]]]) -> None:
+def test_what_comes_after_what(
+    files: list[str], state: ApplyReason, expected: list[tuple[list[str], list[int]]]
+) -> None:
     """The rows of docs/upstream-behaviour.md 4.2, and the ends of each rule."""
     assert shape(files, state) == expected
 

@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import Condition, ObjectMeta
 from runup.api.owned_v1 import OwnedWorkload, WorkloadSpec, WorkloadStatus
 from runup.applying.decide import workload_health
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
 DEFINITION, CONFIG_MAP = ("apiextensions.k8s.io", "CustomResourceDefinition"), ("", "ConfigMap")
@@ -30,7 +30,7 @@ def said(type_: str, status: str, reason: str = "Why") -> Condition:
 def problem(
     kind: tuple[str, str],
     *conditions: Condition,
-    state: State = State.UPDATING,
+    state: ApplyReason = ApplyReason.UPDATING,
     meta: dict[str, Any] | None = None,
     **status: Any,
 ) -> Asked:
@@ -85,7 +85,7 @@ STUCK = (said("Available", "False"), said("Progressing", "False"))
             id="a Job beyond its deadline",
         ),
         pytest.param(
-            problem(JOB, said("Failed", "True", "BackoffLimitExceeded"), state=State.INITIALIZING),
+            problem(JOB, said("Failed", "True", "BackoffLimitExceeded"), state=ApplyReason.INITIALIZING),
             "WorkloadNotProgressing",
             'job ns/x: failed, reason: "BackoffLimitExceeded", message: "Failed it says"',
             id="a Job that failed, while a cluster is installed",
@@ -114,7 +114,7 @@ def test_what_is_not_well(asked: Asked, name: str, text: str) -> None:
             id="a definition that is not established",
         ),
         pytest.param(
-            problem(DEFINITION, state=State.INITIALIZING),
+            problem(DEFINITION, state=ApplyReason.INITIALIZING),
             "waiting on customresourcedefinition ns/x is not established yet",
             id="a definition, while a cluster is installed",
         ),
@@ -141,9 +141,9 @@ def test_what_is_waited_for(asked: Asked, text: str) -> None:
             problem(DEPLOYMENT, said("Progressing", "True", "ProgressDeadlineExceeded")), id="it goes on again"
         ),
         pytest.param(problem(DEPLOYMENT, *STUCK, observed_generation=1), id="it speaks of an older spec"),
-        pytest.param(problem(DEPLOYMENT, *STUCK, state=State.INITIALIZING), id="while a cluster is installed"),
+        pytest.param(problem(DEPLOYMENT, *STUCK, state=ApplyReason.INITIALIZING), id="while a cluster is installed"),
         pytest.param(
-            problem(DEPLOYMENT, meta={"deletion_timestamp": NOW}, state=State.INITIALIZING),
+            problem(DEPLOYMENT, meta={"deletion_timestamp": NOW}, state=ApplyReason.INITIALIZING),
             id="on its way out while a cluster is installed",
         ),
         pytest.param(problem(DAEMON_SET, *STUCK), id="a DaemonSet has no such conditions"),
@@ -164,8 +164,8 @@ def test_what_nobody_has_seen_yet(kind: tuple[str, str]) -> None:
     """No object, and one without a status: nothing can be said."""
     asked = task("0000_50_a_x.yaml", kind[1], kind[0], "x")
     bare = OwnedWorkload(metadata=ObjectMeta(name="x", namespace="ns", deletion_timestamp=NOW), status=None)
-    assert workload_health.problem_of(asked, None, State.UPDATING) is None
-    assert workload_health.problem_of(asked, bare, State.UPDATING) is None
+    assert workload_health.problem_of(asked, None, ApplyReason.UPDATING) is None
+    assert workload_health.problem_of(asked, bare, ApplyReason.UPDATING) is None
 
 
 Unfinished = Callable[[], str | None]

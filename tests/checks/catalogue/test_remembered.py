@@ -26,7 +26,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.kube.cache import Cache
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue import CHECKS
-from runup.checks.catalogue.shared.result_cache import grouped, of_groups
+from runup.checks.catalogue.shared.result_cache import cache_groups, grouped
 from runup.checks.decide.engine import CheckOutcome, evaluate
 from runup.checks.decide.model import Snapshot
 
@@ -197,7 +197,7 @@ def test_the_group_of_an_item_that_changed_alone_is_made_again() -> None:
     """Made of the three that are there first, then of the one that changed."""
     made: list[list[str]] = []
 
-    @of_groups
+    @cache_groups
     def joined(group: list[Item]) -> str:
         made.append([item.second for item in group])
         return "".join(made[-1])

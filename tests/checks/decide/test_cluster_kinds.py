@@ -19,11 +19,11 @@ from runup.checks.decide.cluster_kinds import (
     OPENSHIFT,
     ClusterKind,
     Clusters,
+    checks_for_cluster,
     clusters_by_reads,
     clusters_of,
-    for_cluster,
     is_openshifts,
-    reads_in,
+    reads_for_cluster,
 )
 from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Check, Snapshot
@@ -91,7 +91,7 @@ ALLOWED = re.compile(r"olm\.operatorframework\.io")
 NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
 POOLS = Resource("machineconfiguration.openshift.io", "v1", "MachineConfigPool", "machineconfigpools", namespaced=False)
 VERSIONS = Resource("operators.coreos.com", "v1", "X", "xs", namespaced=True)
-PLAIN = for_cluster(CHECKS, ClusterKind.KUBERNETES)
+PLAIN = checks_for_cluster(CHECKS, ClusterKind.KUBERNETES)
 
 
 def test_the_checks_of_kubernetes() -> None:
@@ -123,8 +123,8 @@ def test_the_default_is_what_it_reads(reads: tuple[Resource, ...], clusters: Clu
 
 def test_kinds_of_openshift_are_not_asked_for_elsewhere() -> None:
     """Requests for them would be answered by 404, and told as kinds that lack."""
-    assert reads_in((NODES, POOLS, NODES), ClusterKind.KUBERNETES) == (NODES,)
-    assert reads_in((NODES, POOLS, NODES), ClusterKind.OPENSHIFT) == (NODES, POOLS)
+    assert reads_for_cluster((NODES, POOLS, NODES), ClusterKind.KUBERNETES) == (NODES,)
+    assert reads_for_cluster((NODES, POOLS, NODES), ClusterKind.OPENSHIFT) == (NODES, POOLS)
 
 
 def foreign(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from runup.api.platform_v1 import VolumeAttachment
 from runup.checks.catalogue.nodes.kernel_modules import OCP
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS
 from runup.checks.catalogue.shared.config_maps import CONFIG, MANAGED
-from runup.checks.catalogue.shared.presence import all_or_none, listed_any
+from runup.checks.catalogue.shared.presence import all_or_none, list_first_served
 from runup.checks.decide import target_manifests
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.snapshots import snapshot_of
@@ -85,7 +85,7 @@ def test_one_object_that_is_not_as_its_kind_should_be() -> None:
 def test_an_older_version_counts_where_the_newer_has_none() -> None:
     """As a server has it that knows only the older one."""
     old: JSON = {"apiVersion": "kmm.sigs.x-k8s.io/v1beta1", "kind": "PreflightValidationOCP", "metadata": {"name": "p"}}
-    assert [each.metadata.name for each in listed_any(snapshot_of(OCP, [old]), OCP)] == ["p"]
+    assert [each.metadata.name for each in list_first_served(snapshot_of(OCP, [old]), OCP)] == ["p"]
 
 
 def test_a_kind_that_is_read_in_one_version_is_read_in_any() -> None:
@@ -148,7 +148,7 @@ def test_of_a_release_only_what_is_judged_by_is_kept(tmp_path: Path) -> None:
     (folder / "b.json").write_text(json.dumps({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}))
     found = load_release(tmp_path).manifests
     assert found is not None
-    (route,) = target_manifests.for_cluster(found, FILTERS)
+    (route,) = target_manifests.objects_for_cluster(found, FILTERS)
     assert route["spec"]["versions"] == [{"name": "v1"}]
     gates = [config_map(name, "openshift-config-managed") for name in ("admin-gates", "a-map", "z-map")]
     (folder / "d.json").write_text("\n---\n".join(map(json.dumps, gates)))

@@ -26,8 +26,8 @@ from runup.release.decide.release_metadata import parse_release_metadata
 )
 def test_which_files_declare_what_is_read(path: str, counts: bool) -> None:
     """Those of the folder of checks, and not their tests."""
-    assert (reads_file.of_files({path: TEXT.encode()}) != reads_file.of_files({})) is counts
-    assert reads_file.of_files({"manifests/0.yaml": b"", path: TEXT.encode()}) == reads_file.of_files(
+    assert (reads_file.reads_of_files({path: TEXT.encode()}) != reads_file.reads_of_files({})) is counts
+    assert reads_file.reads_of_files({"manifests/0.yaml": b"", path: TEXT.encode()}) == reads_file.reads_of_files(
         {path: TEXT.encode()}
     )
 

@@ -10,7 +10,7 @@ import pytest
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import reads_file, rights
-from runup.checks.decide.cluster_kinds import ClusterKind, for_cluster
+from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 from runup.preflight.decide import service_account
 from runup.preflight.decide.service_account import Right
 
@@ -41,10 +41,10 @@ def declared(*reads: dict[str, Any], format_: str = rights.FORMAT) -> bytes:
 def test_what_a_release_packs_is_what_is_read_back() -> None:
     """Declarative checks, Python's, and what every preflight reads; a namespace stays one."""
     files = reads_file.with_reads({"preflight-checks/a.yaml": CHECK.encode(), "manifests/b.yaml": b"{"}, own_rights())
-    found, refused = rights.of_file(files[rights.FILE])
+    found, refused = rights.rights_of_file(files[rights.FILE])
     assert refused == ()
     assert {Right("", "endpoints", "openshift-etcd"), Right("route.openshift.io", "routes")} <= set(found)
-    reads = {(r.group, r.plural) for check in for_cluster(CHECKS, ClusterKind.OPENSHIFT) for r in check.reads}
+    reads = {(r.group, r.plural) for check in checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT) for r in check.reads}
     assert reads <= {(r.group, r.resource) for r in found}
     assert {Right("config.openshift.io", "clusterversions"), Right("config.openshift.io", "featuregates")} <= set(found)
 
@@ -53,7 +53,7 @@ def test_python_of_the_image_below_counts_and_not_the_own() -> None:
     """A release that is built upon another operator's image has that one's Python."""
     below = declared({"group": "x", "resource": "ys"})
     files = reads_file.with_reads({"preflight-checks/a.yaml": CHECK.encode()}, own_rights(), below)
-    found, _ = rights.of_file(files[rights.FILE])
+    found, _ = rights.rights_of_file(files[rights.FILE])
     assert Right("x", "ys") in found
     assert Right("", "nodes") not in found
     assert Right("route.openshift.io", "routes") in found
@@ -67,7 +67,7 @@ def test_a_file_that_somebody_wrote_by_hand_stays() -> None:
 def test_a_check_that_cannot_be_used_reads_nothing() -> None:
     """And does not hide the others."""
     files = {"preflight-checks/a.yaml": b"kind: [", "preflight-checks/b.yaml": CHECK.encode()}
-    assert Right("route.openshift.io", "routes") in reads_file.of_files(files)
+    assert Right("route.openshift.io", "routes") in reads_file.reads_of_files(files)
 
 
 MCO = "machineconfiguration.openshift.io"
@@ -93,7 +93,7 @@ REFUSED: list[Any] = [
 @pytest.mark.parametrize("read", REFUSED)
 def test_what_nobody_may_declare(read: dict[str, Any]) -> None:
     """It is named and not given; what is beside it is."""
-    found, refused = rights.of_file(declared(read, {"group": "", "resource": "pods"}))
+    found, refused = rights.rights_of_file(declared(read, {"group": "", "resource": "pods"}))
     assert len(refused) == 1
     names = {right.resource for right in found}
     assert names == {"pods", "clusterversions", "featuregates"} | MIRRORS
@@ -121,7 +121,7 @@ BAD: list[Any] = [
 def test_a_file_that_cannot_be_used(data: bytes, words: str) -> None:
     """It says why; whoever asked falls back."""
     with pytest.raises(rights.BadReads, match=words.replace("(", r"\(")):
-        rights.of_file(data)
+        rights.rights_of_file(data)
 
 
 def spaced(length: int) -> bytes:
@@ -143,19 +143,19 @@ LARGEST: list[Any] = [
 @pytest.mark.parametrize("data", LARGEST)
 def test_a_file_at_its_limits(data: bytes) -> None:
     """All of it is given."""
-    assert rights.of_file(data)[1] == ()
+    assert rights.rights_of_file(data)[1] == ()
 
 
 @pytest.mark.parametrize("read", [{"group": "a" * 64, "resource": "x"}, {"group": "", "resource": "k" * 64}])
 def test_a_name_that_is_a_character_too_long(read: dict[str, Any]) -> None:
     """The API server would not take it."""
-    (why,) = rights.of_file(declared(read))[1]
+    (why,) = rights.rights_of_file(declared(read))[1]
     assert why.endswith("does not name exactly one kind")
 
 
 def test_one_right_for_the_whole_cluster_covers_those_for_a_namespace() -> None:
     """No Role where there is a ClusterRole already."""
-    found, _ = rights.of_file(
+    found, _ = rights.rights_of_file(
         declared({"group": "", "resource": "pods", "namespace": "a"}, {"group": "", "resource": "pods"})
     )
     assert Right("", "pods") in found and Right("", "pods", "a") not in found

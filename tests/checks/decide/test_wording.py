@@ -12,7 +12,7 @@ from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.checks.decide.engine import one_line, run_check, unknown_risk
 from runup.checks.decide.model import Check, Finding, Snapshot
-from runup.checks.decide.wording import at, cause, count, dated, graver, names, said
+from runup.checks.decide.wording import cause, condition_text, count, dated, names, severity_after, since_text
 
 NODES = resource_of(Node)
 
@@ -46,8 +46,8 @@ def test_how_many() -> None:
 
 def test_since_when() -> None:
     """Nothing where nobody knows."""
-    assert (at(SINCE), dated(SINCE)) == ("since 2026-01-14T09:30:00Z", " (since 2026-01-14T09:30:00Z)")
-    assert (at(None), dated(None)) == ("", "")
+    assert (since_text(SINCE), dated(SINCE)) == ("since 2026-01-14T09:30:00Z", " (since 2026-01-14T09:30:00Z)")
+    assert (since_text(None), dated(None)) == ("", "")
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_cause(reason: str, message: str, told: str) -> None:
     """Another component's words, as far as they say why."""
     found = condition("Degraded", "True", reason, message)
     assert cause(found) == told
-    assert said(found) == f"{': ' if told else ''}{told} (since 2026-01-14T09:30:00Z)."
+    assert condition_text(found) == f"{': ' if told else ''}{told} (since 2026-01-14T09:30:00Z)."
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_cause(reason: str, message: str, told: str) -> None:
 )
 def test_how_grave(since: datetime | None, severity: str) -> None:
     """What lasts is graver."""
-    assert graver(since, NOW, timedelta(minutes=10), "warning", "critical") == severity
+    assert severity_after(since, NOW, timedelta(minutes=10), "warning", "critical") == severity
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from tests.preflight.cli.render import samples
 from runup.cli.render.screen import PIPE, Screen
 from runup.cli.render.table import Column, Row, Table, align_lines, draw_table, plain_table, wrap_text
 from runup.clusterversion.cli.check.lines import text as check_lines
+from runup.clusterversion.cli.check.prerequisite_facts import PrerequisiteRow as CheckRow
 from runup.clusterversion.cli.check.prerequisite_facts import Result
-from runup.clusterversion.cli.check.prerequisite_facts import Row as CheckRow
 from runup.preflight.cli.render.explain import Explanation, explanation
 from runup.preflight.cli.render.finding_texts import result, risk_table
 from runup.preflight.decide.findings import Findings

@@ -14,7 +14,7 @@ from runup.cli.errors import UsageProblem
 from runup.cli.lazy import Command, Group, LazyGroup
 from runup.cli.options import HelpOption, Option, option, with_options
 from runup.operator.leadership import leadership
-from runup.operator.serving import serving
+from runup.operator.serving import add_serving_options
 
 
 def group(**more: Any) -> LazyGroup:
@@ -198,7 +198,7 @@ def test_the_cluster_may_be_named_before_or_after_the_command(place: str) -> Non
 
 def test_what_every_process_of_the_operator_takes() -> None:
     """In the order of the table; what is left out is the default that was given."""
-    bare: Any = click.command("process")(serving("127.0.0.1:1")(leadership(lambda **flags: flags)))
+    bare: Any = click.command("process")(add_serving_options("127.0.0.1:1")(leadership(lambda **flags: flags)))
     assert [param.name for param in bare.params] == [
         "listen",
         "health_listen",
@@ -247,7 +247,7 @@ def test_a_completer_is_asked_when_somebody_completes() -> None:
         asked.append("asked")
         return ["a"]
 
-    completer = static_completion.of(names)
+    completer = static_completion.complete_from(names)
     assert asked == []
     ctx = click.Context(click.Command("x"))
     assert [each.value for each in completer(ctx, click.Option(["--x"]), "")] == ["a"]

@@ -77,7 +77,7 @@ CLEARINGS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | str | None, s
 def test_what_clear_means_during_an_update(name: str) -> None:
     """What is removed, and that the update goes on in any case."""
     desired, sent, said = CLEARINGS[name]
-    found = update_under_way.clearing(_cluster(desired))
+    found = update_under_way.plan_clearing(_cluster(desired))
     assert found.patch == (None if sent == UNCHANGED else {"spec": {"desiredUpdate": sent}})
     assert "".join(text for _, text in found.said) == said
 
@@ -88,26 +88,26 @@ def test_no_way_back_over_a_minor_version() -> None:
     history = [_entry("5.1.0", NEW, "Partial"), HISTORY[1]]
     seen = _cluster(minor, desired=minor, history=history)
     none = "5.0.0 is of another minor version, and no way back to it is supported\n"
-    said = "".join(text for _, text in update_under_way.clearing(seen).said)
+    said = "".join(text for _, text in update_under_way.plan_clearing(seen).said)
     assert said == f"Cleared the update field\nThe update to 5.1.0 has begun and goes on. {none}"
-    found = update_under_way.back(seen, version="5.0.0", image="")
+    found = update_under_way.way_back(seen, version="5.0.0", image="")
     assert found is not None
     assert found.said[0][1].endswith(f"back to 5.0.0\nwarning: {none}")
 
 
 def test_accepted_risks_alone_are_no_update_to_cancel() -> None:
     """They stay, and the way to end them is named."""
-    found = update_under_way.clearing(_cluster({"acceptRisks": [{"name": "A"}, {"name": "B"}]}, history=[]))
+    found = update_under_way.plan_clearing(_cluster({"acceptRisks": [{"name": "A"}, {"name": "B"}]}, history=[]))
     kept = "accepted risks are kept: A, B (runup upgrade accept --clear ends that)"
     assert (found.patch, found.said) == (None, (("out", f"info: No update in progress; {kept}\n"),))
 
 
 def test_the_old_version_takes_the_update_back() -> None:
     """`--to` the release that the update started from needs no list and no other flag."""
-    found = update_under_way.back(_cluster({"version": "5.0.3"}), version="5.0.0", image="")
+    found = update_under_way.way_back(_cluster({"version": "5.0.3"}), version="5.0.0", image="")
     assert found == Target("5.0.0", OLD, (("out", TAKEN_BACK),), takes_back=True)
-    assert update_under_way.back(_cluster(None), version="5.1.0", image="") is None
-    assert update_under_way.back(_cluster(None), version="4.9.0", image="") is None
+    assert update_under_way.way_back(_cluster(None), version="5.1.0", image="") is None
+    assert update_under_way.way_back(_cluster(None), version="4.9.0", image="") is None
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_the_old_version_takes_the_update_back() -> None:
 )
 def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
     """As its version does; an image counts by its digest, and a version that is typed beside it does not."""
-    found = update_under_way.back(_cluster(None), version="5.0.0", image=image)
+    found = update_under_way.way_back(_cluster(None), version="5.0.0", image=image)
     assert found == (Target("5.0.0", OLD, (("out", TAKEN_BACK),), takes_back=True) if meant else None)
 
 
@@ -147,13 +147,13 @@ def test_the_old_image_takes_the_update_back(image: str, meant: bool) -> None:
 )
 def test_without_an_update_nothing_is_taken_back(status: dict[str, Any]) -> None:
     """The command says what it always said."""
-    assert update_under_way.going_on(_cluster(None, **status)) is None
-    assert update_under_way.clearing(_cluster(None, **status)).said == (("out", "info: No update in progress\n"),)
+    assert update_under_way.update_in_progress(_cluster(None, **status)) is None
+    assert update_under_way.plan_clearing(_cluster(None, **status)).said == (("out", "info: No update in progress\n"),)
 
 
 def test_another_request_goes_by_its_name() -> None:
     """Where no update is under way, and the cluster has not what was asked for."""
-    found = update_under_way.clearing(_cluster({"version": "5.1.0"}, history=[]))
+    found = update_under_way.plan_clearing(_cluster({"version": "5.1.0"}, history=[]))
     assert (found.patch, found.said) == (
         {"spec": {"desiredUpdate": None}},
         (("out", "Cancelled requested upgrade to 5.1.0\n"),),
@@ -163,7 +163,7 @@ def test_another_request_goes_by_its_name() -> None:
 def test_back_is_to_what_was_complete_last() -> None:
     """Not to what was tried in between, nor to what came before."""
     history = [HISTORY[0], _entry("5.0.2", OTHER, "Partial"), HISTORY[1], _entry("4.9.0", OTHER, "Completed")]
-    found = update_under_way.going_on(_cluster(None, history=history))
+    found = update_under_way.update_in_progress(_cluster(None, history=history))
     assert found is not None
     assert (found.to.version, found.back_to.version, found.back_to.image) == ("5.0.3", "5.0.0", OLD)
 
@@ -241,7 +241,7 @@ ON_ITS_WAY = "The way back to 5.0.0 has begun and goes on. Follow it: runup upgr
 )
 def test_what_clear_means_on_the_way_back(asked: dict[str, Any] | None, said: str) -> None:
     """The cluster left the release that it goes back to, so it is not still there."""
-    found = update_under_way.clearing(_cluster(asked, **WAY_BACK))
+    found = update_under_way.plan_clearing(_cluster(asked, **WAY_BACK))
     assert "".join(text for _, text in found.said) == said
 
 
@@ -252,7 +252,7 @@ def test_a_way_back_is_told_beside_what_is_asked_for() -> None:
     assert update_under_way.unshown_update(seen) == (("out", told),)
     text = "warning: the way back to 5.0.0 is under way and goes on; what is found now may be different when it is done"
     assert update_under_way.before_a_preflight(seen) == (("err", f"{text}\n"),)
-    assert update_under_way.back(seen, version="5.0.0", image="") is None
+    assert update_under_way.way_back(seen, version="5.0.0", image="") is None
 
 
 def test_a_way_back_on_a_server(run: Run, server: Server) -> None:

@@ -17,7 +17,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import Invalid
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import actions
-from runup.clusterversion.cli.command_request import Request
+from runup.clusterversion.cli.command_request import UpgradeRequest
 from runup.clusterversion.cli.preflight_request import check_target, notes, parse_timeout
 from runup.clusterversion.cli.target_choice import Flags
 
@@ -85,7 +85,7 @@ def test_a_preflight_that_somebody_asks_for_at_the_same_moment(
     connection: Any = SimpleNamespace(client=lambda: Between(other, ("PATCH", "clusterversions"), server.client.config))
     flags = Flags(to="5.1.0") if words == ("--to=5.1.0",) else Flags(to_multi_arch=True)
     with pytest.raises(CommandError) as refused:
-        actions.run(Request(flags=flags), connection)
+        actions.run(UpgradeRequest(flags=flags), connection)
     assert refused.value.message == (
         "somebody asked for a preflight at the same moment, so no update was requested; run the command again"
     )

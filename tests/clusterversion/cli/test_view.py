@@ -24,9 +24,9 @@ from runup.advice.decide.preflight_reasons import IN_PROGRESS
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait
-from runup.clusterversion.cli.command_request import Request as Asked
+from runup.clusterversion.cli.command_request import UpgradeRequest as Asked
 from runup.clusterversion.cli.target_choice import Flags
-from runup.clusterversion.cli.wait_progress import LEAVE, Progress, changed_lines, region, so_far
+from runup.clusterversion.cli.wait_progress import LEAVE, Progress, changed_lines, region, risks_so_far
 from runup.preflight.decide.findings import Risk
 
 READING = "Preflight of 5.2.0 from 5.0.0: reading the cluster: 5 of 8 kinds, not yet nodes."
@@ -134,7 +134,7 @@ CLEAR = replace(samples.PAUSED, applies="False")
 )
 def test_what_counts_as_found(risk: Risk, shown: bool) -> None:
     """Only what this preflight found by now."""
-    assert bool(so_far(replace(samples.RUNNING, risks=(risk,)))) is shown
+    assert bool(risks_so_far(replace(samples.RUNNING, risks=(risk,)))) is shown
 
 
 REFUSED = Unreachable("https://x", "x:1", "connection refused", refused=True)

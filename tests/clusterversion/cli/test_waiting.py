@@ -17,7 +17,7 @@ from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Request
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import wait
-from runup.clusterversion.cli.command_request import Request as Asked
+from runup.clusterversion.cli.command_request import UpgradeRequest as Asked
 from runup.clusterversion.cli.target_choice import Flags
 from runup.clusterversion.cli.wait import State, judge_cluster, pod_state
 

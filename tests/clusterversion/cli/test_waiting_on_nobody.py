@@ -13,7 +13,7 @@ from kubekit.kube.clock import ManualClock
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import CommandError
 from runup.clusterversion.cli import wait
-from runup.clusterversion.cli.command_request import Request
+from runup.clusterversion.cli.command_request import UpgradeRequest
 from runup.clusterversion.cli.target_choice import Flags
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -55,7 +55,7 @@ def test_it_says_so(
     asked = clusters.read(server.client)
     clock = Slow()
     with pytest.raises(CommandError, match="timed out waiting"):
-        wait.wait(server.client, asked, Request(flags=Flags()), timeout_s=20.0, namespace=namespace, clock=clock)
+        wait.wait(server.client, asked, UpgradeRequest(flags=Flags()), timeout_s=20.0, namespace=namespace, clock=clock)
     lines = capfd.readouterr().out.splitlines()
     assert lines[0] == "waiting for the cluster-version operator to take up the request"
     assert lines[1].startswith("still not taken up after 7 s: ")

@@ -34,7 +34,7 @@ from runup.applying.control.loading import ReleaseLoads
 from runup.applying.control.own_release import OwnRelease
 from runup.applying.control.payloads import NotLoaded
 from runup.applying.control.worker import Worker
-from runup.applying.decide.progress import Loading, State, Wanted
+from runup.applying.decide.progress import ApplyReason, Loading, WantedRelease
 from runup.clusterversion.control.clusterversion import (
     KEY,
     Caches,
@@ -360,7 +360,7 @@ async def test_whose_release_is_handed_over(scene: Scene) -> None:
 
     def applied(controller: ClusterVersionController, image: str) -> bool | None:
         """Whether it is applied as the operator's own, None where it is not."""
-        controller.apply(ApplyRelease(Wanted(image, "5.0.0"), State.UPDATING))
+        controller.apply(ApplyRelease(WantedRelease(image, "5.0.0"), ApplyReason.UPDATING))
         work = scene.worker.work
         return work.own if work is not None and work.wanted.image == image else None
 

@@ -23,7 +23,7 @@ from kubekit.kube.clock import ManualClock
 from runup.api.config_v1 import ClusterOperator, Update
 from runup.clusterversion.control.cluster_metrics import ClusterMetricsCollector
 from runup.clusterversion.control.metrics import Metrics
-from runup.clusterversion.control.preflight_log import PreflightLogger, nobody_writes
+from runup.clusterversion.control.preflight_log import PreflightLogger, has_no_report_writer
 from runup.clusterversion.decide.reconcile import reconcile
 from runup.clusterversion.decide.work import Work
 from runup.kernelmodules.control.metrics import Metrics as KernelModuleMetrics
@@ -187,7 +187,7 @@ def test_a_report_is_nobodys_only_when_its_attempt_is_over(world: Listener) -> N
     """Not while the Deployment that was made just now is out of sight, nor while its pods end."""
 
     def nobody() -> bool:
-        return nobody_writes(world.observed, reconcile(world.observed, now=world.now))
+        return has_no_report_writer(world.observed, reconcile(world.observed, now=world.now))
 
     assert nobody()
     world.ask_preflight().settle()

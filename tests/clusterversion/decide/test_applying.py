@@ -13,7 +13,7 @@ from tests.factories import NOW
 
 from runup.api.config_v1 import CapabilitiesSpec, ComponentOverride, Release, Update
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import Loading, State
+from runup.applying.decide.progress import ApplyReason, Loading
 from runup.clusterversion.decide.applying import load_work
 from runup.clusterversion.decide.work import ApplyRelease, LoadRelease
 
@@ -221,13 +221,13 @@ def test_what_is_asked_of_the_worker() -> None:
     fresh = World.new(history=()).applying().settle()
     assert fresh.ran.count(ApplyRelease) == 1
     assert fresh.observed.progress is not None
-    assert fresh.observed.progress.state is State.INITIALIZING
+    assert fresh.observed.progress.state is ApplyReason.INITIALIZING
     known = World.new().applying().settle()
     assert known.observed.progress is not None
-    assert known.observed.progress.state is State.RECONCILING
+    assert known.observed.progress.state is ApplyReason.RECONCILING
     going = updating()
     assert going.observed.progress is not None
-    assert (going.observed.progress.state, going.observed.progress.wanted.version) == (State.UPDATING, "5.0.3")
+    assert (going.observed.progress.state, going.observed.progress.wanted.version) == (ApplyReason.UPDATING, "5.0.3")
 
 
 @pytest.mark.parametrize(

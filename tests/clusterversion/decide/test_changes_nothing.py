@@ -103,7 +103,7 @@ class ChangesNothing(RuleBasedStateMachine):
     @rule()
     def clear_while_a_preflight_is_asked_for(self) -> None:
         """`--clear` ends the preflight, not what is under way."""
-        send(self.real, update_under_way.clearing(self.real.version).patch)
+        send(self.real, update_under_way.plan_clearing(self.real.version).patch)
         self._work()
 
     @precondition(lambda self: self._spec(self.real).mode)
@@ -162,7 +162,7 @@ class ChangesNothing(RuleBasedStateMachine):
     def clear(self) -> None:
         """`--clear` where no preflight is asked for takes an update back, or drops a request."""
         for world in (self.real, self.twin):
-            send(world, update_under_way.clearing(world.version).patch)
+            send(world, update_under_way.plan_clearing(world.version).patch)
         self._work()
 
     @precondition(lambda self: self.up and self._under_way())
@@ -315,6 +315,6 @@ def test_names_of_risks_stay_accepted_over_a_preflight() -> None:
     """The command's patches keep what was accepted."""
     world = World.new().settle().accept("SlowNodeDrain").settle()
     send(world, preflight_request.request_patch(world.version, Flags(to="5.1.0")))
-    send(world, update_under_way.clearing(world.version).patch)
+    send(world, update_under_way.plan_clearing(world.version).patch)
     desired = world.version.spec.desired_update
     assert desired is not None and desired.accept_risks == (AcceptRisk(name="SlowNodeDrain"),)

@@ -8,7 +8,7 @@ import pytest
 from tests.factories import SINCE
 
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update, UpdateHistory
-from runup.clusterversion.decide.target_release import asks_for, goal, same_image, under_way
+from runup.clusterversion.decide.target_release import asks_for, goal, is_update_under_way, same_image
 from runup.clusterversion.decide.update_request import Nothing, PreflightRequest, Request, UpdateRequest
 
 HERE = Release(version="5.0.0", image="r/x@sha256:0", architecture="Multi", url="https://u", channels=("c",))
@@ -53,7 +53,7 @@ UNDER_WAY: dict[str, tuple[ClusterVersionStatus, bool]] = {
 @pytest.mark.parametrize(("found", "expected"), UNDER_WAY.values(), ids=UNDER_WAY.keys())
 def test_whether_an_update_is_under_way(found: ClusterVersionStatus, expected: bool) -> None:
     """As the status remembers it."""
-    assert under_way(found, HERE) is expected
+    assert is_update_under_way(found, HERE) is expected
 
 
 def to(version: str = "", image: str = "") -> Request:

@@ -30,7 +30,7 @@ def meant(update: Update, *known: Release, attempt: Attempt | None = None, **res
     check = rest.pop("check", None)
     advised = CurrentAdvice(reachable=known, **rest)
     releases = {update.image: check} if check else {}
-    return targets.for_preflight(update, current=HERE, advised=advised, attempt=attempt, releases=releases)
+    return targets.preflight_target(update, current=HERE, advised=advised, attempt=attempt, releases=releases)
 
 
 def refused(update: Update, *known: Release, **rest: Any) -> Terminal | Waiting:

@@ -20,9 +20,9 @@ from kubekit.api.workloads_v1 import Deployment
 from runup.advice.decide.graph import parse_graph
 from runup.advice.decide.service import ServiceState
 from runup.api.config_v1 import AcceptRisk, ClusterVersion, Release, Update
-from runup.applying.decide.progress import Loading, Progress, State
+from runup.applying.decide.progress import ApplyReason, Loading, Progress
 from runup.clusterversion.decide import reconcile
-from runup.clusterversion.decide.observed import Facts, Observed, ReleaseCheck
+from runup.clusterversion.decide.observed import Observed, OperatorFacts, ReleaseCheck
 from runup.clusterversion.decide.work import (
     ApplyRelease,
     LoadRelease,
@@ -114,7 +114,7 @@ class World:
             cluster_version(**status), metadata=ObjectMeta(name="version", generation=1, resource_version="1")
         )
         where = preflight_deployment.PodSettings(namespace="openshift-cluster-version-operator", node_name="node-1")
-        facts = Facts(Release(version="5.0.0", image=OWN), with_fields(where, **(place or {})), "hash-5.0.0")
+        facts = OperatorFacts(Release(version="5.0.0", image=OWN), with_fields(where, **(place or {})), "hash-5.0.0")
         return cls(Observed(version, facts, feature_gate(enabled=gates)))
 
     # What an administrator does.
@@ -144,7 +144,7 @@ class World:
 
     def worker_completes(self) -> World:
         """All is applied, and is being kept."""
-        return self.worker_says(completed=True, state=State.RECONCILING, done=3, total=3, problems=())
+        return self.worker_says(completed=True, state=ApplyReason.RECONCILING, done=3, total=3, problems=())
 
     def ask_preflight(self, version: str = "5.2.0", **changes: Any) -> World:
         """`--mode=preflight --to=VERSION`."""

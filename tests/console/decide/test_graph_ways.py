@@ -8,7 +8,7 @@ import pytest
 from tests.preflight.cli.render import samples
 
 from kubekit.api.meta_v1 import Condition
-from runup.advice.decide.update_paths import Step
+from runup.advice.decide.update_paths import UpdateStep
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, Release
 from runup.console.decide.graph_ways import MOST_UPDATES, Graph, find_way
 from runup.console.decide.judgement import Judgement, Offered
@@ -44,7 +44,7 @@ def test_a_way_through_a_graph() -> None:
     """With its risky and its blocked updates."""
     way = find_way(OF_GRAPH, TWO)
     assert way.paths is not None
-    assert way.paths.way == (Step("5.0.0", "5.1.0"), Step("5.1.0", "5.2.0", ("Slow",)))
+    assert way.paths.way == (UpdateStep("5.0.0", "5.1.0"), UpdateStep("5.1.0", "5.2.0", ("Slow",)))
     assert way.paths.blocked == {"5.2.0": ("blocked.yaml",)}
     assert "channel stable-5" in way.source
 
@@ -94,11 +94,11 @@ def test_what_cluster_version_offers() -> None:
     way = find_way(Judgement(samples.CLEAR, offered=offered), None)
     assert way.paths is not None
     assert way.paths.updates == (
-        Step("5.0.0", "5.0.1"),
-        Step("5.0.0", "5.2.0", ("Slow",)),
-        Step("5.0.0", "5.1.9", ("Refused",)),
+        UpdateStep("5.0.0", "5.0.1"),
+        UpdateStep("5.0.0", "5.2.0", ("Slow",)),
+        UpdateStep("5.0.0", "5.1.9", ("Refused",)),
     )
-    assert way.paths.way == (Step("5.0.0", "5.2.0", ("Slow",)),)
+    assert way.paths.way == (UpdateStep("5.0.0", "5.2.0", ("Slow",)),)
 
 
 def test_the_steps_of_kubernetes() -> None:
@@ -110,7 +110,7 @@ def test_the_steps_of_kubernetes() -> None:
     )
     way = find_way(Judgement(Findings("1.34.2", "1.36.0", kind="Kubernetes", steps=steps)), None)
     assert way.paths is not None
-    assert way.paths.way == (Step("1.34.2", "1.35", ("A", "B")), Step("1.35", "1.36"))
+    assert way.paths.way == (UpdateStep("1.34.2", "1.35", ("A", "B")), UpdateStep("1.35", "1.36"))
 
 
 def test_more_updates_than_anybody_reads() -> None:
@@ -119,4 +119,4 @@ def test_more_updates_than_anybody_reads() -> None:
     way = find_way(Judgement(Findings("5.0.0", "5.0.1"), offered=Offered("5.0.0")), _graph(*many))
     assert way.paths is not None
     assert (len(way.paths.updates), way.left_out) == (MOST_UPDATES, 10)
-    assert way.paths.way == (Step("5.0.0", "5.0.1"),)
+    assert way.paths.way == (UpdateStep("5.0.0", "5.0.1"),)

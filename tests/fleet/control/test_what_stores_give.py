@@ -14,7 +14,7 @@ from runup import __version__
 from runup.dump import dump_limits
 from runup.fleet.control import remote_dumps
 from runup.fleet.control.dask_engine import Answer, call_in_worker, result_of
-from runup.fleet.control.remote_dumps import CannotFetch, Listing, fetched, list_dumps, members_of
+from runup.fleet.control.remote_dumps import CannotFetch, Listing, fetch_dump, list_dumps, members_of
 from runup.fleet.control.workers import Lost
 from runup.fleet.decide.members import BadFleet, Member
 
@@ -108,7 +108,7 @@ def test_no_members(listing: Listing, says: str) -> None:
 def test_a_folder_is_fetched_and_goes(store: Any, tmp_path: Path) -> None:
     """What may hold objects; nothing else, and nothing beside the folder."""
     store.pipe("/fleet/orchard/../stray.json", b"[]")
-    with fetched("memory://fleet/orchard") as folder:
+    with fetch_dump("memory://fleet/orchard") as folder:
         assert folder.name == "orchard"
         found = {str(each.relative_to(folder)): each.read_bytes() for each in folder.rglob("*") if each.is_file()}
         assert len(list(tmp_path.rglob("*.json"))) == 1
@@ -118,7 +118,7 @@ def test_a_folder_is_fetched_and_goes(store: Any, tmp_path: Path) -> None:
 
 def test_an_archive_is_fetched_and_goes(store: Any, tmp_path: Path) -> None:
     """Under its name, which says how it is packed."""
-    with fetched("memory://fleet/meadow.tar.gz") as file:
+    with fetch_dump("memory://fleet/meadow.tar.gz") as file:
         assert (file.name, file.read_bytes()) == ("meadow.tar.gz", b"packed")
     assert list(tmp_path.iterdir()) == []
 
@@ -137,7 +137,7 @@ def test_what_is_not_fetched(
 ) -> None:
     """It is named with the way out, and nothing is left."""
     monkeypatch.setattr(remote_dumps, *limit)
-    with pytest.raises(CannotFetch) as error, fetched(f"memory://fleet/{address}"):
+    with pytest.raises(CannotFetch) as error, fetch_dump(f"memory://fleet/{address}"):
         pass
     assert str(error.value).startswith(f"memory://fleet/{address}: {says}")
     assert list(tmp_path.iterdir()) == []
@@ -148,7 +148,7 @@ def test_limits_are_reached_and_not_passed(store: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(remote_dumps, "MAX_BYTES", 6)
     monkeypatch.setattr(remote_dumps, "MAX_ENTRIES", 2)
     for address in ("orchard", "meadow.tar.gz"):
-        with fetched(f"memory://fleet/{address}"):
+        with fetch_dump(f"memory://fleet/{address}"):
             pass
     assert dump_limits.MAX_ENTRIES > 2
 
@@ -171,7 +171,7 @@ def test_a_store_that_fails(store: Any, monkeypatch: pytest.MonkeyPatch, error: 
     with monkeypatch.context() as patch:
         patch.setattr(type(store), "isfile", fails)
         assert list_dumps("memory://fleet").problem.startswith(f"memory://fleet: {says}")
-        with pytest.raises(CannotFetch) as told, fetched("memory://fleet/orchard"):
+        with pytest.raises(CannotFetch) as told, fetch_dump("memory://fleet/orchard"):
             pass
     assert str(told.value).startswith(f"memory://fleet/orchard: {says}")
 

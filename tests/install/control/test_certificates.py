@@ -90,7 +90,7 @@ def without(name: str) -> dict[str, Any]:
 )
 def test_which_certificate_is_kept(found: dict[str, Any] | None, at: datetime, good: bool) -> None:
     """A good one, so that an upgrade changes nothing that others trust."""
-    assert serving_authority.still_good(found, HOSTS, at) is good
+    assert serving_authority.is_still_valid(found, HOSTS, at) is good
 
 
 def test_how_long_it_lasts() -> None:

@@ -29,7 +29,7 @@ from runup.kernelmodules.control.image_stage import LONGEST_REASON, verify_image
 from runup.kernelmodules.control.registries import GivenRegistries
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
-from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
+from runup.kernelmodules.decide.verdict import ExaminationOutcome, ImageVerdict
 
 KERNEL = "5.14.0-427.50.1.el9_4.x86_64"
 FOLDER = f"opt/lib/modules/{KERNEL}"
@@ -90,24 +90,34 @@ def push_index(host: str, tag: str, data: bytes, media_type: str) -> None:
 
 
 REAL_CASES = [
-    pytest.param("kmods/simple:good", Outcome.VERIFIED, IMAGE_VERIFIED, id="a good one by tag"),
-    pytest.param("kmods/simple:untyped", Outcome.VERIFIED, "Verification successful", id="a manifest without type"),
-    pytest.param("kmods/simple:zstd", Outcome.VERIFIED, "Verification successful", id="packed with zstd"),
-    pytest.param("kmods/simple:index", Outcome.VERIFIED, "Verification successful", id="an OCI index"),
-    pytest.param("kmods/simple:docker-list", Outcome.VERIFIED, "Verification successful", id="a manifest list"),
+    pytest.param("kmods/simple:good", ExaminationOutcome.VERIFIED, IMAGE_VERIFIED, id="a good one by tag"),
+    pytest.param(
+        "kmods/simple:untyped", ExaminationOutcome.VERIFIED, "Verification successful", id="a manifest without type"
+    ),
+    pytest.param("kmods/simple:zstd", ExaminationOutcome.VERIFIED, "Verification successful", id="packed with zstd"),
+    pytest.param("kmods/simple:index", ExaminationOutcome.VERIFIED, "Verification successful", id="an OCI index"),
+    pytest.param(
+        "kmods/simple:docker-list", ExaminationOutcome.VERIFIED, "Verification successful", id="a manifest list"
+    ),
     pytest.param(
         "kmods/simple:other-kernel",
-        Outcome.FAILED,
+        ExaminationOutcome.FAILED,
         f"does not contain kernel module for kernel {KERNEL} on any layer: looked for /{FOLDER}/simple_kmod.ko, "
         "compressed or not, and in folders below; it has /opt/lib/modules/5.13.0/simple-kmod.ko",
         id="a module for another kernel",
     ),
-    pytest.param("kmods/simple:deleted", Outcome.FAILED, "on any layer", id="deleted by its upper layer"),
+    pytest.param("kmods/simple:deleted", ExaminationOutcome.FAILED, "on any layer", id="deleted by its upper layer"),
     pytest.param(
-        "kmods/simple:nope", Outcome.FAILED, "inaccessible or does not exists: ", id="a tag that is not there"
+        "kmods/simple:nope",
+        ExaminationOutcome.FAILED,
+        "inaccessible or does not exists: ",
+        id="a tag that is not there",
     ),
     pytest.param(
-        "other/one:1", Outcome.FAILED, "inaccessible or does not exists: ", id="a repository that is not there"
+        "other/one:1",
+        ExaminationOutcome.FAILED,
+        "inaccessible or does not exists: ",
+        id="a repository that is not there",
     ),
 ]
 
@@ -130,7 +140,10 @@ async def test_an_image_by_digest_and_each_architecture(real: str) -> None:
     assert (await verdict(index, architectures=("amd64",))).verified
     assert not (await verdict(index, architectures=("amd64", "arm64"))).verified
     absent = await verdict(index, architectures=("s390x",))
-    assert (absent.outcome, "no image for linux/s390x; it has amd64, arm64" in absent.message) == (Outcome.FAILED, True)
+    assert (absent.outcome, "no image for linux/s390x; it has amd64, arm64" in absent.message) == (
+        ExaminationOutcome.FAILED,
+        True,
+    )
 
 
 async def test_fifty_at_once(real: str) -> None:
@@ -172,7 +185,7 @@ async def test_files_as_modprobe_finds_them(
     with odd_registry(layout) as odd:
         asked = replace(question(f"{odd.host}/a/b@{made.digest}"), module_names=names)
         found = await verify_image(asked, quick())
-    assert (found.outcome, found.message) == (Outcome.VERIFIED, f"{IMAGE_VERIFIED}{told}")
+    assert (found.outcome, found.message) == (ExaminationOutcome.VERIFIED, f"{IMAGE_VERIFIED}{told}")
 
 
 async def test_every_module_of_the_loading_order_is_needed(tmp_path: Path) -> None:
@@ -183,7 +196,7 @@ async def test_every_module_of_the_loading_order_is_needed(tmp_path: Path) -> No
         image = f"{odd.host}/a/b@{made.digest}"
         assert (await verdict(image, "a", "b")).verified
         found = await verdict(image, "a", "b", "c")
-    assert found.outcome is Outcome.FAILED
+    assert found.outcome is ExaminationOutcome.FAILED
     assert f"looked for /{FOLDER}/c.ko, compressed" in found.message
 
 
@@ -204,20 +217,30 @@ LAYER = " is inaccessible: "
 @pytest.mark.parametrize(
     ("rule", "outcome", "stable", "cause"),
     [
-        pytest.param(everything(404), Outcome.FAILED, MANIFEST, "manifest unknown", id="404"),
-        pytest.param(everything(401), Outcome.FAILED, MANIFEST, "asks for nothing known", id="401"),
-        pytest.param(everything(403), Outcome.FAILED, MANIFEST, "wants credentials, and none are known", id="403"),
-        pytest.param(everything(429), Outcome.UNKNOWN, MANIFEST, "answered 429", id="429"),
-        pytest.param(everything(503), Outcome.UNKNOWN, MANIFEST, "answered 503", id="503"),
-        pytest.param(of_layers(Answer(404)), Outcome.FAILED, LAYER, "blob unknown", id="a layer that is not there"),
-        pytest.param(of_layers(Answer(200, b"\0" * 400, cut=20)), Outcome.UNKNOWN, LAYER, "broke off", id="cut short"),
+        pytest.param(everything(404), ExaminationOutcome.FAILED, MANIFEST, "manifest unknown", id="404"),
+        pytest.param(everything(401), ExaminationOutcome.FAILED, MANIFEST, "asks for nothing known", id="401"),
         pytest.param(
-            of_layers(Answer(200, b"something else" * 400)), Outcome.FAILED, LAYER, "is larger than", id="another blob"
+            everything(403), ExaminationOutcome.FAILED, MANIFEST, "wants credentials, and none are known", id="403"
+        ),
+        pytest.param(everything(429), ExaminationOutcome.UNKNOWN, MANIFEST, "answered 429", id="429"),
+        pytest.param(everything(503), ExaminationOutcome.UNKNOWN, MANIFEST, "answered 503", id="503"),
+        pytest.param(
+            of_layers(Answer(404)), ExaminationOutcome.FAILED, LAYER, "blob unknown", id="a layer that is not there"
+        ),
+        pytest.param(
+            of_layers(Answer(200, b"\0" * 400, cut=20)), ExaminationOutcome.UNKNOWN, LAYER, "broke off", id="cut short"
+        ),
+        pytest.param(
+            of_layers(Answer(200, b"something else" * 400)),
+            ExaminationOutcome.FAILED,
+            LAYER,
+            "is larger than",
+            id="another blob",
         ),
     ],
 )
 async def test_a_registry_that_does_not_answer(
-    tmp_path: Path, rule: Rule, outcome: Outcome, stable: str, cause: str
+    tmp_path: Path, rule: Rule, outcome: ExaminationOutcome, stable: str, cause: str
 ) -> None:
     """The words of Kernel Module Management first, then which of the many causes it was."""
     layout = layout_in(tmp_path)
@@ -235,13 +258,13 @@ async def test_a_registry_that_does_not_answer(
 async def test_a_name_that_is_none(text: str) -> None:
     """Told as an image that is not there."""
     found = await verdict(text)
-    assert (found.outcome, "invalid reference format" in found.message) == (Outcome.FAILED, True)
+    assert (found.outcome, "invalid reference format" in found.message) == (ExaminationOutcome.FAILED, True)
 
 
 async def test_nobody_there() -> None:
     """A registry that cannot be reached has said nothing of the image."""
     found = await verdict("127.0.0.1:1/a/b:1")
-    assert (found.outcome, "cannot be reached" in found.message) == (Outcome.UNKNOWN, True)
+    assert (found.outcome, "cannot be reached" in found.message) == (ExaminationOutcome.UNKNOWN, True)
 
 
 async def test_time_runs_out(tmp_path: Path) -> None:
@@ -249,7 +272,7 @@ async def test_time_runs_out(tmp_path: Path) -> None:
     with odd_registry(layout_in(tmp_path), everything(429)) as odd:
         endless = GivenRegistries(Access(attempts=1000))
         found = await verify_image(question(f"{odd.host}/a/b:1"), endless, within_s=0.2)
-    assert (found.outcome, "was not read within 0.2 s" in found.message) == (Outcome.UNKNOWN, True)
+    assert (found.outcome, "was not read within 0.2 s" in found.message) == (ExaminationOutcome.UNKNOWN, True)
 
 
 def elsewhere(odd: Odd) -> str:
@@ -260,12 +283,18 @@ def elsewhere(odd: Odd) -> str:
 @pytest.mark.parametrize(
     ("tls", "outcome", "cause"),
     [
-        pytest.param(TLSOptions(), Outcome.UNKNOWN, "the certificate of", id="a certificate of nobody known"),
-        pytest.param(TLSOptions(insecure_skip_tls_verify=True), Outcome.VERIFIED, "", id="not looked at"),
-        pytest.param(TLSOptions(insecure=True), Outcome.UNKNOWN, "0.0.0.0", id="plain HTTP allowed, which it is not"),
+        pytest.param(
+            TLSOptions(), ExaminationOutcome.UNKNOWN, "the certificate of", id="a certificate of nobody known"
+        ),
+        pytest.param(TLSOptions(insecure_skip_tls_verify=True), ExaminationOutcome.VERIFIED, "", id="not looked at"),
+        pytest.param(
+            TLSOptions(insecure=True), ExaminationOutcome.UNKNOWN, "0.0.0.0", id="plain HTTP allowed, which it is not"
+        ),
     ],
 )
-async def test_a_certificate_of_nobody_known(tmp_path: Path, tls: TLSOptions, outcome: Outcome, cause: str) -> None:
+async def test_a_certificate_of_nobody_known(
+    tmp_path: Path, tls: TLSOptions, outcome: ExaminationOutcome, cause: str
+) -> None:
     """What the Module says of its registry counts."""
     layout = layout_in(tmp_path)
     made = put_image(layout, GOOD)
@@ -308,7 +337,7 @@ async def test_what_is_wrong_with_a_certificate(
         host = elsewhere(odd)
         registries = quick(ca_file=str(certificate)) if known else quick()
         found = await verdict(f"{host}/a/b@{made.digest}", tls=tls, registries=registries)
-    assert (found.outcome, f"the certificate of {host} {cause}" in found.message) == (Outcome.UNKNOWN, True)
+    assert (found.outcome, f"the certificate of {host} {cause}" in found.message) == (ExaminationOutcome.UNKNOWN, True)
 
 
 @pytest.mark.parametrize("trusted", [False, True])
@@ -323,9 +352,9 @@ async def test_a_registry_with_tls_on_this_machine(tmp_path: Path, trusted: bool
         registries = quick(ca_file=str(certificate)) if trusted else quick()
         found = await verdict(f"{odd.host}/a/b@{made.digest}", registries=registries)
         skipped = await verdict(f"{odd.host}/a/b@{made.digest}", tls=TLSOptions(insecure_skip_tls_verify=True))
-    assert found.outcome is (Outcome.VERIFIED if trusted else Outcome.UNKNOWN), found.message
+    assert found.outcome is (ExaminationOutcome.VERIFIED if trusted else ExaminationOutcome.UNKNOWN), found.message
     assert ("is not trusted (self-signed certificate)" in found.message) is not trusted
-    assert skipped.outcome is Outcome.VERIFIED
+    assert skipped.outcome is ExaminationOutcome.VERIFIED
 
 
 async def test_plain_http_to_a_server_that_speaks_tls(tmp_path: Path) -> None:
@@ -337,7 +366,7 @@ async def test_plain_http_to_a_server_that_speaks_tls(tmp_path: Path) -> None:
     with odd_registry(layout, tls=context) as odd:
         host = elsewhere(odd)
         found = await verdict(f"{host}/a/b@{made.digest}", registries=quick(plain_http=frozenset({host})))
-    assert found.outcome is Outcome.UNKNOWN
+    assert found.outcome is ExaminationOutcome.UNKNOWN
     assert f"{host} speaks TLS, but is listed for plain HTTP: do not list it" in found.message
 
 
@@ -386,7 +415,7 @@ async def test_plain_http_only_where_the_module_allows_it(tmp_path: Path, insecu
     with odd_registry(layout) as odd:
         image = f"{elsewhere(odd)}/a/b@{made.digest}"
         found = await verdict(image, tls=TLSOptions(insecure=insecure))
-    assert found.outcome is (Outcome.VERIFIED if insecure else Outcome.UNKNOWN)
+    assert found.outcome is (ExaminationOutcome.VERIFIED if insecure else ExaminationOutcome.UNKNOWN)
 
 
 async def test_a_mirror_is_asked_first(tmp_path: Path) -> None:
@@ -407,7 +436,7 @@ async def test_what_is_said_fits(tmp_path: Path) -> None:
     made = put_image(layout, [Made(f"{'x' * 200}/{'y' * 3000}/{at}/a.ko") for at in range(20)])
     with odd_registry(layout) as odd:
         found = await verdict(f"{odd.host}/a/b@{made.digest}", "a")
-    assert found.outcome is Outcome.FAILED
+    assert found.outcome is ExaminationOutcome.FAILED
     assert stored_bytes(found.message) <= LONGEST_REASON
 
 
@@ -429,7 +458,7 @@ def test_a_layer_of_another_kind_is_not_known(tmp_path: Path) -> None:
     other = put_document(Layout.open(layout.path), data, images.MANIFEST)
     with odd_registry(layout) as odd:
         found = asyncio.run(verdict(f"{odd.host}/a/b@{other.digest}"))
-    assert (found.outcome, "cannot read a layer of type" in found.message) == (Outcome.UNKNOWN, True)
+    assert (found.outcome, "cannot read a layer of type" in found.message) == (ExaminationOutcome.UNKNOWN, True)
 
 
 AT = f"{FOLDER}/simple_kmod.ko"
@@ -466,7 +495,7 @@ async def test_what_is_in_a_file_of_that_name(files: list[Made], why: str, tmp_p
     made = put_image(layout, files)
     with odd_registry(layout) as odd:
         found = await verdict(f"{odd.host}/k@{made.digest}", architectures=("amd64",))
-        assert found.outcome is (Outcome.FAILED if why else Outcome.VERIFIED), found.message
+        assert found.outcome is (ExaminationOutcome.FAILED if why else ExaminationOutcome.VERIFIED), found.message
         assert f"does not contain kernel module for kernel {KERNEL} on any layer: {why}" in found.message or not why
 
 
@@ -495,7 +524,7 @@ async def test_of_which_architecture_a_single_image_is(
     made = put_image(layout, files, architecture=architecture)
     with odd_registry(layout) as odd:
         found = await verdict(f"{odd.host}/k@{made.digest}", architectures=("amd64",))
-        assert found.outcome is (Outcome.FAILED if why else Outcome.VERIFIED), found.message
+        assert found.outcome is (ExaminationOutcome.FAILED if why else ExaminationOutcome.VERIFIED), found.message
         assert why in found.message
         anyones = await verdict(f"{odd.host}/k@{made.digest}")
-        assert anyones.outcome is Outcome.VERIFIED
+        assert anyones.outcome is ExaminationOutcome.VERIFIED

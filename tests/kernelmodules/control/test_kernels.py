@@ -31,7 +31,7 @@ from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegis
 from runup.kernelmodules.decide.external_queries import ImageQuestion, ReleaseQuestion
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, TOOLKIT_FILE
-from runup.kernelmodules.decide.verdict import Outcome
+from runup.kernelmodules.decide.verdict import ExaminationOutcome
 from runup.release.control.registry_access import SECRETS
 
 NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
@@ -143,7 +143,7 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
         RegistryClient(pushing).push(layout, made.digest, parse(f"{host}/kmods/a:1"))
         registries = ClusterRegistries(client, Access(attempts=1, inner=frozenset({host})))
 
-        async def outcome(secret: str = "") -> tuple[Outcome, str]:
+        async def outcome(secret: str = "") -> tuple[ExaminationOutcome, str]:
             asked = ImageQuestion(f"{host}/kmods/a:1", "6.1.0", "/opt", ("a",), TLSOptions(), "drivers", secret)
             found = await verify_image(asked, registries)
             return found.outcome, found.message
@@ -152,30 +152,30 @@ async def test_pull_secrets(tmp_path: Path, client: Client) -> None:
         assert "the pull secret drivers/pull is not there" in (await outcome("pull"))[1]
         await put_secret(client, "drivers", "wrong", host, "else")
         what, said = await outcome("wrong")
-        assert (what, "refused reading kmods/a with the credentials given" in said) == (Outcome.FAILED, True)
+        assert (what, "refused reading kmods/a with the credentials given" in said) == (ExaminationOutcome.FAILED, True)
         await put_secret(client, "drivers", "pull", host, "word")
-        assert (await outcome("pull"))[0] is Outcome.VERIFIED
+        assert (await outcome("pull"))[0] is ExaminationOutcome.VERIFIED
         await put_secret(client, "drivers", "builder-dockercfg-1", host, "word", old=True)
         account = {
             "metadata": {"name": "builder", "namespace": "drivers"},
             "imagePullSecrets": [{"name": "builder-dockercfg-1"}],
         }
         await client.send(calls.create(resource_of(ServiceAccount), account))
-        assert (await outcome())[0] is Outcome.VERIFIED
-        assert (await outcome("gone"))[0] is Outcome.FAILED
+        assert (await outcome())[0] is ExaminationOutcome.VERIFIED
+        assert (await outcome("gone"))[0] is ExaminationOutcome.FAILED
         await put_secret(client, "openshift-config", "pull-secret", host, "word")
-        assert (await outcome("gone"))[0] is Outcome.VERIFIED
+        assert (await outcome("gone"))[0] is ExaminationOutcome.VERIFIED
 
 
 @pytest.mark.parametrize(
     ("status", "outcome"),
     [
-        pytest.param(401, Outcome.UNKNOWN, id="refused: a login may exist"),
-        pytest.param(404, Outcome.UNKNOWN, id="not there, which is what some registries say to nobody"),
-        pytest.param(200, Outcome.VERIFIED, id="public"),
+        pytest.param(401, ExaminationOutcome.UNKNOWN, id="refused: a login may exist"),
+        pytest.param(404, ExaminationOutcome.UNKNOWN, id="not there, which is what some registries say to nobody"),
+        pytest.param(200, ExaminationOutcome.VERIFIED, id="public"),
     ],
 )
-async def test_secrets_that_may_not_be_read(tmp_path: Path, status: int, outcome: Outcome) -> None:
+async def test_secrets_that_may_not_be_read(tmp_path: Path, status: int, outcome: ExaminationOutcome) -> None:
     """Whoever may not read Secrets has not been told of the image by a refusal; the right that lacks is named."""
     layout = layout_in(tmp_path)
     made = put_image(layout, [Made("opt/lib/modules/6.1.0/a.ko")])
@@ -190,4 +190,6 @@ async def test_secrets_that_may_not_be_read(tmp_path: Path, status: int, outcome
                     asked, ClusterRegistries(client, Access(attempts=1, inner=frozenset({odd.host})))
                 )
     assert found.outcome is outcome
-    assert ("the pull secret drivers/pull could not be read: " in found.message) == (outcome is Outcome.UNKNOWN)
+    assert ("the pull secret drivers/pull could not be read: " in found.message) == (
+        outcome is ExaminationOutcome.UNKNOWN
+    )

@@ -38,7 +38,7 @@ from runup.kernelmodules.control.answer_cache import ANSWER_TTL, MAX_CONCURRENT_
 from runup.kernelmodules.control.build_backends import AFTER_ERROR_S, AGAIN_S, Runners
 from runup.kernelmodules.control.caches import Caches, trim_job, trim_node, trim_pod
 from runup.kernelmodules.control.controller import BATCH_DELAY_S, KernelModulesController
-from runup.kernelmodules.control.image_stage import judged_by, some_of, with_options
+from runup.kernelmodules.control.image_stage import first_paths_text, outcome_of_error, with_options
 from runup.kernelmodules.control.metrics import Metrics
 from runup.kernelmodules.control.module_readiness import toolkits_of
 from runup.kernelmodules.control.process import Options, Process
@@ -49,7 +49,7 @@ from runup.kernelmodules.decide.flavours import Flavour, flavour_of
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.runs import VALIDATION_ANNOTATION, Runner
 from runup.kernelmodules.decide.toolkit import Toolkit
-from runup.kernelmodules.decide.verdict import Outcome, ToolkitUnknown
+from runup.kernelmodules.decide.verdict import ExaminationOutcome, ToolkitUnknown
 from runup.process.plan import Action, Apply, Delete, Event, PatchStatus, Plan
 from runup.process.plan_executor import Executor
 
@@ -427,17 +427,19 @@ REFUSED = (registry_errors.Unauthorized("no"), registry_errors.ImageNotFound("no
 @pytest.mark.parametrize(
     ("error", "note", "outcome"),
     [
-        *((error, "", Outcome.FAILED) for error in REFUSED),
-        *((error, "the pull secret a/b could not be read: no", Outcome.UNKNOWN) for error in REFUSED),
-        *((error, "the pull secret a/b is not there", Outcome.FAILED) for error in REFUSED),
-        (registry_errors.Unreachable("no"), "", Outcome.UNKNOWN),
-        (registry_errors.BeyondLimits("no"), "", Outcome.UNKNOWN),
-        (registry_errors.BadImage("no"), "the pull secret a/b could not be read: no", Outcome.FAILED),
+        *((error, "", ExaminationOutcome.FAILED) for error in REFUSED),
+        *((error, "the pull secret a/b could not be read: no", ExaminationOutcome.UNKNOWN) for error in REFUSED),
+        *((error, "the pull secret a/b is not there", ExaminationOutcome.FAILED) for error in REFUSED),
+        (registry_errors.Unreachable("no"), "", ExaminationOutcome.UNKNOWN),
+        (registry_errors.BeyondLimits("no"), "", ExaminationOutcome.UNKNOWN),
+        (registry_errors.BadImage("no"), "the pull secret a/b could not be read: no", ExaminationOutcome.FAILED),
     ],
 )
-def test_what_an_error_says_of_an_image(error: registry_errors.OciError, note: str, outcome: Outcome) -> None:
+def test_what_an_error_says_of_an_image(
+    error: registry_errors.OciError, note: str, outcome: ExaminationOutcome
+) -> None:
     """Nothing where its registry is away, or where a login that may exist could not be read."""
-    assert judged_by(error, ["another note", note] if note else []) is outcome
+    assert outcome_of_error(error, ["another note", note] if note else []) is outcome
 
 
 @pytest.mark.parametrize(
@@ -452,7 +454,7 @@ def test_what_an_error_says_of_an_image(error: registry_errors.OciError, note: s
 )
 def test_three_paths_are_named(paths: str, said: str) -> None:
     """And how many there are besides."""
-    assert some_of(list(paths)) == said
+    assert first_paths_text(list(paths)) == said
 
 
 def question(**tls: bool) -> ImageQuestion:
@@ -515,7 +517,7 @@ class Unclear:
 async def test_a_cluster_that_does_not_say_is_no_verdict(error: Exception, said: str) -> None:
     """Of an image nothing is known, and a release is asked for again after a minute."""
     found = await image_stage.verify_image(question(), Unclear(error), within_s=7)
-    assert (found.outcome, found.fetched_bytes) == (Outcome.UNKNOWN, 0)
+    assert (found.outcome, found.fetched_bytes) == (ExaminationOutcome.UNKNOWN, 0)
     assert found.message.startswith("image registry.example/a:1 inaccessible or does not exists: ")
     assert said in found.message
     with pytest.raises(Waiting) as caught:

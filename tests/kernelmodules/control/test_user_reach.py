@@ -27,8 +27,8 @@ from runup.kernelmodules.control.image_stage import verify_image
 from runup.kernelmodules.control.registries import ClusterRegistries
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import BuildInputs, BuildInputsQuestion, Image, ImageQuestion
-from runup.kernelmodules.decide.runs import State
-from runup.kernelmodules.decide.verdict import Outcome
+from runup.kernelmodules.decide.runs import RunState
+from runup.kernelmodules.decide.verdict import ExaminationOutcome
 from runup.process.plan import Delete
 
 JSON = dict[str, Any]
@@ -60,7 +60,7 @@ async def test_an_image_at_an_inner_address_is_not_asked_for(tmp_path: Path) -> 
             registries = ClusterRegistries(client, Access(attempts=1))
             for tls in ({}, {"insecure": True}, {"insecure_skip_tls_verify": True}):
                 found = await verify_image(question(f"{inner.host}/a:1", **tls), registries)
-                assert found.outcome is Outcome.UNKNOWN
+                assert found.outcome is ExaminationOutcome.UNKNOWN
                 assert "was not asked, because it is at an inner address" in found.message
                 assert "SECRET" not in found.message
     assert inner.asked == []
@@ -83,7 +83,7 @@ async def test_an_administrator_lists_registries_or_mirrors_to_them(tmp_path: Pa
                 access = await ClusterRegistries(client, also).access("drivers", "", [])
                 assert access.inner == {inner.host}
                 found = await verify_image(question(image), ClusterRegistries(client, also))
-                assert found.outcome is Outcome.VERIFIED, found.message
+                assert found.outcome is ExaminationOutcome.VERIFIED, found.message
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def pods() -> list[JSON]:
     told = Story(world(module(build=HOSTILE, sign=SIGN), validation=validation(pushBuiltImage=True))).step()
     told = told.answer(GONE).answer(GONE, DOCKERFILE)
     (build,) = started(told.plan)
-    (sign,) = started(told.run(State.SUCCEEDED).answer(GONE, BuildInputs("", ("k", "c"))).plan)
+    (sign,) = started(told.run(RunState.SUCCEEDED).answer(GONE, BuildInputs("", ("k", "c"))).plan)
     return [build, sign]
 
 
@@ -243,7 +243,7 @@ async def test_a_pull_secret_starts_no_program(tmp_path: Path, monkeypatch: pyte
 
 def test_a_job_of_somebody_else_is_no_run_of_another_namespace() -> None:
     """Labels and owner can be written by whoever may make Jobs; the name and the namespace have to be the Module's."""
-    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED)
+    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED)
     assert told.said[0][:2] == ("Success", "Done")
     (run,) = told.observed.runs
     forged = replace(run, key=NamespacedName("shop", run.key.name))

@@ -29,9 +29,9 @@ from runup.kernelmodules.decide import builds
 from runup.kernelmodules.decide.build_jobs import Builder
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image
 from runup.kernelmodules.decide.module_files import kernel_spelling, module_of
-from runup.kernelmodules.decide.runs import Runner, State
+from runup.kernelmodules.decide.runs import Runner, RunState
 from runup.kernelmodules.decide.toolkit import absent_error
-from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome, architectures
+from runup.kernelmodules.decide.verdict import ExaminationOutcome, ImageVerdict, architectures
 from runup.process.plan import Delete
 
 TOOLKIT = BuildInputs("ARG DTK_AUTO\nFROM ${DTK_AUTO}\n", ("v1",))
@@ -119,7 +119,7 @@ def test_files_that_cannot_be_signed_fail_the_module() -> None:
 
 def test_a_run_of_another_validation_is_left_alone() -> None:
     """Nor is one removed that is on its way out."""
-    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING)
+    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
     (run,) = told.observed.runs
     for changes in ({"owner_uid": "another"}, {"owner_uid": "a"}, {"deleting": True}):
         told.observed = replace(told.observed, runs=(replace(run, **changes),), modules=())
@@ -158,10 +158,10 @@ def test_an_image_that_says_nothing_of_kernels() -> None:
     assert absent_error("i:1").message == "file etc/driver-toolkit-release.json is not present in the image i:1"
 
 
-@pytest.mark.parametrize("outcome", Outcome)
-def test_a_verdict_as_an_answer(outcome: Outcome) -> None:
+@pytest.mark.parametrize("outcome", ExaminationOutcome)
+def test_a_verdict_as_an_answer(outcome: ExaminationOutcome) -> None:
     """What is not known is not verified."""
-    assert ImageVerdict(outcome, "why").answer == Image(outcome is Outcome.VERIFIED, "why")
+    assert ImageVerdict(outcome, "why").answer == Image(outcome is ExaminationOutcome.VERIFIED, "why")
 
 
 def test_of_which_architectures_kernels_must_be_known() -> None:

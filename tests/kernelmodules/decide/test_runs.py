@@ -17,7 +17,7 @@ from runup.api.build_v1 import Build
 from runup.api.kmm_v1beta1 import BuildArg, TLSOptions
 from runup.kernelmodules.decide import build_jobs, builds, image_names, signing
 from runup.kernelmodules.decide.build_jobs import Builder
-from runup.kernelmodules.decide.runs import LONGEST_NAME, MountedSecret, State, WantedRun
+from runup.kernelmodules.decide.runs import LONGEST_NAME, MountedSecret, RunState, WantedRun
 
 WANTED = WantedRun(
     purpose="build",
@@ -125,60 +125,62 @@ def a_pod(of: str = "run", namespace: str = "drivers", **state: JSON) -> WholePo
 
 FAILED = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded", "message": "Job was active too long"}
 JOBS = [
-    pytest.param(a_job(), [], State.RUNNING, "", id="that has just been made"),
+    pytest.param(a_job(), [], RunState.RUNNING, "", id="that has just been made"),
     pytest.param(
         a_job(),
         [a_pod(waiting={"reason": "CreateContainerConfigError", "message": 'secret "token" not found'})],
-        State.RUNNING,
+        RunState.RUNNING,
         'CreateContainerConfigError: secret "token" not found',
         id="that cannot begin",
     ),
-    pytest.param(a_job({"type": "Complete", "status": "True"}), [], State.SUCCEEDED, "", id="that succeeded"),
+    pytest.param(a_job({"type": "Complete", "status": "True"}), [], RunState.SUCCEEDED, "", id="that succeeded"),
     pytest.param(
         a_job(FAILED),
         [a_pod(terminated={"exitCode": 1, "reason": "Error", "message": "make: ***\n no rule\n"})],
-        State.FAILED,
+        RunState.FAILED,
         "make: *** no rule",
         id="whose container failed",
     ),
-    pytest.param(a_job(FAILED), [], State.FAILED, "DeadlineExceeded: Job was active too long", id="that took too long"),
-    pytest.param(a_job({"type": "Complete", "status": "False"}), [], State.RUNNING, "", id="that has not succeeded"),
-    pytest.param(a_job({**FAILED, "status": "False"}), [], State.RUNNING, "", id="that has not failed"),
+    pytest.param(
+        a_job(FAILED), [], RunState.FAILED, "DeadlineExceeded: Job was active too long", id="that took too long"
+    ),
+    pytest.param(a_job({"type": "Complete", "status": "False"}), [], RunState.RUNNING, "", id="that has not succeeded"),
+    pytest.param(a_job({**FAILED, "status": "False"}), [], RunState.RUNNING, "", id="that has not failed"),
     pytest.param(
         a_job(FAILED),
         [a_pod(terminated={"exitCode": 0, "message": "done"}), a_pod(terminated={"exitCode": 2, "reason": "Error"})],
-        State.FAILED,
+        RunState.FAILED,
         "Error, exit code 2",
         id="whose second container failed without a word",
     ),
     pytest.param(
         a_job(FAILED),
         [a_pod(terminated={"exitCode": 137})],
-        State.FAILED,
+        RunState.FAILED,
         "Error, exit code 137",
         id="whose container failed for no reason",
     ),
     pytest.param(
         a_job(FAILED),
         [a_pod("other", terminated={"exitCode": 1, "message": "x"})],
-        State.FAILED,
+        RunState.FAILED,
         "DeadlineExceeded: Job was active too long",
         id="beside which another failed",
     ),
     pytest.param(
         a_job(),
         [a_pod(namespace="elsewhere", waiting={"message": "x"}), a_pod("other", waiting={"message": "y"})],
-        State.RUNNING,
+        RunState.RUNNING,
         "",
         id="beside which others cannot begin",
     ),
-    pytest.param(a_job(), [a_pod(waiting={"reason": "PodInitializing"})], State.RUNNING, "", id="that begins"),
-    pytest.param(a_job(), [a_pod(waiting={"message": "no"})], State.RUNNING, ": no", id="that waits for no reason"),
+    pytest.param(a_job(), [a_pod(waiting={"reason": "PodInitializing"})], RunState.RUNNING, "", id="that begins"),
+    pytest.param(a_job(), [a_pod(waiting={"message": "no"})], RunState.RUNNING, ": no", id="that waits for no reason"),
 ]
 
 
 @pytest.mark.parametrize(("job", "pods", "state", "detail"), JOBS)
-def test_what_became_of_a_job(job: WholeJob, pods: list[WholePod], state: State, detail: str) -> None:
+def test_what_became_of_a_job(job: WholeJob, pods: list[WholePod], state: RunState, detail: str) -> None:
     """Its conditions say so, its pods say why."""
     run = build_jobs.run_of(job, pods)
     assert run is not None
@@ -215,27 +217,27 @@ def test_a_job_of_nobodys_is_none_of_ours() -> None:
 
 
 PHASES = [
-    pytest.param({}, State.RUNNING, "", id="that has just been made"),
-    pytest.param({"phase": "New"}, State.RUNNING, "", id="New"),
-    pytest.param({"phase": "Pending", "message": "no push secret"}, State.RUNNING, "no push secret", id="Pending"),
-    pytest.param({"phase": "Running"}, State.RUNNING, "", id="Running"),
-    pytest.param({"phase": "Complete"}, State.SUCCEEDED, "", id="Complete"),
-    pytest.param({"phase": "Failed", "logSnippet": "no\ngcc"}, State.FAILED, "no gcc", id="Failed"),
+    pytest.param({}, RunState.RUNNING, "", id="that has just been made"),
+    pytest.param({"phase": "New"}, RunState.RUNNING, "", id="New"),
+    pytest.param({"phase": "Pending", "message": "no push secret"}, RunState.RUNNING, "no push secret", id="Pending"),
+    pytest.param({"phase": "Running"}, RunState.RUNNING, "", id="Running"),
+    pytest.param({"phase": "Complete"}, RunState.SUCCEEDED, "", id="Complete"),
+    pytest.param({"phase": "Failed", "logSnippet": "no\ngcc"}, RunState.FAILED, "no gcc", id="Failed"),
     pytest.param(
-        {"phase": "Error", "message": "no node"}, State.FAILED, "the Build ended as Error: no node", id="Error"
+        {"phase": "Error", "message": "no node"}, RunState.FAILED, "the Build ended as Error: no node", id="Error"
     ),
     pytest.param(
         {"phase": "Cancelled", "message": "by hand"},
-        State.FAILED,
+        RunState.FAILED,
         "the Build ended as Cancelled: by hand",
         id="Cancelled",
     ),
-    pytest.param({"phase": "Odd"}, State.FAILED, "the Build ended as Odd:", id="of a phase that nobody knows"),
+    pytest.param({"phase": "Odd"}, RunState.FAILED, "the Build ended as Odd:", id="of a phase that nobody knows"),
 ]
 
 
 @pytest.mark.parametrize(("status", "state", "detail"), PHASES)
-def test_what_became_of_a_build(status: JSON, state: State, detail: str) -> None:
+def test_what_became_of_a_build(status: JSON, state: RunState, detail: str) -> None:
     """By its phase (internal/buildsign/resource/resourcemanager_test.go)."""
     made = {**builds.build(WANTED, OWNER, 60), "status": status}
     run = builds.run_of(codec.convert(Build, made))

@@ -9,7 +9,7 @@ import pytest
 from tests.kernelmodules.decide.validation_world import BUILD, KERNEL, SIGN, Story, module, started, validation, world
 
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image
-from runup.kernelmodules.decide.runs import State
+from runup.kernelmodules.decide.runs import RunState
 
 GONE = Image(verified=False, reason="image registry.example/kmod:v1 inaccessible or does not exists")
 THERE = Image(verified=True)
@@ -45,23 +45,23 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
         ("InProgress", "Build", "Waiting for build verification"),
     ),
     "a build that runs is waited for": (
-        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING),
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING),
         ("InProgress", "Build", "Waiting for build verification"),
     ),
     "a build that cannot begin says what it lacks": (
-        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING, "no Secret"),
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING, "no Secret"),
         ("InProgress", "Build", "Waiting for build verification: no Secret"),
     ),
     "a build that succeeds ends it": (
-        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED),
         ("Success", "Done", f"Verification successful (build compiles), {AGAIN}"),
     ),
     "a build that succeeds and pushes ends it": (
-        lambda: story(push=True, build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
+        lambda: story(push=True, build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED),
         ("Success", "Done", f"Verification successful (build compiles and image pushed), {AGAIN}"),
     ),
     "a build that fails shows the end of its log": (
-        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(State.FAILED, "no gcc"),
+        lambda: story(build=BUILD).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.FAILED, "no gcc"),
         ("Failure", "Done", f"{BUILD_FAILED}build failed: no gcc"),
     ),
     "a Dockerfile that is not there is named": (
@@ -104,27 +104,29 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
         ("InProgress", "Build", "Waiting for build verification"),
     ),
     "a signature without a build runs at once": (
-        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.RUNNING),
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(RunState.RUNNING),
         ("InProgress", "Sign", "Waiting for sign verification"),
     ),
     "a signature that succeeds ends it": (
-        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.SUCCEEDED),
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(RunState.SUCCEEDED),
         ("Success", "Done", f"Verification successful (sign completes), {AGAIN}"),
     ),
     "a signature that fails shows the end of its log": (
-        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(State.FAILED, "bad key"),
+        lambda: story(sign=UNSIGNED).answer(GONE).answer(GONE, BuildInputs()).run(RunState.FAILED, "bad key"),
         ("Failure", "Done", f"{SIGN_FAILED}sign failed: bad key"),
     ),
     "a signature waits for its build": (
-        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING),
+        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING),
         ("InProgress", "Build", "Waiting for build verification"),
     ),
     "no signature follows a build that failed": (
-        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.FAILED, "x"),
+        lambda: (
+            story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.FAILED, "x")
+        ),
         ("Failure", "Done", f"{BUILD_FAILED}build failed: x"),
     ),
     "a signature follows its build": (
-        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(State.SUCCEEDED),
+        lambda: story(push=True, build=BUILD, sign=SIGN).answer(GONE).answer(GONE, DOCKERFILE).run(RunState.SUCCEEDED),
         ("InProgress", "Sign", "Waiting for sign verification"),
     ),
     "build and signature that succeed and push end it": (
@@ -132,9 +134,9 @@ FLOWS: dict[str, tuple[Callable[[], Story], tuple[str, str, str]]] = {
             story(push=True, build=BUILD, sign=SIGN)
             .answer(GONE)
             .answer(GONE, DOCKERFILE)
-            .run(State.SUCCEEDED)
+            .run(RunState.SUCCEEDED)
             .answer(GONE, BuildInputs("", ("k1", "c1")))
-            .run(State.SUCCEEDED)
+            .run(RunState.SUCCEEDED)
         ),
         ("Success", "Done", f"Verification successful (sign completes and image pushed), {AGAIN}"),
     ),
@@ -171,7 +173,7 @@ def test_the_final_image_is_signed_from_a_temporary_one() -> None:
     [build] = started(asked.plan)
     push = build["spec"]["template"]["spec"]["containers"][0]
     assert push["args"][2:] == ["push", "host:5000/kmod:v1_drivers_kmod_kmm_unsigned"]
-    signing = asked.run(State.SUCCEEDED).answer(GONE, BuildInputs("", ("k1", "c1")))
+    signing = asked.run(RunState.SUCCEEDED).answer(GONE, BuildInputs("", ("k1", "c1")))
     [sign] = started(signing.plan)
     annotations = sign["spec"]["template"]["metadata"]["annotations"]
     assert annotations["kmm.node.kubernetes.io/dockerfile"].splitlines() == [

@@ -23,7 +23,7 @@ from tests.kernelmodules.decide.validation_world import (
 from kubekit.api.codec import Undecodable
 from runup.kernelmodules.decide.external_queries import BuildInputs, Image, ImageQuestion
 from runup.kernelmodules.decide.reconcile import reconcile
-from runup.kernelmodules.decide.runs import Runner, State
+from runup.kernelmodules.decide.runs import Runner, RunState
 from runup.process.plan import Delete, Event, PatchStatus
 
 GONE, THERE = Image(verified=False, reason="image i inaccessible or does not exists"), Image(verified=True)
@@ -33,7 +33,7 @@ DONE = {"verificationStatus": "Success", "verificationStage": "Done", "statusRea
 
 def failed_build() -> Story:
     told = Story(world(module(build=BUILD))).step()
-    return told.answer(GONE).answer(GONE, DOCKERFILE).run(State.FAILED, "no gcc")
+    return told.answer(GONE).answer(GONE, DOCKERFILE).run(RunState.FAILED, "no gcc")
 
 
 def deleted(story: Story) -> list[str]:
@@ -182,7 +182,7 @@ def test_what_was_refused_is_told() -> None:
 
 def test_a_restarted_operator_stops_nothing() -> None:
     """Its answers are lost: what runs goes on, and what was said stays until it is known again."""
-    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(State.RUNNING)
+    told = Story(world(module(build=BUILD))).step().answer(GONE).answer(GONE, DOCKERFILE).run(RunState.RUNNING)
     before = told.said
     forgetful = Story(world(module(build=BUILD), validation=told.observed.validation, runs=told.observed.runs)).step()
     assert (deleted(forgetful), forgetful.said) == ([], before)

@@ -19,15 +19,15 @@ from runup.checks.decide.engine import run_check
 from runup.checks.decide.model import Snapshot
 from runup.kernelmodules.decide.toolkit import Toolkit
 from runup.kernelmodules.decide.verdict import (
+    ExaminationOutcome,
     ImageVerdict,
-    Outcome,
     PreflightResults,
     Readiness,
     Status,
     ToolkitUnknown,
-    for_kernel,
-    for_release,
     readiness_from,
+    work_for_kernel,
+    work_for_release,
 )
 
 KERNEL = "5.14.0-427.el9_4.x86_64"
@@ -74,7 +74,7 @@ def node(name: str, kernel: str = "5.14.0-1.el9.x86_64", architecture: str = "am
 )
 def test_which_kernels_of_a_release(selector: dict[str, str], nodes: list[Node], kernels: list[str]) -> None:
     """Those that the Module's nodes will have."""
-    work = for_release([module(selector=selector)], nodes, TOOLKITS)
+    work = work_for_release([module(selector=selector)], nodes, TOOLKITS)
     assert [each.question.kernel for each in work.asked] == kernels
     assert work.decided == ()
 
@@ -103,7 +103,7 @@ def test_which_kernels_of_a_release(selector: dict[str, str], nodes: list[Node],
 )
 def test_what_is_decided_without_asking(nodes: list[Node], toolkits: Any, status: Status, why: str) -> None:
     """No kernel, no question."""
-    work = for_release([module()], nodes, toolkits)
+    work = work_for_release([module()], nodes, toolkits)
     assert work.asked == ()
     assert [(each.status, why in each.reason) for each in work.decided] == [(status, True)]
 
@@ -112,7 +112,7 @@ def test_one_kernel_for_every_module() -> None:
     """Of the architecture that its name says; without a mapping it is told at once, without a loader nothing is."""
     other = module("b", kernelMappings=[{"literal": "4.18", "containerImage": "r/b:1"}])
     plugin = codec.convert(Module, {"metadata": {"name": "c", "namespace": "drivers"}, "spec": {}})
-    work = for_kernel([module(), other, plugin], [node("w")], ARM)
+    work = work_for_kernel([module(), other, plugin], [node("w")], ARM)
     assert [(each.module.metadata.name, each.question.architectures) for each in work.asked] == [("a", ("arm64",))]
     assert [(each.name, each.status) for each in work.decided] == [("b", Status.FALSE)]
 
@@ -120,18 +120,28 @@ def test_one_kernel_for_every_module() -> None:
 @pytest.mark.parametrize(
     ("container", "outcome", "stage", "status", "told"),
     [
-        pytest.param({}, Outcome.VERIFIED, "Done", Status.TRUE, "said", id="verified"),
+        pytest.param({}, ExaminationOutcome.VERIFIED, "Done", Status.TRUE, "said", id="verified"),
         pytest.param(
-            {"build": BUILD}, Outcome.VERIFIED, "Done", Status.TRUE, "said", id="verified, whatever could build it"
+            {"build": BUILD},
+            ExaminationOutcome.VERIFIED,
+            "Done",
+            Status.TRUE,
+            "said",
+            id="verified, whatever could build it",
         ),
-        pytest.param({}, Outcome.FAILED, "Image", Status.FALSE, "said", id="missing"),
-        pytest.param({}, Outcome.UNKNOWN, "Image", Status.UNKNOWN, "said", id="not known"),
+        pytest.param({}, ExaminationOutcome.FAILED, "Image", Status.FALSE, "said", id="missing"),
+        pytest.param({}, ExaminationOutcome.UNKNOWN, "Image", Status.UNKNOWN, "said", id="not known"),
         pytest.param(
-            {"build": BUILD}, Outcome.UNKNOWN, "Image", Status.UNKNOWN, "said", id="not known, before any build"
+            {"build": BUILD},
+            ExaminationOutcome.UNKNOWN,
+            "Image",
+            Status.UNKNOWN,
+            "said",
+            id="not known, before any build",
         ),
         pytest.param(
             {"build": BUILD},
-            Outcome.FAILED,
+            ExaminationOutcome.FAILED,
             "Build",
             Status.UNKNOWN,
             "said; it would be built from the ConfigMap drivers/source with the Secrets token, which was not tried",
@@ -139,7 +149,7 @@ def test_one_kernel_for_every_module() -> None:
         ),
         pytest.param(
             {"build": BUILD, "sign": SIGN},
-            Outcome.FAILED,
+            ExaminationOutcome.FAILED,
             "Build",
             Status.UNKNOWN,
             "said; it would be built from the ConfigMap drivers/source with the Secrets token, then signed with the "
@@ -148,22 +158,27 @@ def test_one_kernel_for_every_module() -> None:
         ),
         pytest.param(
             {"sign": {**SIGN, "unsignedImage": "r/u:${KERNEL_X}"}},
-            Outcome.FAILED,
+            ExaminationOutcome.FAILED,
             "Sign",
             Status.UNKNOWN,
             "said; it would be made of r/u:5 and signed with the Secrets key and cert, which was not tried",
             id="to be signed",
         ),
         pytest.param(
-            {"sign": SIGN}, Outcome.FAILED, "Image", Status.FALSE, "said; no image to sign given", id="nothing to sign"
+            {"sign": SIGN},
+            ExaminationOutcome.FAILED,
+            "Image",
+            Status.FALSE,
+            "said; no image to sign given",
+            id="nothing to sign",
         ),
     ],
 )
 def test_what_a_verdict_comes_to(
-    container: dict[str, Any], outcome: Outcome, stage: str, status: Status, told: str
+    container: dict[str, Any], outcome: ExaminationOutcome, stage: str, status: Status, told: str
 ) -> None:
     """A build or a signature that nobody tried is not known."""
-    (asked,) = for_kernel([module(**container)], [], KERNEL).asked
+    (asked,) = work_for_kernel([module(**container)], [], KERNEL).asked
     found = readiness_from(asked, ImageVerdict(outcome, "said"))
     assert (found.stage, found.status, found.reason) == (stage, status, told)
 

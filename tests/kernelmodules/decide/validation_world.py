@@ -24,7 +24,7 @@ from runup.kernelmodules.decide.external_queries import (
 )
 from runup.kernelmodules.decide.observed import Observed
 from runup.kernelmodules.decide.reconcile import reconcile
-from runup.kernelmodules.decide.runs import Run, Runner, State
+from runup.kernelmodules.decide.runs import Run, Runner, RunState
 from runup.process.plan import Apply, PatchStatus, Plan
 
 JSON = dict[str, Any]
@@ -127,7 +127,7 @@ class Story:
         self.observed = replace(self.observed, answers=Answers(dict(self._known)))
         return self.step()
 
-    def run(self, state: State, detail: str = "") -> Story:
+    def run(self, state: RunState, detail: str = "") -> Story:
         """Let what was started come to `state`, then pass."""
         made = [_run_of(each, state, detail, self.now) for each in started(self.plan)]
         kept = [replace(each, state=state, detail=detail, ended_at=self.now) for each in self.observed.runs[-1:]]
@@ -166,7 +166,7 @@ def started(plan: Plan[object]) -> list[JSON]:
     return [each.object for each in plan.actions if isinstance(each, Apply) and each.resource.kind in kinds]
 
 
-def _run_of(obj: JSON, state: State, detail: str, now: datetime) -> Run:
+def _run_of(obj: JSON, state: RunState, detail: str, now: datetime) -> Run:
     metadata = obj["metadata"]
     return Run(
         key=NamespacedName(metadata["namespace"], metadata["name"]),
@@ -176,7 +176,7 @@ def _run_of(obj: JSON, state: State, detail: str, now: datetime) -> Run:
         owner_uid=metadata["ownerReferences"][0]["uid"],
         state=state,
         detail=detail,
-        ended_at=None if state is State.RUNNING else now,
+        ended_at=None if state is RunState.RUNNING else now,
     )
 
 

@@ -16,7 +16,7 @@ from kubekit.kube.api_errors import ApiError, NotFound, ServerError, TooManyRequ
 from kubekit.kube.auth import Credential
 from kubekit.kube.config import ClusterConfig
 from kubekit.kube.request import Request
-from kubekit.kube.retry_policy import Again, Attempts, headers_of, unreachable_error
+from kubekit.kube.retry_policy import Attempts, Retry, headers_of, unreachable_error
 
 GET = calls.get(Node, "a").request
 CREATE = calls.create(resource_of(ConfigMap), {"metadata": {"name": "a", "namespace": "ns"}}).request
@@ -33,7 +33,7 @@ def test_a_wait_that_is_asked_for_is_granted_five_times(code: int, seconds: str)
     """Up to half a minute each; the sixth is the caller's."""
     attempts = Attempts(CREATE)
     for _ in range(5):
-        assert attempts.refused(code, {"Retry-After": seconds}, body(code, "")) == Again(float(seconds), refresh=False)
+        assert attempts.refused(code, {"Retry-After": seconds}, body(code, "")) == Retry(float(seconds), refresh=False)
     with pytest.raises((TooManyRequests, ServerError)) as caught:
         attempts.refused(code, {"Retry-After": seconds}, body(code, ""))
     assert caught.value.retry_after_s == float(seconds)
@@ -59,8 +59,8 @@ def test_what_is_not_waited_for(code: int, headers: dict[str, str]) -> None:
 def test_credentials_are_made_anew_once() -> None:
     """At once; refused again they are wrong. Waits are counted by themselves."""
     attempts = Attempts(GET)
-    assert attempts.refused(401, {}, b"") == Again(0.0, refresh=True)
-    assert attempts.refused(429, {"Retry-After": "1"}, b"") == Again(1.0, refresh=False)
+    assert attempts.refused(401, {}, b"") == Retry(0.0, refresh=True)
+    assert attempts.refused(429, {"Retry-After": "1"}, b"") == Retry(1.0, refresh=False)
     with pytest.raises(Unauthorized):
         attempts.refused(401, {}, b"")
     with pytest.raises(NotFound):

@@ -15,7 +15,7 @@ import pytest
 
 from kubekit.oci import images
 from kubekit.oci.images import Execution
-from kubekit.oci.layers import Image, Pick, for_architecture, open_image, read_folders, unpack_image
+from kubekit.oci.layers import Image, Pick, open_image, read_folders, select_architecture, unpack_image
 from kubekit.oci.layout import Layout
 from kubekit.oci.reference import sha256
 from kubekit.oci.registry_errors import BadImage, BeyondLimits, CannotWrite, OciError
@@ -346,10 +346,10 @@ def test_the_image_for_an_architecture(
     )
     index = images.Index(manifests=manifests)
     if isinstance(expected, int):
-        assert for_architecture(index, architecture, "it") == manifests[expected]
+        assert select_architecture(index, architecture, "it") == manifests[expected]
     else:
         with pytest.raises(BadImage, match=f"it has no image for {expected}"):
-            for_architecture(index, architecture, "it")
+            select_architecture(index, architecture, "it")
 
 
 def test_an_archive_with_too_many_entries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

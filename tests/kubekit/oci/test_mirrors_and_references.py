@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kubekit.oci.mirrors import Mirror, of_object, read_mirrors, references_to_try
+from kubekit.oci.mirrors import Mirror, mirrors_of_object, read_mirrors, references_to_try
 from kubekit.oci.reference import Reference, digest_of, is_digest, is_tag, parse
 from kubekit.oci.registry_errors import BadMirrors, InvalidReference
 
@@ -125,7 +125,7 @@ def idms(*entries: Any) -> dict[str, Any]:
 )
 def test_objects(document: dict[str, Any], expected: list[Mirror]) -> None:
     """What the cluster's objects say."""
-    assert list(of_object(document, "f")) == expected
+    assert list(mirrors_of_object(document, "f")) == expected
     assert list(read_mirrors(yaml.safe_dump_all([document, None, document]).encode(), "f")) == expected * 2
 
 

@@ -39,7 +39,7 @@ from kubekit.oci.registry_errors import (
     Unreachable,
     Untrusted,
 )
-from kubekit.oci.transport import Interrupted, Question, Transport, connection_error
+from kubekit.oci.transport import Interrupted, RegistryRequest, Transport, connection_error
 from runup import __version__
 from runup.release.control.build import BuiltImage
 
@@ -396,9 +396,9 @@ def test_how_large_a_manifest_may_be() -> None:
         assert told == f"reading manifest {host}/a:1: {host} broke off after 1 bytes"
 
 
-def question() -> Question:
+def question() -> RegistryRequest:
     """What is asked where it does not matter."""
-    return Question(parse("registry.example/a:1"), "GET", "manifests/1", "it")
+    return RegistryRequest(parse("registry.example/a:1"), "GET", "manifests/1", "it")
 
 
 @pytest.mark.parametrize(
@@ -792,7 +792,7 @@ def test_how_long_a_request_may_take(size: int, late_s: float, in_time: bool, ma
     times = iter([0.0])
     access = quick(request_s=500.0, slowest_bytes_s=0.02, monotonic=lambda: next(times, late_s))
     with odd_registry(Layout.open(made.layout)) as odd:
-        asked = Question(parse(f"{odd.host}/a:5.2.0"), "GET", "manifests/5.2.0", "it", size=size)
+        asked = RegistryRequest(parse(f"{odd.host}/a:5.2.0"), "GET", "manifests/5.2.0", "it", size=size)
         if in_time:
             with Transport(access).ask(asked) as answer:
                 assert answer.status == 200

@@ -19,7 +19,7 @@ from kubekit.oci.layout import Layout
 from kubekit.oci.reference import parse
 from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import ImageNotFound, Unauthorized
-from runup.sandbox.processes.registry_process import kept_writer, write_credentials_file
+from runup.sandbox.processes.registry_process import load_or_create_writer, write_credentials_file
 
 FOLDERS = ("manifests", "release-manifests")
 NONE = Access()
@@ -173,6 +173,6 @@ def test_skopeo_pushes_with_the_kept_secret(tmp_path: Path) -> None:
         inspect = [skopeo, "inspect", "--no-creds", "--tls-verify=false", target]
         assert built.digest in subprocess.run(inspect, capture_output=True, text=True, check=True).stdout
     assert file.stat().st_mode & 0o777 == 0o600
-    assert kept_writer(file) == {"writer": "word"}
-    (user, word), *_ = kept_writer(tmp_path / "nothing").items()
+    assert load_or_create_writer(file) == {"writer": "word"}
+    (user, word), *_ = load_or_create_writer(tmp_path / "nothing").items()
     assert (user, len(word) > 30) == ("runup", True)

@@ -24,7 +24,7 @@ from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.controllers import assembly
 from kubesandbox.controllers.furnishing import ACCOUNTS
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.runner_process import ProcessRunner
 from kubesandbox.node.unpacked_images import ImageStore
 
@@ -189,7 +189,7 @@ async def _end(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 async def _add_node(stack: contextlib.AsyncExitStack, client: Client, watched: assembly.Watched, data: Path) -> None:
-    place = Place(
+    place = NodeSettings(
         data=data,
         runner=ProcessRunner(),
         images=ImageStore(data / "images", "127.0.0.1:1"),

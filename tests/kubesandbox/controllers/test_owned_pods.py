@@ -18,7 +18,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock, SystemClock
 from kubekit.kube.request import Call, Request
 from kubesandbox.controllers import jobs
-from kubesandbox.controllers.controller_loop import Again, Attempt
+from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.owned_pods import DEPLOYMENTS, EVENTS, JOBS, JSON, PODS, REPLICA_SETS
 from kubesandbox.controllers.replica_sets import ReplicaSets, deletion_rank, unavailable_for_s
 
@@ -395,6 +395,6 @@ def test_a_job_goes_when_its_time_to_live_is_over() -> None:
         cache.replace([found], "1")
         controller = jobs.Jobs(cache, Cache(WholePod), ManualClock(NOW))
         steps = list(controller.calls(NamespacedName("ns", "j")))
-        waits = [step.after_s for step in steps if isinstance(step, Again)]
+        waits = [step.after_s for step in steps if isinstance(step, Requeue)]
         deleted = [step for step in steps if isinstance(step, Call) and step.request.method == "DELETE"]
         assert (waits, len(deleted)) == (([expected], 0) if expected else ([], 1))

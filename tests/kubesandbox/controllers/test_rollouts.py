@@ -18,7 +18,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.clock import ManualClock
 from kubekit.kube.request import Call
 from kubesandbox.controllers import rollout
-from kubesandbox.controllers.controller_loop import Again, Attempt
+from kubesandbox.controllers.controller_loop import Attempt, Requeue
 from kubesandbox.controllers.deployments import HASH_LABEL, Deployments, template_hash
 
 JSON = dict[str, Any]
@@ -365,4 +365,4 @@ def test_it_looks_again_when_the_deadline_is_over() -> None:
     }
     sets = cache(WholeReplicaSet, replica_set("new", TEMPLATE, 2, 1, there=0))
     controller = Deployments(cache(WholeDeployment, found), sets, cache(WholePod), ManualClock(NOW))
-    assert [step.after_s for step in controller.calls(KEY) if isinstance(step, Again)] == [41]
+    assert [step.after_s for step in controller.calls(KEY) if isinstance(step, Requeue)] == [41]

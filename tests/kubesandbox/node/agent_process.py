@@ -13,7 +13,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.reporter import PODS
 from kubesandbox.node.runners import runners
 from kubesandbox.node.unpacked_images import ImageStore
@@ -23,7 +23,7 @@ async def serve(data: Path, registry: str, runner: str) -> None:
     """Until it is killed."""
     clock = SystemClock()
     async with Client(load(str(data / "admin.kubeconfig"))) as client:
-        place = Place(
+        place = NodeSettings(
             data=data,
             runner=runners(data / "runc")[runner],
             images=ImageStore(data / "images", registry),

@@ -24,7 +24,7 @@ from kubekit.kube.config import load
 from kubekit.kube.watch import Reflector
 from kubesandbox.apiserver.server import ApiServer
 from kubesandbox.node.agent import NodeAgent
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.reporter import EVENTS, PODS
 from kubesandbox.node.runner_interface import Runner
 from kubesandbox.node.runners import NAMES, runners
@@ -49,7 +49,7 @@ class World:
 
     client: Client
     server: ApiServer
-    place: Place
+    place: NodeSettings
     registry: Registry
     image: str
     kubeconfig: Path
@@ -247,7 +247,7 @@ async def world_with(runner_name: str, folder: Path, clock: Clock) -> AsyncItera
         Registry(folder / "registry") as registry,
         Client(load(str(server.kubeconfig))) as client,
     ):
-        place = Place(
+        place = NodeSettings(
             data=data,
             runner=runner,
             images=ImageStore(data / "images", registry.host),

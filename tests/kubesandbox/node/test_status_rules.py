@@ -13,7 +13,7 @@ from kubekit.api import codec
 from kubekit.api.whole_v1 import WholePod
 from kubesandbox.node import backoff, podstatus
 from kubesandbox.node.container_records import ContainerRecord, Ended, Started, State, Waiting, resumed_record
-from kubesandbox.node.podstatus import Seen, Verdict, pod_phase
+from kubesandbox.node.podstatus import StatusInput, Verdict, pod_phase
 
 JSON = dict[str, Any]
 NOW = datetime(2026, 1, 14, 10, 0, tzinfo=UTC)
@@ -55,7 +55,7 @@ def records(*states: State | tuple[State, Ended]) -> tuple[ContainerRecord, ...]
 )
 def test_phases(policy: str, states: list[Any], expected: str) -> None:
     """By the kubelet's getPhase."""
-    assert pod_phase(Seen(pod(policy), records(*states))) == expected
+    assert pod_phase(StatusInput(pod(policy), records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_phases(policy: str, states: list[Any], expected: str) -> None:
 )
 def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
     """Whatever its restart policy, a deleted pod whose containers have ended is over."""
-    assert pod_phase(Seen(pod("Always", deleted=True), records(*states))) == expected
+    assert pod_phase(StatusInput(pod("Always", deleted=True), records(*states))) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_phases_of_deleted_pods(states: list[Any], expected: str) -> None:
 def test_phases_by_init_containers(policy: str, inits: list[Any], expected: str) -> None:
     """The others wait for them."""
     main = records(UP if all(each is OK for each in inits) else NEW)
-    assert pod_phase(Seen(pod(policy), main, records(*inits))) == expected
+    assert pod_phase(StatusInput(pod(policy), main, records(*inits))) == expected
 
 
-def conditions(seen: Seen, now: datetime = NOW) -> dict[str, JSON]:
+def conditions(seen: StatusInput, now: datetime = NOW) -> dict[str, JSON]:
     """By type."""
     return {each["type"]: each for each in podstatus.pod_status(seen, now=now)["conditions"]}
 
@@ -96,7 +96,7 @@ def conditions(seen: Seen, now: datetime = NOW) -> dict[str, JSON]:
 def test_unready_containers_are_named() -> None:
     """In both conditions that they keep False."""
     up, new = records(UP, NEW)
-    told = conditions(Seen(pod(), (replace(up, ready=True), new)))
+    told = conditions(StatusInput(pod(), (replace(up, ready=True), new)))
     for type_ in ("Ready", "ContainersReady"):
         assert (told[type_]["status"], told[type_]["reason"]) == ("False", "ContainersNotReady")
         assert told[type_]["message"] == "containers with unready status: [c1]"
@@ -104,25 +104,29 @@ def test_unready_containers_are_named() -> None:
 
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     """Whether the watch has brought the last status back or not."""
-    first = podstatus.pod_status(Seen(pod(), records(NEW)), now=NOW)
+    first = podstatus.pod_status(StatusInput(pod(), records(NEW)), now=NOW)
     up = replace(records(UP)[0], ready=True)
     published = tuple(first["conditions"])
-    assert conditions(Seen(pod(), (up,), conditions=published), LATER)["Ready"]["lastTransitionTime"] == _text(LATER)
-    assert conditions(Seen(pod(), (up,), conditions=published), LATER)["Initialized"]["lastTransitionTime"] == _text(
-        NOW
+    assert conditions(StatusInput(pod(), (up,), conditions=published), LATER)["Ready"]["lastTransitionTime"] == _text(
+        LATER
     )
-    assert conditions(Seen(pod(status=first), (up,)), LATER)["Initialized"]["lastTransitionTime"] == _text(NOW)
+    assert conditions(StatusInput(pod(), (up,), conditions=published), LATER)["Initialized"][
+        "lastTransitionTime"
+    ] == _text(NOW)
+    assert conditions(StatusInput(pod(status=first), (up,)), LATER)["Initialized"]["lastTransitionTime"] == _text(NOW)
 
 
 def test_conditions_of_others_stay() -> None:
     """An eviction's, for one."""
     other = {"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}
-    assert conditions(Seen(pod(status={"conditions": [other]}), records(UP)))["DisruptionTarget"] == other
+    assert conditions(StatusInput(pod(status={"conditions": [other]}), records(UP)))["DisruptionTarget"] == other
 
 
 def test_a_verdict_of_the_agent_fails_the_pod() -> None:
     """With its reason, even where every container succeeded."""
-    status = podstatus.pod_status(Seen(pod(), records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW)
+    status = podstatus.pod_status(
+        StatusInput(pod(), records(OK), verdict=Verdict("DeadlineExceeded", "too long")), now=NOW
+    )
     assert (status["phase"], status["reason"], status["message"]) == ("Failed", "DeadlineExceeded", "too long")
 
 

@@ -22,7 +22,7 @@ from kubekit.kube import calls
 from kubekit.lang import yaml as kyaml
 from kubekit.oci.images import Execution
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide.cluster_kinds import ClusterKind, for_cluster
+from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 from runup.cli.errors import CommandError
 from runup.preflight.cli import evaluate, missing_kinds, suppressions
 from runup.preflight.cli.render import output_formats as forms
@@ -33,7 +33,7 @@ from runup.preflight.decide.stored_reports import History
 from runup.release.control.build import build_image, layer_of
 
 JSON = dict[str, Any]
-OF_OPENSHIFT = for_cluster(CHECKS, ClusterKind.OPENSHIFT)
+OF_OPENSHIFT = checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT)
 SINCE = "2026-01-14T09:30:00Z"
 
 
@@ -294,7 +294,7 @@ def test_forms(one: Path, run: Run) -> None:
         assert ran.code == 2
         return ran.out
 
-    of_openshift = for_cluster(CHECKS, ClusterKind.OPENSHIFT)
+    of_openshift = checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT)
     suite = ElementTree.fromstring(printed("junit"))[0]
     failed = [case.get("name") for case in suite if case.find("failure") is not None]
     assert failed == ["ClusterOperatorDegraded-dns"]

@@ -14,7 +14,7 @@ import pytest
 
 from kubesandbox.apiserver.server import ApiServer
 from runup.checks.catalogue import CHECKS
-from runup.checks.decide.cluster_kinds import ClusterKind, for_cluster
+from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 from runup.preflight.decide.report import read
 
 MAIN = "import sys; from runup.operator.main import main; sys.exit(main())"
@@ -78,7 +78,7 @@ async def test_once_prints_a_report(kubeconfig: Path, tmp_path: Path) -> None:
     assert code == 0, err
     report = read(out.encode())
     assert (report.execution_status, report.source_version, report.target_version) == ("completed", "5.0.0", "5.2.0")
-    assert len(report.checks) == len(for_cluster(CHECKS, ClusterKind.OPENSHIFT))
+    assert len(report.checks) == len(checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT))
     assert all(json.loads(line)["event"] for line in err.splitlines())
 
 

@@ -40,7 +40,7 @@ from runup.checks.catalogue.olm.shared.installed_operators import PACKAGES
 from runup.checks.decide.cluster_kinds import ClusterKind
 from runup.checks.decide.declarative import declared_check
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.checks.decide.target_manifests import of_files
+from runup.checks.decide.target_manifests import manifests_of_files
 from runup.preflight.control import container_checks as shell
 from runup.preflight.control import polled_objects
 from runup.preflight.control.check_runner import LIMIT_S, Runner
@@ -361,7 +361,7 @@ async def test_what_was_missing_before_the_server_went_away_is_asked_again() -> 
 async def test_which_manifests_checks_judge_by() -> None:
     """Those of the release that this cluster gets; where it has none that is not known."""
     files = [("release-manifests/a.yaml", CATALOG.replace("NAME", "mine")), ("release-manifests/b.yaml", CATALOG)]
-    target, _ = await prepared(Cluster(), [], TargetRelease(manifests=of_files(files)), profile="NAME")
+    target, _ = await prepared(Cluster(), [], TargetRelease(manifests=manifests_of_files(files)), profile="NAME")
     assert [each["metadata"]["name"] for each in target.manifests or ()] == ["NAME"]
     target, _ = await prepared(Cluster(), [])
     assert target.manifests is None

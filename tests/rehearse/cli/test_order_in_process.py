@@ -13,7 +13,7 @@ from tests.rehearse.rehearsed_world import STATUS
 from tests.servers import Server
 
 from kubekit.error_types import Terminal
-from runup.checks.decide.rehearsed_outcomes import decoded
+from runup.checks.decide.rehearsed_outcomes import decode_outcomes
 from runup.cli.errors import CommandError
 from runup.preflight.control.rehearsal_process import RehearsalOrder
 from runup.rehearse.cli.ordered_rehearsal import answer_order, is_want_of_memory, message_of
@@ -33,7 +33,7 @@ def test_an_order_is_answered(server: Server, base: str, url: str, capsys: pytes
     answer = io.BytesIO()
     order = RehearsalOrder(str(RELEASE), kubeconfig=str(server.kubeconfig), documentation_base=base)
     assert (answer_order(order, answer), capsys.readouterr().err) == (0, "")
-    findings = {each.name: each for outcome in decoded(answer.getvalue()) for each in outcome.findings}
+    findings = {each.name: each for outcome in decode_outcomes(answer.getvalue()) for each in outcome.findings}
     assert "RehearsalKindNotServed-ClusterOperator-b" in findings
     assert {each.url.startswith(url) for each in findings.values()} == {True}
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runup.release.decide.likely_mistakes import check, missing_parts, oddities
+from runup.release.decide.likely_mistakes import check, likely_mistakes, missing_parts
 from runup.release.decide.payload import PayloadError, load_payload
 
 OK = "0000_50_a_0.yaml"
@@ -46,7 +46,7 @@ def odd(**files: str) -> list[str]:
         METADATA[1]: json.dumps(stream),
     }
     known |= {f"release-manifests/{name}": text for name, text in files.items()} | {"manifests/0000_00_a_0.yaml": OWN}
-    return list(oddities(load_payload({name: text.encode() for name, text in known.items()}, source="test")))
+    return list(likely_mistakes(load_payload({name: text.encode() for name, text in known.items()}, source="test")))
 
 
 OWN = ANNOTATED.replace("name: a", "name: own")

@@ -51,7 +51,7 @@ def by_kind() -> dict[str, Schema]:
     """Of every kind of a release."""
     return {
         crd["spec"]["names"]["kind"]: schema
-        for crd, schema in (_load(file) for file in crds.of_release(generally_available=True))
+        for crd, schema in (_load(file) for file in crds.definition_files(generally_available=True))
     }
 
 

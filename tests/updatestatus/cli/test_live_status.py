@@ -83,7 +83,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         api_server(tmp_path_factory.mktemp("status")) as kubeconfig,
         SyncClient(config.load(str(kubeconfig))) as client,
     ):
-        for file in crds.of_release(generally_available=True):
+        for file in crds.definition_files(generally_available=True):
             client.send(calls.create(CRD, document(file)))
         for part, kind in PARTS.items():
             eventually(lambda kind=kind: is_served(client, kind), f"{kind.__name__} is served")

@@ -120,7 +120,7 @@ async def world(tmp_path: Path, server: str = "sandbox") -> AsyncGenerator[World
     async with _running(tmp_path, server) as kubeconfig:
         loaded = config.load(str(kubeconfig))
         async with Client(loaded) as client:
-            for file in crds.of_release(generally_available=True):
+            for file in crds.definition_files(generally_available=True):
                 for body in documents(file):
                     await client.send(calls.create(CRDS, body))
             yield World(client, loaded, kubeconfig)

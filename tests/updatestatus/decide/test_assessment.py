@@ -26,7 +26,7 @@ from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.assess import assess, next_change_s
 from runup.updatestatus.decide.finding import Finding, node_ref
 from runup.updatestatus.decide.read_status import report_of_status
-from runup.updatestatus.decide.snapshot import Alert, Snapshot, Unreadable, in_report_order
+from runup.updatestatus.decide.snapshot import Alert, Snapshot, Unreadable, sort_pools
 
 
 def schema() -> Any:
@@ -417,15 +417,15 @@ def test_conditions_that_others_set_are_kept() -> None:
 )
 def test_plain_uids(kind: str, name: str, uid: str) -> None:
     """Kind and name, where the API allows it."""
-    assert uids.of_object(kind, name) == uid
+    assert uids.uid_of_object(kind, name) == uid
 
 
 @pytest.mark.parametrize("name", ["ip-10-0-1-2.ec2.internal", "a" * 60, "Upper", "trailing-"])
 def test_digests_as_uids(name: str) -> None:
     """Other names are replaced by 26 letters and digits."""
-    uid = uids.of_object("node", name)
+    uid = uids.uid_of_object("node", name)
     assert len(uid) == len("node-") + 26
-    assert uid != uids.of_object("node", name + "x")
+    assert uid != uids.uid_of_object("node", name + "x")
 
 
 def test_the_uid_of_a_finding_does_not_depend_on_its_text() -> None:
@@ -433,13 +433,13 @@ def test_the_uid_of_a_finding_does_not_depend_on_its_text() -> None:
     one = Finding(check="A", level="Error", impact="None", summary="x", resources=(node_ref("n"),))
     two = Finding(check="A", level="Warning", impact="None", summary="y", resources=(node_ref("n"),))
     other = Finding(check="A", level="Error", impact="None", summary="x", resources=(node_ref("m"),))
-    assert uids.of_finding(one) == uids.of_finding(two) != uids.of_finding(other)
+    assert uids.uid_of_finding(one) == uids.uid_of_finding(two) != uids.uid_of_finding(other)
 
 
 def test_pools_of_a_live_cluster_are_reported_in_one_order() -> None:
     """The API server's order is that of names; oc's examples have worker before custom pools."""
     pools = [b.pool(name) for name in ("infra", "worker", "master", "arm")]
-    assert [pool.metadata.name for pool in in_report_order(pools)] == ["master", "worker", "arm", "infra"]
+    assert [pool.metadata.name for pool in sort_pools(pools)] == ["master", "worker", "arm", "infra"]
 
 
 def _at_rest(*operators: ClusterOperator, **changes: Any) -> Snapshot:

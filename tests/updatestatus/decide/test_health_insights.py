@@ -21,7 +21,7 @@ VERSIONS = nodes.versions_of(b.configs())
 def of_nodes(*members: Any, pool: Any = None, now: datetime = LATER) -> list[Finding]:
     """The findings of a pool of these nodes."""
     pools = nodes.assess_pools([pool or b.pool()], members, VERSIONS, nodes.Target(b.NEW))
-    return list(health.of_pools(pools, now))
+    return list(health.pool_findings(pools, now))
 
 
 def told(finding: Finding) -> tuple[str, str, str]:
@@ -111,7 +111,7 @@ def test_a_paused_pool_with_nodes_to_update() -> None:
 
 def failing(condition: Any) -> list[Finding]:
     """The findings of a ClusterVersion with this Failing condition."""
-    return list(health.of_cluster_version(b.version(failing=condition), LATER))
+    return list(health.cluster_version_findings(b.version(failing=condition), LATER))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_cluster_version_that_does_not_say_whether_it_fails() -> None:
 
 def of_operator(operator: ClusterOperator, age: timedelta) -> list[Finding]:
     """The findings of an operator whose conditions are `age` old."""
-    return list(health.of_operators(cp.assess_operators([operator], b.NEW, ""), b.STARTED + age))
+    return list(health.operator_findings(cp.assess_operators([operator], b.NEW, ""), b.STARTED + age))
 
 
 INSTANT = timedelta(microseconds=368)
@@ -194,7 +194,7 @@ def test_an_operator_that_does_not_say_whether_it_is_available_is_no_finding() -
 def test_an_update_on_top_of_one_that_did_not_end(older: list[Any], last: str) -> None:
     """With the last complete version, wherever it stands."""
     cluster = b.version(b.update_history(*older))
-    [found] = health.of_history(cluster, control_plane_done=False)
+    [found] = health.history_findings(cluster, control_plane_done=False)
     assert told(found) == (
         "Warning",
         "None",
@@ -204,8 +204,8 @@ def test_an_update_on_top_of_one_that_did_not_end(older: list[Any], last: str) -
         "Current update to 4.14.1 was initiated while the previous update to version 4.13.5 was still in progress"
     )
     assert found.since == b.STARTED
-    assert list(health.of_history(cluster, control_plane_done=True)) == []
-    assert list(health.of_history(b.version(), control_plane_done=False)) == []
+    assert list(health.history_findings(cluster, control_plane_done=True)) == []
+    assert list(health.history_findings(b.version(), control_plane_done=False)) == []
 
 
 def alert(
@@ -237,7 +237,7 @@ def alert(
 )
 def test_which_alerts_are_reported(given: Alert, level: str | None) -> None:
     """By name, age, state and severity."""
-    assert [found.level for found in health.of_alerts([given], b.STARTED)] == ([level] if level else [])
+    assert [found.level for found in health.alert_findings([given], b.STARTED)] == ([level] if level else [])
 
 
 LEAD_DURING = "Alert started firing during the update."
@@ -269,7 +269,7 @@ LEAD_DURING = "Alert started firing during the update."
 )
 def test_the_words_for_alerts(given: Alert, summary: str, description: str) -> None:
     """The alert's own, after when it began."""
-    [found] = health.of_alerts([given], b.STARTED)
+    [found] = health.alert_findings([given], b.STARTED)
     assert told(found)[1:] == ("Unknown", f"Alert is firing: {summary}")
     assert found.description == description
     assert found.reference == "<alert does not have a runbook_url annotation>"
@@ -278,5 +278,5 @@ def test_the_words_for_alerts(given: Alert, summary: str, description: str) -> N
 
 def test_an_alerts_runbook_is_its_reference() -> None:
     """Where it has one."""
-    [found] = health.of_alerts([alert(runbook_url="https://example.com/r")], b.STARTED)
+    [found] = health.alert_findings([alert(runbook_url="https://example.com/r")], b.STARTED)
     assert found.reference == "https://example.com/r"

@@ -12,7 +12,7 @@ from tests.updatestatus.decide.test_limits import LATER, cluster, faults
 from kubekit.api import codec
 from runup.updatestatus.decide import limits
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.informers import merge_informers, others_of, ours_of, room_beside
+from runup.updatestatus.decide.informers import merge_informers, others_of, own_status, room_beside
 from runup.updatestatus.decide.insight_names import INFORMER
 from runup.updatestatus.decide.read_status import report
 
@@ -46,7 +46,7 @@ def written(snapshot: Any, status: JSON) -> JSON:
     """What the controller makes of it."""
     others = others_of(status)
     room = room_beside(others)
-    made = assess(snapshot, ours_of(status), b.NOW, max_bytes=room.bytes, others_pools=room.pools)
+    made = assess(snapshot, own_status(status), b.NOW, max_bytes=room.bytes, others_pools=room.pools)
     return as_stored(merge_informers(made, others))
 
 
@@ -85,7 +85,7 @@ def test_what_we_cannot_read_of_ours_is_computed_anew() -> None:
     """Theirs stays."""
     status = stored(b.snapshot(), control_plane=[THEIRS])
     status["controlPlane"]["informers"][0]["insights"] = [{"uid": 5}]
-    assert ours_of(status) is None
+    assert own_status(status) is None
     assert written(b.snapshot(), status)["controlPlane"]["informers"][1:] == [THEIRS]
 
 

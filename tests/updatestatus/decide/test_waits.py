@@ -24,7 +24,7 @@ from kubekit.api.workloads_v1 import PodDisruptionBudget, PodDisruptionBudgetSpe
 from runup.api.config_v1 import Update
 from runup.api.update_v1alpha1 import UpdateStatusStatus
 from runup.updatestatus.decide.assess import assess
-from runup.updatestatus.decide.drains import held_up_nodes, of_drains
+from runup.updatestatus.decide.drains import drain_findings, held_up_nodes
 from runup.updatestatus.decide.memory import PreviousStatus
 from runup.updatestatus.decide.nodes import Target, assess_pools
 from runup.updatestatus.decide.read_status import report_of_status
@@ -365,7 +365,7 @@ def test_whose_node_a_pod_does_not_leave(name: str, told: tuple[str, str]) -> No
         found.machine_config_pools, found.nodes, {f"{name}-old": b.OLD, f"{name}-new": b.NEW}, Target(b.NEW)
     )
     assert pool.draining == 1
-    [finding] = of_drains([pool], found.draining_pods, (), PreviousStatus(None, b.NOW), b.STARTED + b.minutes(6))
+    [finding] = drain_findings([pool], found.draining_pods, (), PreviousStatus(None, b.NOW), b.STARTED + b.minutes(6))
     assert (finding.scope, finding.pool) == told
 
 

@@ -42,7 +42,7 @@ class Admission:
         if kind.namespaced:
             self._check_namespace(kind, obj)
         if not kind.custom:
-            defaults.of_new(kind.resource, obj, now)
+            defaults.default_new(kind.resource, obj, now)
         if kind.resource == "pods":
             self._set_priority(obj)
             self._choose_runtime(obj)
@@ -83,7 +83,7 @@ class Admission:
     def before_update(self, kind: Kind, new: JSON, old: JSON) -> None:
         """Completes a changed object."""
         if not kind.custom:
-            defaults.of_changed(kind.resource, new, old)
+            defaults.default_changed(kind.resource, new, old)
         self._complete_definition(kind, new)
 
     def _complete_definition(self, kind: Kind, obj: JSON) -> None:

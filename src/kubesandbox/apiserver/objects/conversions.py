@@ -80,7 +80,7 @@ class Conversions:
         return await self.ask(kind, objects, version)
 
 
-def lies_elsewhere(kind: Kind, entry: Entry) -> bool:
+def is_in_old_version(kind: Kind, entry: Entry) -> bool:
     """Returns whether an object is stored in another version than its definition now names; any write migrates it."""
     return kind.custom and not entry.raw.startswith(b'{"apiVersion":"%b"' % kind.stored_version.encode())
 

@@ -48,7 +48,7 @@ class Decoding:
         why = f'{obj.get("kind") or kind.kind} in version "{version}" cannot be handled as a {kind.kind}'
         pruned, unknown = self._decode_typed(kind, obj, lambda text: status_errors.bad_request(f"{why}: {text}"))
         duplicates = _duplicate_members(request, options)
-        faults = _after_decoding(unknown, duplicates) if kind.custom else _as_met(unknown, duplicates)
+        faults = _after_decoding(unknown, duplicates) if kind.custom else _in_order_met(unknown, duplicates)
         if options.validation != "Ignore" and media_type(request).endswith("yaml"):
             faults += filter(None, [yaml_duplicates(request.body)])
         _report_faults(request, faults, options, lambda text: status_errors.bad_request(f"{why}: {text}"))
@@ -180,7 +180,7 @@ def _after_decoding(unknown: list[str], members: Members) -> list[str]:
     return [*(f'duplicate field "{path}"' for path in members.again), *(f'unknown field "{path}"' for path in unknown)]
 
 
-def _as_met(unknown: list[str], members: Members) -> list[str]:
+def _in_order_met(unknown: list[str], members: Members) -> list[str]:
     """Returns unknown and duplicate fields in the order in which Go's decoder meets them."""
     faults = [(members.first.get(path, 0), f'unknown field "{path}"') for path in unknown]
     faults += [(place, f'duplicate field "{path}"') for path, place in members.again.items()]

@@ -22,19 +22,19 @@ _STAY_S = 300
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 
 
-def of_new(resource: str, obj: JSON, now: datetime) -> None:
+def default_new(resource: str, obj: JSON, now: datetime) -> None:
     """Completes a new object of the built-in `resource` (`deployments.apps`)."""
     if fill := _NEW.get(resource):
         fill(obj, now)
 
 
-def of_changed(resource: str, new: JSON, old: JSON) -> None:
+def default_changed(resource: str, new: JSON, old: JSON) -> None:
     """Completes a changed object."""
     if fill := _CHANGED.get(resource):
         fill(new, old)
 
 
-def from_text(resource: str, obj: JSON) -> JSON:
+def merge_string_data(resource: str, obj: JSON) -> JSON:
     """Returns a Secret with `stringData` merged into `data`, the first step of defaulting; other objects unchanged."""
     if resource != "secrets" or not obj.get("stringData"):
         return obj

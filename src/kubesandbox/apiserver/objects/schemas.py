@@ -71,7 +71,7 @@ class Schemas:
             completed = schema.default(obj) if schema else obj
             drop_empty_meta(completed)
             return completed
-        obj = defaults.from_text(kind.resource, obj)
+        obj = defaults.merge_string_data(kind.resource, obj)
         builtin = builtin_schema(kind.group, kind.version, kind.kind)
         return builtin.complete(obj) if builtin else obj
 

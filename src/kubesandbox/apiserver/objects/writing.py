@@ -22,7 +22,7 @@ from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.metadata import carry_over, encoder_of, is_same_state, key_of, meta, stamp_new
 from kubesandbox.apiserver.objects import restoring, strategies
 from kubesandbox.apiserver.objects.builtin_admission import Admission
-from kubesandbox.apiserver.objects.conversions import lies_elsewhere
+from kubesandbox.apiserver.objects.conversions import is_in_old_version
 from kubesandbox.apiserver.objects.decoding import Decoding, check_named, check_place
 from kubesandbox.apiserver.objects.reading import Reading
 from kubesandbox.apiserver.objects.schemas import COMPLETED, Schemas
@@ -262,7 +262,7 @@ class Writing:
 
     def _lies_elsewhere(self, kind: Kind, entry: Entry) -> bool:
         stored = self._store.get(kind.storage, entry.namespace, entry.name)
-        return stored is not None and stored.rv == entry.rv and lies_elsewhere(kind, stored)
+        return stored is not None and stored.rv == entry.rv and is_in_old_version(kind, stored)
 
     # -- the store -------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """The decisions of a policy in their order, and its audit annotations."""
 
     decisions: tuple[Decision, ...] = ()
@@ -66,13 +66,13 @@ class Evaluation:
         self._computed: dict[str, Any] = {}
         self._broken: dict[str, str] = {}
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> PolicyOutcome:
         """Returns what the policy says."""
         try:
             if not self._conditions_hold():
-                return Outcome()
+                return PolicyOutcome()
         except _Failed as error:
-            return Outcome(tuple(self._error_decision(str(error), 0)))
+            return PolicyOutcome(tuple(self._error_decision(str(error), 0)))
         decisions = [
             decision
             for index, validation in enumerate(self._spec.get("validations") or ())
@@ -87,7 +87,7 @@ class Evaluation:
                 continue
             if value:
                 annotations.append((annotation["key"], value.encode()[:_LONGEST_ANNOTATION].decode(errors="ignore")))
-        return Outcome(tuple(decisions), tuple(annotations))
+        return PolicyOutcome(tuple(decisions), tuple(annotations))
 
     def _error_decision(self, message: str, index: int) -> Iterator[Decision]:
         if self._fails:

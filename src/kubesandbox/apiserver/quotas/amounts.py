@@ -17,7 +17,7 @@ def add_amounts(first: Amounts, other: Amounts) -> dict[str, str]:
     }
 
 
-def growth_of(new: Amounts, old: Amounts) -> dict[str, str]:
+def growth(new: Amounts, old: Amounts) -> dict[str, str]:
     """Returns by how much `new` exceeds `old`, where it does."""
     return {
         name: add_quantities(amount, f"-{old.get(name, '0')}")

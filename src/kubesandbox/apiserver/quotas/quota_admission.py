@@ -80,7 +80,7 @@ class QuotaAdmission:
         hard, used = quota["status"]["hard"], quota["status"]["used"]
         needs = usage_of_object(resource, obj, now)
         if write.old is not None and is_about(quota, resource, write.old):
-            needs = amounts.growth_of(needs, usage_of_object(resource, write.old, now))
+            needs = amounts.growth(needs, usage_of_object(resource, write.old, now))
         requested = {
             key: amount for key, amount in amounts.select_names(needs, names).items() if amounts.is_more(amount)
         }

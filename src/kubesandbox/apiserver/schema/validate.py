@@ -178,17 +178,17 @@ def _fits_schema(node: Structural, value: Any, path: str) -> bool:
 
 def _faults_of_closest(nodes: tuple[Structural, ...], value: Any, path: str) -> Errors:
     """Yields the faults of the alternative that covers most of the value: kube-openapi calls it the best match."""
-    yield from _value_faults(max(nodes, key=lambda node: _looked_at(node, value)), value, MISSING, path)
+    yield from _value_faults(max(nodes, key=lambda node: _count_values(node, value)), value, MISSING, path)
 
 
-def _looked_at(node: Structural, value: Any) -> int:
+def _count_values(node: Structural, value: Any) -> int:
     """Returns the number of values within `value` for which a schema has a node."""
     if isinstance(value, list):
-        return 1 + sum(_looked_at(node.items, item) for item in value if node.items is not None)
+        return 1 + sum(_count_values(node.items, item) for item in value if node.items is not None)
     if not isinstance(value, dict):
         return 1
     members = ((node.field(name), member) for name, member in value.items())
-    return 1 + sum(_looked_at(child, member) for child, member in members if child is not None)
+    return 1 + sum(_count_values(child, member) for child, member in members if child is not None)
 
 
 def _junctor_fault(path: str, subject: str) -> FieldError:

@@ -65,7 +65,7 @@ def _faults_of_type(kind: str, data: JSON, annotations: JSON) -> Faults:
     for key in _REQUIRED_KEYS.get(kind, ()):
         if key not in data:
             yield FieldError(Fault.REQUIRED, f"data[{key}]")
-        elif key.startswith(".docker") and (why := _not_json(data[key])):
+        elif key.startswith(".docker") and (why := _json_fault(data[key])):
             yield FieldError(Fault.INVALID, f"data[{key}]", "<secret contents redacted>", why)
     if kind == "kubernetes.io/basic-auth" and not {"username", "password"} & {*data}:
         yield FieldError(Fault.REQUIRED, "data[username]")
@@ -74,7 +74,7 @@ def _faults_of_type(kind: str, data: JSON, annotations: JSON) -> Faults:
         yield FieldError(Fault.REQUIRED, f"metadata.annotations[{_ACCOUNT_ANNOTATION}]")
 
 
-def _not_json(encoded: str) -> str:
+def _json_fault(encoded: str) -> str:
     """Returns why a value is not a JSON object, as Go's decoder says it, or ""."""
     text = base64.b64decode(encoded).decode(errors="replace")
     try:

@@ -116,7 +116,7 @@ class Prometheus:
         """Returns the answer to one PromQL query; a failure is an answer that says why."""
         try:
             # The tenancy proxy maps POST to `create`, so a query is in the address.
-            expression = promql.of_cluster(query, self._cluster_id) if self._hosted else query
+            expression = promql.query_for_cluster(query, self._cluster_id) if self._hosted else query
             path = f"{promql.PATH}?{urlencode({'query': expression})}"
             body = await self._server.get(path, within_s=TIMEOUT_S, statuses=TOLD, limit=promql.MAX_BYTES)
             return Answer(self._clock.now(), promql.read(body))

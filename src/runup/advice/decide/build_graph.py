@@ -93,7 +93,7 @@ def build(data: GraphData, releases: Sequence[KnownRelease] | None, architecture
     return BuiltGraph(document, removed, releases is None, notes)
 
 
-def of_channel(document: JSON, channel: str) -> JSON:
+def graph_of_channel(document: JSON, channel: str) -> JSON:
     """Returns the part of a graph whose releases are in `channel`; empty for an unknown channel, as the service's."""
     kept_indexes = [i for i, node in enumerate(document["nodes"]) if channel in channels_of(node)]
     renumbered = {old: new for new, old in enumerate(kept_indexes)}

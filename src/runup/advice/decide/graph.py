@@ -19,7 +19,7 @@ from kubekit.api.meta_v1 import Wire
 from kubekit.lang.version import Version, parse
 from runup.advice.decide import graph_limits
 from runup.advice.decide.graph_limits import BadGraph
-from runup.advice.decide.update_paths import Step, StepMap
+from runup.advice.decide.update_paths import StepMap, UpdateStep
 from runup.api.config_v1 import ConditionalUpdate, ConditionalUpdateRisk, MatchingRule, Release
 
 ARCHITECTURE = "release.openshift.io/architecture"
@@ -71,14 +71,14 @@ class Graph(msgspec.Struct, frozen=True, dict=True):
     def step_map(self) -> StepMap:
         """The updates that lead on from each version, with and without risks."""
         versions = [node.version for node in self.document.nodes]
-        steps: dict[str, dict[tuple[str, bool], Step]] = {version: {} for version in versions}
+        steps: dict[str, dict[tuple[str, bool], UpdateStep]] = {version: {} for version in versions}
         for origin, to in self.document.edges:
-            steps[versions[origin]].setdefault((versions[to], False), Step(versions[origin], versions[to]))
+            steps[versions[origin]].setdefault((versions[to], False), UpdateStep(versions[origin], versions[to]))
         for group in self.document.conditional_edges:
             names = tuple(risk.name for risk in group.risks)
             for edge in group.edges:
                 if edge.from_ in steps and edge.to in steps:
-                    steps[edge.from_].setdefault((edge.to, bool(names)), Step(edge.from_, edge.to, names))
+                    steps[edge.from_].setdefault((edge.to, bool(names)), UpdateStep(edge.from_, edge.to, names))
         return StepMap({version: tuple(onward.values()) for version, onward in steps.items()})
 
     @cached_property

@@ -24,7 +24,7 @@ def evaluate_rules(risk: ConditionalUpdateRisk, prometheus: PrometheusState, now
             problems.append(answer)
             continue
         return match() if answer else Condition(type=APPLIES, status="False", reason="NotMatch")
-    return could_not_evaluate(risk, "; ".join(problems) or "it has no matching rule that is known")
+    return unevaluated_condition(risk, "; ".join(problems) or "it has no matching rule that is known")
 
 
 def match(message: str = "") -> Condition:
@@ -32,7 +32,7 @@ def match(message: str = "") -> Condition:
     return Condition(type=APPLIES, status="True", reason="Match", message=message)
 
 
-def could_not_evaluate(risk: ConditionalUpdateRisk, why: str) -> Condition:
+def unevaluated_condition(risk: ConditionalUpdateRisk, why: str) -> Condition:
     """Returns the Unknown condition of a risk that could not be evaluated."""
     message = (
         f"Could not evaluate exposure to update risk {risk.name} ({why})\n"

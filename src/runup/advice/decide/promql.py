@@ -147,6 +147,6 @@ def _bad_answer(why: str) -> BadAnswer:
     return BadAnswer(cut(why, MAX_ERROR), reason="EvaluationFailed")
 
 
-def of_cluster(query: str, cluster_id: str) -> str:
+def query_for_cluster(query: str, cluster_id: str) -> str:
     """Returns `query` for one cluster of a shared Prometheus, whose ID replaces the `_id=""` of the update service."""
     return query.replace('_id=""', f'_id="{cluster_id}"') if cluster_id else query

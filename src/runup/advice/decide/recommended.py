@@ -40,7 +40,7 @@ _MAX_MESSAGE = 32768
 _ALIKE = (preflight_reasons.OUTDATED, preflight_reasons.STALE)
 
 
-class _Part(NamedTuple):
+class _PartialCondition(NamedTuple):
     status: ConditionStatus
     reason: str
     messages: tuple[str, ...]
@@ -48,8 +48,8 @@ class _Part(NamedTuple):
 
 def recommended_condition(candidate: Candidate, accepted: Collection[str]) -> Condition:
     """Returns the condition, without a time. `accepted` is empty if the feature gate for accepting risks is off."""
-    total = _Part("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
-    for risk in _told_once(candidate.risks, accepted):
+    total = _PartialCondition("True", NOT_EXPOSED, (_NOT_EXPOSED_TEXT,))
+    for risk in _merge_alike(candidate.risks, accepted):
         part = _part_of_risk(risk, accepted)
         if part is not None:
             total = _fold(total, part)
@@ -57,7 +57,7 @@ def recommended_condition(candidate: Candidate, accepted: Collection[str]) -> Co
     return Condition(type=RECOMMENDED, status=total.status, reason=total.reason, message=message)
 
 
-def _told_once(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iterator[JudgedRisk]:
+def _merge_alike(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iterator[JudgedRisk]:
     """Yields `risks` with those of one ended or silent preflight as one, whose message has their names."""
     names: dict[str, list[str]] = {}
     alike = [risk for risk in risks if risk.applies.reason in _ALIKE and not risk.accepted(accepted)]
@@ -88,25 +88,25 @@ def not_acceptable(candidate: Candidate) -> tuple[str, ...]:
     )
 
 
-def _part_of_risk(risk: JudgedRisk, accepted: Collection[str]) -> _Part | None:
+def _part_of_risk(risk: JudgedRisk, accepted: Collection[str]) -> _PartialCondition | None:
     """Returns one risk's contribution to the condition, None if the risk does not apply."""
     if risk.applies.status == "False":
         return None
     if risk.accepted(accepted):
-        return _Part("True", ACCEPTED, (_ACCEPTED_TEXT,))
+        return _PartialCondition("True", ACCEPTED, (_ACCEPTED_TEXT,))
     if risk.applies.reason == preflight_reasons.REPAIRED:
-        return _Part("True", REPAIRS, (_REPAIRS_TEXT,))
+        return _PartialCondition("True", REPAIRS, (_REPAIRS_TEXT,))
     if risk.applies.status == "True":
         # A risk's name may contain characters that a condition's reason must not have.
         reason = risk.name if _REASON.fullmatch(risk.name) else EXPOSED
-        return _Part("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
-    return _Part("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
+        return _PartialCondition("False", reason, (f"{risk.risk.message} {risk.risk.url}",))
+    return _PartialCondition("Unknown", risk.applies.reason or EVALUATION_FAILED, (risk.applies.message,))
 
 
-def _fold(total: _Part, new: _Part) -> _Part:
+def _fold(total: _PartialCondition, new: _PartialCondition) -> _PartialCondition:
     """Returns the condition so far combined with another contribution."""
     status = max(total.status, new.status, key=lambda value: _RANK[value])
-    return _Part(status, _combined_reason(total.reason, new.reason), _messages(total, new))
+    return _PartialCondition(status, _combined_reason(total.reason, new.reason), _messages(total, new))
 
 
 def _combined_reason(old: str, new: str) -> str:
@@ -122,7 +122,7 @@ def _combined_reason(old: str, new: str) -> str:
     return MULTIPLE
 
 
-def _messages(old: _Part, new: _Part) -> tuple[str, ...]:
+def _messages(old: _PartialCondition, new: _PartialCondition) -> tuple[str, ...]:
     if old.reason in (NOT_EXPOSED, ACCEPTED) or (old.reason == REPAIRS and new.reason != ACCEPTED):
         return new.messages
     return old.messages if new.reason in (ACCEPTED, REPAIRS) else (*old.messages, *new.messages)

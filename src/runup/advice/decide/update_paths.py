@@ -13,7 +13,7 @@ from kubekit.lang.version import Version
 JSON = dict[str, Any]
 
 
-class Step(NamedTuple):
+class UpdateStep(NamedTuple):
     """An update of a path; `risks` are the names of its risks, if any."""
 
     origin: str
@@ -24,7 +24,7 @@ class Step(NamedTuple):
 class StepMap(msgspec.Struct, frozen=True, dict=True):
     """The updates that lead on from each version, with what a search derives from them once."""
 
-    steps: Mapping[str, Sequence[Step]]
+    steps: Mapping[str, Sequence[UpdateStep]]
 
     @cached_property
     def ranks(self) -> dict[str, int]:
@@ -52,9 +52,9 @@ class UpdatePaths(NamedTuple):
 
     origin: str
     goal: str
-    updates: tuple[Step, ...]
+    updates: tuple[UpdateStep, ...]
     blocked: Mapping[str, tuple[str, ...]]
-    way: tuple[Step, ...]
+    way: tuple[UpdateStep, ...]
     risks: Mapping[str, JSON]
 
 
@@ -68,15 +68,15 @@ def ways(
     versions = [node["version"] for node in document["nodes"]]
     if origin not in versions:
         return None
-    steps: dict[str, list[Step]] = {version: [] for version in versions}
+    steps: dict[str, list[UpdateStep]] = {version: [] for version in versions}
     for old, new in document["edges"]:
-        steps[versions[old]].append(Step(versions[old], versions[new]))
+        steps[versions[old]].append(UpdateStep(versions[old], versions[new]))
     risks: dict[str, JSON] = {}
     for group in document["conditionalEdges"]:
         names = tuple(risk["name"] for risk in group["risks"])
         risks |= {risk["name"]: risk for risk in group["risks"]}
         for edge in group["edges"]:
-            steps[edge["from"]].append(Step(edge["from"], edge["to"], names))
+            steps[edge["from"]].append(UpdateStep(edge["from"], edge["to"], names))
     goal = goal or max(versions, key=Version)
     onward = StepMap(steps)
     updates = tuple(sorted(steps[origin], key=lambda step: Version(step.to), reverse=True))
@@ -86,7 +86,9 @@ def ways(
     return UpdatePaths(origin, goal, updates, blocked, way, {name: risks[name] for name in sorted(risk_names)})
 
 
-def shortest_way(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]) -> tuple[Step, ...]:
+def shortest_way(
+    onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]
+) -> tuple[UpdateStep, ...]:
     """Returns the shortest way from `origin` to `goal` whose steps `allows` (from, to) admits; empty if there is none.
 
     Versions are compared as semantic versions, whose build metadata does not count.
@@ -102,10 +104,10 @@ class _Arrival(NamedTuple):
 
     risky: int
     order: int
-    step: Step
+    step: UpdateStep
 
 
-def _shortest(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]) -> tuple[Step, ...]:
+def _shortest(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str, str], bool]) -> tuple[UpdateStep, ...]:
     """Returns the path with the fewest updates, then the fewest with risks, then the one over the newest releases.
 
     Looks at each update once: the ways of one length are all known before the next longer ones.
@@ -129,8 +131,8 @@ def _shortest(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str,
     return _backwards(arrivals, origin, goal)
 
 
-def _backwards(arrivals: Mapping[str, _Arrival], origin: str, goal: str) -> tuple[Step, ...]:
-    steps: list[Step] = []
+def _backwards(arrivals: Mapping[str, _Arrival], origin: str, goal: str) -> tuple[UpdateStep, ...]:
+    steps: list[UpdateStep] = []
     while goal != origin and goal in arrivals:
         steps.append(arrivals[goal].step)
         goal = steps[-1].origin

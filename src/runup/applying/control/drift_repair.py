@@ -8,7 +8,7 @@ from runup.applying.control.contention import Contention
 from runup.applying.control.health_checker import HealthChecker
 from runup.applying.control.retry import FAILURES, TaskRetrier
 from runup.applying.control.run_progress import RunProgress
-from runup.applying.control.task_errors import words_of
+from runup.applying.control.task_errors import error_message
 from runup.applying.decide.task import Task
 from runup.release.decide.manifest import Identity
 
@@ -65,4 +65,4 @@ class DriftRepairer:
                 try:
                     await self._applier.apply_or_delete(task, anew=True)
                 except FAILURES as error:
-                    log.warning("could not be applied anew", task=str(task), error=words_of(error))
+                    log.warning("could not be applied anew", task=str(task), error=error_message(error))

@@ -22,10 +22,10 @@ from runup.applying.control.health_checker import HealthChecker
 from runup.applying.control.object_applier import ObjectApplier
 from runup.applying.control.retry import FAILURES, TaskRetrier
 from runup.applying.control.run_progress import RunProgress
-from runup.applying.control.task_errors import words_of
+from runup.applying.control.task_errors import error_message
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Node, after_definitions
 from runup.applying.decide.workload_health import DEFINITION, ROLLED_OUT
@@ -47,7 +47,7 @@ class Run:
     def __init__(
         self,
         tasks: Sequence[Task],
-        state: State,
+        state: ApplyReason,
         *,
         applier: ObjectApplier,
         clock: Clock,
@@ -70,7 +70,7 @@ class Run:
         self._ours.set()
 
     @property
-    def state(self) -> State:
+    def state(self) -> ApplyReason:
         """The reason to apply the release: `Reconciling` once all tasks were done."""
         return self.progress.state
 
@@ -101,7 +101,7 @@ class Run:
             trim()
             group.create_task(self._drift_repair.over_and_over())
             await self._rolled_out()
-            progress.completed, progress.state = True, State.RECONCILING
+            progress.completed, progress.state = True, ApplyReason.RECONCILING
             for task in progress.tasks.values():
                 self._drift_repair.look_after(task)
             progress.on_result(True)
@@ -162,13 +162,13 @@ class Run:
             await self._retrier.wait_for_dependencies(task)
             await self._applier.apply_or_delete(task)
         except FAILURES as error:
-            log.debug("not created ahead", task=str(task), error=words_of(error))
+            log.debug("not created ahead", task=str(task), error=error_message(error))
 
     async def _put_task(self, task: Task) -> bool:
         """Applies `task` and returns True; returns False if it was postponed."""
         await self._ours.wait()
         await self._retrier.wait_for_dependencies(task)
-        hands_over = self.state is State.UPDATING and self._applier.hands_over(task)
+        hands_over = self.state is ApplyReason.UPDATING and self._applier.hands_over(task)
         if not await self._retrier.apply_until_done(task):
             self._postpone_task(task)
             return False

@@ -10,9 +10,9 @@ from kubekit.api.codec import DecodeError
 from kubekit.error_types import Terminal
 from kubekit.kube.api_errors import KubeError, NotFound, Transient
 from runup.applying.control.run_progress import RunProgress
-from runup.applying.control.task_errors import KindMissing, problem_of, words_of
+from runup.applying.control.task_errors import KindMissing, error_message, problem_of
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 
 log = structlog.get_logger("payload")
@@ -44,7 +44,7 @@ class TaskRetrier:
         attempts, waited = 0, False
         while True:
             try:
-                await self._applier.apply_or_delete(task, updating=self._progress.state is State.UPDATING)
+                await self._applier.apply_or_delete(task, updating=self._progress.state is ApplyReason.UPDATING)
             except FAILURES as error:
                 if isinstance(error, KindMissing | NotFound):
                     # A task that comes later starts only after this one, so waiting for it here would never end.
@@ -56,7 +56,7 @@ class TaskRetrier:
                         continue
                 attempts += 1
                 problem = problem_of(task, error)
-                log.warning("could not be applied", task=str(task), error=words_of(error), attempts=attempts)
+                log.warning("could not be applied", task=str(task), error=error_message(error), attempts=attempts)
                 self._failed()
                 # A Terminal error needs an edit, so further attempts before reporting it are useless.
                 if attempts >= REPORT_AFTER_ATTEMPTS or isinstance(error, Terminal):

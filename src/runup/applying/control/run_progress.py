@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from kubekit.kube.clock import Clock
 from runup.applying.control.object_applier import ObjectApplier
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import everything_before, graph_of
 
@@ -24,7 +24,7 @@ class RunProgress:
     def __init__(
         self,
         tasks: Sequence[Task],
-        state: State,
+        state: ApplyReason,
         *,
         applier: ObjectApplier,
         clock: Clock,

@@ -51,11 +51,11 @@ def problem_of(task: Task, error: Exception) -> Problem:
     """Returns the problem to report for `task`, which failed with `error`. The server's own words come last."""
     reason, cause = _class_of(error)
     parts = [f"Could not update {task}", *([cause] if cause else [])]
-    details = words_of(error)
+    details = error_message(error)
     return Problem(reason, ": ".join(parts) + (f" ({details})" if details else ""))
 
 
-def words_of(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """Returns the message of `error`, with the request in front of it if that was a GET."""
     # A GET precedes the write (API discovery, for example), so its path is not that of the task's object.
     message = error.message if isinstance(error, KubeError | RunupError) else str(error)

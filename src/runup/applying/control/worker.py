@@ -29,7 +29,7 @@ from runup.applying.control.notices import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import Run
-from runup.applying.decide.progress import Progress, State, Wanted
+from runup.applying.decide.progress import ApplyReason, Progress, WantedRelease
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.workload_health import DEFINITION
 from runup.process.leader_election import cancel
@@ -51,8 +51,8 @@ class Work:
     `state` counts only for the first work of a process: later works are updates, unless `Initializing` is asked for.
     """
 
-    wanted: Wanted
-    state: State
+    wanted: WantedRelease
+    state: ApplyReason
     payload: Payload
     # Manifests with an unknown capability are left out only of the operator's own release.
     own: bool = True
@@ -132,9 +132,9 @@ class Worker:
             await self._tracking.close()
 
     @staticmethod
-    def _state_after(requested: State) -> State:
+    def _state_after(requested: ApplyReason) -> ApplyReason:
         """Returns the state of work that follows other work: an installation continues, all else is an update."""
-        return requested if requested is State.INITIALIZING else State.UPDATING
+        return requested if requested is ApplyReason.INITIALIZING else ApplyReason.UPDATING
 
     async def _apply_until_new_work(self) -> None:
         """Applies the current work until there is another; restarts it after `RESTART_DELAY_S` if a bug ended it."""

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from kubekit.api.conditions import status_of
 from runup.api.config_v1 import ClusterOperator, OperandVersion
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 
 KIND = ("config.openshift.io", "ClusterOperator")
 # While a release is being applied, an operator that was first waited for less than this ago is progress, not failure.
@@ -29,7 +29,7 @@ def problem_of(
     name: str,
     wanted_versions: tuple[OperandVersion, ...],
     operator: ClusterOperator | None,
-    state: State,
+    state: ApplyReason,
     since: datetime,
     now: datetime,
 ) -> Problem | None:
@@ -41,13 +41,13 @@ def problem_of(
         reasons = ("ClusterOperatorNoVersions", "ClusterOperatorsNoVersions")
         return Problem(reasons[0], message, Effect.FAIL, (name,), reasons[1], wording, times)
     if operator is None or status_of(operator.status.conditions, "Available") != "True":
-        early = state is not State.RECONCILING and now - since < UNAVAILABLE_GRACE
+        early = state is not ApplyReason.RECONCILING and now - since < UNAVAILABLE_GRACE
         return _operator_problem(name, "NotAvailable", "not available", Effect.NONE if early else Effect.FAIL, since)
     # A missing Degraded condition counts as degraded.
     if status_of(operator.status.conditions, "Degraded") != "False":
-        effect = Effect.REPORT if state is State.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
+        effect = Effect.REPORT if state is ApplyReason.INITIALIZING else Effect.FAIL_AFTER_INTERVAL
         return _operator_problem(name, "Degraded", "degraded", effect, since)
-    if state is not State.INITIALIZING and _lags_behind(wanted_versions, operator):
+    if state is not ApplyReason.INITIALIZING and _lags_behind(wanted_versions, operator):
         return _operator_problem(name, "Updating", "updating versions", Effect.NONE, since)
     return None
 

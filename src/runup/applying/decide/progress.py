@@ -11,7 +11,7 @@ from runup.release.decide.inclusion import Filters
 from runup.release.decide.payload import Payload
 
 
-class State(StrEnum):
+class ApplyReason(StrEnum):
     """The reason to apply a release, which decides the order of tasks and how long to wait.
 
     Source: docs/upstream-behaviour.md 4.1.
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedRelease:
     """The release to apply, the filters that select its manifests, and the owner of its objects.
 
     `filters` combine those of loading and of applying; `owner_uid` is the UID of ClusterVersion.
@@ -44,8 +44,8 @@ class Progress:
     objects whose deletion was requested and that still exist.
     """
 
-    wanted: Wanted | None = None
-    state: State = State.INITIALIZING
+    wanted: WantedRelease | None = None
+    state: ApplyReason = ApplyReason.INITIALIZING
     version_hash: str = ""
     done: int = 0
     total: int = 0

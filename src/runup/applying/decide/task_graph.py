@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.applying.decide.workload_health import DAEMON_SET, DEPLOYMENT, JOB
 from runup.release.decide.manifest import FileName, file_name
@@ -31,7 +31,7 @@ Graph = tuple[Node, ...]
 Bucket = tuple[tuple[Task, ...], ...]
 
 
-def graph_of(tasks: Sequence[Task], state: State) -> Graph:
+def graph_of(tasks: Sequence[Task], state: ApplyReason) -> Graph:
     """Returns the graph for applying `tasks` in `state`; `tasks` are in the order of the release."""
     nodes: list[Node] = []
     before: frozenset[int] = frozenset()
@@ -59,11 +59,11 @@ def after_definitions(task: Task) -> bool:
     return task.deletes or task.kind in (DEPLOYMENT, DAEMON_SET, JOB, CLUSTER_OPERATOR)
 
 
-def _buckets_for_state(tasks: Sequence[Task], state: State) -> Iterator[Bucket]:
+def _buckets_for_state(tasks: Sequence[Task], state: ApplyReason) -> Iterator[Bucket]:
     """Yields the buckets, one after another while updating; otherwise those between two Jobs are done at once."""
     for part in _around_jobs(tasks):
         buckets = tuple(_by_level(part))
-        if state is State.UPDATING:
+        if state is ApplyReason.UPDATING:
             yield from buckets
         else:
             yield tuple(group for bucket in buckets for group in bucket)

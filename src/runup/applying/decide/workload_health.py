@@ -9,7 +9,7 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from runup.api.owned_v1 import OwnedWorkload, WorkloadStatus
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 
 DEPLOYMENT, DAEMON_SET, JOB = ("apps", "Deployment"), ("apps", "DaemonSet"), ("batch", "Job")
@@ -20,7 +20,7 @@ ROLLED_OUT = (DEPLOYMENT, DAEMON_SET)
 _NOT_AVAILABLE, _NOT_PROGRESSING = "WorkloadNotAvailable", "WorkloadNotProgressing"
 
 
-def problem_of(task: Task, workload: OwnedWorkload | None, state: State) -> Problem | None:
+def problem_of(task: Task, workload: OwnedWorkload | None, state: ApplyReason) -> Problem | None:
     """Returns why the object of `task` is not healthy; None if it is, or if its kind is not waited for.
 
     During an installation only Jobs, which order the tasks, and CustomResourceDefinitions are waited for.
@@ -33,7 +33,7 @@ def problem_of(task: Task, workload: OwnedWorkload | None, state: State) -> Prob
     if task.kind == DEFINITION:
         established = status_of(workload.status.conditions, "Established") == "True"
         return None if established else _waiting_problem(f"{name} is not established yet")
-    if state is State.INITIALIZING:
+    if state is ApplyReason.INITIALIZING:
         return None
     if workload.metadata.deletion_timestamp is not None:
         return Problem(_NOT_AVAILABLE, f"{name} is being deleted")

@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.decide.cluster_kinds import Clusters, clusters_by_reads
 from runup.checks.decide.model import Check, CheckFunction, Context, Finding
-from runup.checks.decide.wording import minor_or_major, not_told
+from runup.checks.decide.wording import could_not_tell_finding, minor_or_major
 from runup.preflight.decide.report import ReportedResource, Severity
 
 # Passed instead of a docstring: the check's page, and those of its risks, are written by hand.
@@ -97,9 +97,11 @@ def risk(
     )
 
 
-def unsure(name: str, why: str, objects: Iterable[Object] = (), *, fix: str, kind: Resource | None = None) -> Finding:
+def unknown_finding(
+    name: str, why: str, objects: Iterable[Object] = (), *, fix: str, kind: Resource | None = None
+) -> Finding:
     """Returns an Unknown finding about `objects`, under the risk that stands for what check `name` cannot tell."""
-    return not_told(name, why, fix, tuple(refer(obj, kind) for obj in objects))
+    return could_not_tell_finding(name, why, fix, tuple(refer(obj, kind) for obj in objects))
 
 
 def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:
@@ -109,7 +111,7 @@ def refer(obj: Object, kind: Resource | None = None) -> ReportedResource:
     return ReportedResource(group=resource.group, kind=resource.kind, namespace=metadata.namespace, name=metadata.name)
 
 
-def named(obj: Object) -> str:
+def namespaced_name(obj: Object) -> str:
     """Returns `namespace/name`, or the name alone if the object has no namespace."""
     metadata = obj.metadata
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name

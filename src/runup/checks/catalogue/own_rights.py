@@ -14,7 +14,7 @@ def own_rights(*kinds: ClusterKind) -> tuple[Right, ...]:
     An image without the file of reads is given the same.
     """
     wanted = kinds or (ClusterKind.OPENSHIFT,)
-    return rights.of_checks(check for check in CHECKS if clusters_of(check) & {*wanted})
+    return rights.rights_of_checks(check for check in CHECKS if clusters_of(check) & {*wanted})
 
 
 def rights_without_clusterversion() -> tuple[Right, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import cases, rights
 from runup.checks.decide.cases import BadCases, Cases
@@ -22,7 +22,7 @@ _INCLUDE = f"include.release.openshift.io/{DEFAULT_PROFILE}"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class CheckFile:
     """The content of a file: its checks and cases, its errors, and notes about likely mistakes."""
 
     path: Path
@@ -32,7 +32,7 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def read(words: Sequence[str]) -> tuple[Found, ...]:
+def read(words: Sequence[str]) -> tuple[CheckFile, ...]:
     """Returns what the files and folders named by `words` hold.
 
     Raises CommandError if one does not exist or is empty.
@@ -60,12 +60,12 @@ def with_cases(words: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*words, *(str(path) for path in beside if path.is_file()))))
 
 
-def _read(path: Path) -> Found:
+def _read(path: Path) -> CheckFile:
     """Returns the content of one file; an error in it is reported there and not raised."""
     try:
-        text = contents(path).decode("utf-8")
+        text = read_limited(path).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return Found(path, errors=(f"{path}: cannot be read: {error}",))
+        return CheckFile(path, errors=(f"{path}: cannot be read: {error}",))
     documents, syntax_errors = _documents(path, text)
     errors, notes, checks, cases_read = list(syntax_errors), [], [], []
     for document in documents:
@@ -85,7 +85,7 @@ def _read(path: Path) -> Found:
             checks.append(check)
             errors += [f"{path}: {read_problem}" for read_problem in _refused_reads(check)]
             notes += [f"{path}: {note}" for note in _notes(document, check)]
-    return Found(path, tuple(checks), tuple(cases_read), tuple(errors), tuple(notes))
+    return CheckFile(path, tuple(checks), tuple(cases_read), tuple(errors), tuple(notes))
 
 
 def _documents(path: Path, text: str) -> tuple[list[Any], list[str]]:
@@ -104,7 +104,7 @@ def _value_at(document: Any, key: str) -> Any:
 
 def _refused_reads(check: Check) -> Iterator[str]:
     """Yields the reads that no check is given a right for, with the reason."""
-    for right in rights.of_checks([check]):
+    for right in rights.rights_of_checks([check]):
         if why := rights.why_not(right):
             yield f"{check.name}: {why}"
 

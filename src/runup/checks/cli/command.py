@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.cli.errors import CommandError
 from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
     from kubekit.lang.version import Version
-    from runup.checks.cli.check_files import Found
+    from runup.checks.cli.check_files import CheckFile
     from runup.checks.decide.model import Check
 
 
@@ -36,7 +36,7 @@ def _write_out(text: str) -> None:
     write([("out", text)])
 
 
-def _read_check_files(words: tuple[str, ...]) -> tuple[Found, ...]:
+def _read_check_files(words: tuple[str, ...]) -> tuple[CheckFile, ...]:
     """Returns what the files and folders named by `words` hold. Raises CommandError."""
     from runup.checks.cli import check_files
 
@@ -187,7 +187,7 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
     rules = "\n".join(
         f'- apiGroups: ["{right.group}"], resources: [{right.resource}], verbs: [get, list, watch]'
         + (f", in namespace {right.namespace}" if right.namespace else "")
-        for right in rights.of_checks([check])
+        for right in rights.rights_of_checks([check])
     )
     _write_out(f"{page}\n**Rights**\n\n{rules}\n")
 
@@ -277,7 +277,7 @@ def _edges(typed: str) -> list[tuple[Version, Version]]:
         source, _, target = typed.partition("..")
         return [(_parse_version(source, "--update"), _parse_version(target, "--update"))]
     try:
-        graph = json.loads(contents(typed))
+        graph = json.loads(read_limited(typed))
         versions = [_parse_version(node["version"], "--update") for node in graph["nodes"]]
         unconditional = [(versions[source], versions[target]) for source, target in graph["edges"]]
         return unconditional + [

@@ -111,7 +111,7 @@ def _problem(check: Check, case: Case) -> str:
         return f"the skeleton is unchanged: replace {REPLACE}"
     try:
         context = Context(
-            Version(case.source), Version(case.target), _NOW, case.kubernetes, prometheus=_answers(check, case)
+            Version(case.source), Version(case.target), _NOW, case.kubernetes, prometheus=_prometheus_state(check, case)
         )
     except VersionError as error:
         return str(error)
@@ -126,10 +126,10 @@ def _problem(check: Check, case: Case) -> str:
     if outcome.result != case.expect:
         messages = " ".join(finding.message for finding in outcome.findings)
         return f"expected {case.expect}, found {outcome.result}{f': {messages}' if messages else ''}"
-    return _of_findings(case, [finding for finding in outcome.findings if finding.applies is Applies.YES])
+    return _difference_of_findings(case, [finding for finding in outcome.findings if finding.applies is Applies.YES])
 
 
-def _answers(check: Check, case: Case) -> PrometheusState:
+def _prometheus_state(check: Check, case: Case) -> PrometheusState:
     """Returns what Prometheus answers in this case, parsed like its real answer."""
     if case.prometheus is None:
         return NOTHING
@@ -142,7 +142,7 @@ def _answers(check: Check, case: Case) -> PrometheusState:
     return PrometheusState(configured=True, answers={check.query: answer})
 
 
-def _of_findings(case: Case, findings: Sequence[Finding]) -> str:
+def _difference_of_findings(case: Case, findings: Sequence[Finding]) -> str:
     """Returns how the messages or resources differ from what the case expects, or an empty string if they do not."""
     messages = " ".join(finding.message for finding in findings)
     if case.message and case.message not in messages:

@@ -59,12 +59,12 @@ def clusters_of(check: Declared) -> Clusters:
     return clusters_by_reads(check.reads) if check.clusters is None else check.clusters
 
 
-def for_cluster(checks: Iterable[C], kind: ClusterKind) -> tuple[C, ...]:
+def checks_for_cluster(checks: Iterable[C], kind: ClusterKind) -> tuple[C, ...]:
     """Returns the checks that are for clusters of this kind; the others are no part of its result."""
     return tuple(check for check in checks if kind in clusters_of(check))
 
 
-def reads_in(reads: Iterable[Resource], kind: ClusterKind) -> tuple[Resource, ...]:
+def reads_for_cluster(reads: Iterable[Resource], kind: ClusterKind) -> tuple[Resource, ...]:
     """Returns the kinds to be read in a cluster of this kind, each once."""
     all_reads = dict.fromkeys(reads)
     return tuple(resource for resource in all_reads if kind is ClusterKind.OPENSHIFT or not is_openshifts(resource))

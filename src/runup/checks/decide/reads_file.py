@@ -22,11 +22,11 @@ def with_reads(
     """
     if rights.FILE in files:
         return dict(files)
-    python = release_rights if base is None else rights.of_file(base)[0]
-    return {**files, rights.FILE: rights.to_file(python, of_files(files))}
+    python = release_rights if base is None else rights.rights_of_file(base)[0]
+    return {**files, rights.FILE: rights.to_file(python, reads_of_files(files))}
 
 
-def of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
+def reads_of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
     """Returns what the declarative checks among `files` (path in the image -> bytes) read.
 
     An unusable check reads nothing. All checks of a release count, even those that a cluster may not get: which it gets
@@ -42,4 +42,4 @@ def of_files(files: Mapping[str, bytes]) -> tuple[Right, ...]:
                 checks.append(declared_check(manifest.object, file=path, text=text))
             except DeclarativeError:
                 continue
-    return rights.of_checks(checks)
+    return rights.rights_of_checks(checks)

@@ -21,7 +21,7 @@ COMPONENT = "rehearsal"
 PAGE = "rehearsal"
 
 
-class Part(msgspec.Struct, frozen=True):
+class EncodedOutcome(msgspec.Struct, frozen=True):
     """One check of a rehearsal."""
 
     name: str
@@ -30,20 +30,20 @@ class Part(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
 
 
-def encoded(outcomes: Iterable[CheckOutcome]) -> bytes:
+def encode_outcomes(outcomes: Iterable[CheckOutcome]) -> bytes:
     """Returns the outcomes as JSON."""
     return msgspec.json.encode(
-        [Part(outcome.check.name, outcome.result, outcome.message, outcome.findings) for outcome in outcomes]
+        [EncodedOutcome(outcome.check.name, outcome.result, outcome.message, outcome.findings) for outcome in outcomes]
     )
 
 
-def decoded(data: bytes) -> tuple[CheckOutcome, ...]:
+def decode_outcomes(data: bytes) -> tuple[CheckOutcome, ...]:
     """Returns the outcomes in JSON. Raises ValueError for what is none."""
-    parts = msgspec.json.decode(data, type=tuple[Part, ...])
+    parts = msgspec.json.decode(data, type=tuple[EncodedOutcome, ...])
     return tuple(CheckOutcome(_check(part.name), part.result, part.findings, part.message) for part in parts)
 
 
-def not_run(why: str, base: str = "") -> CheckOutcome:
+def not_run_outcome(why: str, base: str = "") -> CheckOutcome:
     """Returns the Unknown of a rehearsal that came to nothing; `base` is the URL of the documentation."""
     message = f"What the release would do to this cluster was not rehearsed: {why}"
     finding = Finding(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kubekit.api.scheme import Resource
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
-from runup.checks.decide.wording import not_told
+from runup.checks.decide.wording import could_not_tell_finding
 
 METRIC = "apiserver_requested_deprecated_apis"
 NAME = "RemovedAPIRequested"
@@ -84,7 +84,9 @@ def metrics_check(requested: Iterable[RequestedVersion], problem: str = "") -> C
                     "them to a version that is served.",
                 )
         if problem:
-            yield not_told(NAME, problem, "Give the right to get the path /metrics, or leave out --api-metrics.")
+            yield could_not_tell_finding(
+                NAME, problem, "Give the right to get the path /metrics, or leave out --api-metrics."
+            )
 
     reads: tuple[Resource, ...] = ()
     return Check(

@@ -2,7 +2,7 @@
 
 The managing operator cannot ask a newer release's Python what it reads, and must not run it to find out. So the file is
 written when a release is made: `release new` lists what the declarative checks that it packs read, and what the Python
-that the image runs reads. `of_file` reads it back from an image that was verified, as data of a third party.
+that the image runs reads. `rights_of_file` reads it back from an image that was verified, as data of a third party.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Reads(Wire, frozen=True):
     reads: tuple[Right, ...] = ()
 
 
-def of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
+def rights_of_checks(checks: Iterable[Check]) -> tuple[Right, ...]:
     """Returns the rights that `checks` need, and those that every preflight needs."""
     return _sorted(_right(resource) for check in checks for resource in check.reads)
 
@@ -76,7 +76,7 @@ def to_file(*rights: Iterable[Right]) -> bytes:
     return msgspec.json.format(codec.encode(_Reads(FORMAT, all_rights)), indent=2) + b"\n"
 
 
-def of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
+def rights_of_file(data: bytes) -> tuple[tuple[Right, ...], tuple[str, ...]]:
     """Returns the declared rights that may be granted, and in words those that may not. Raises BadReads."""
     if len(data) > MAX_BYTES:
         raise BadReads(f"{FILE} has more than {MAX_BYTES} bytes")

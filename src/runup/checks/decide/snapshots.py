@@ -23,7 +23,7 @@ Why = Callable[[Resource], str]
 
 
 @dataclass
-class _Found:
+class _ReadObjects:
     """The objects collected for one read: decoded ones, and those that could not be decoded."""
 
     objects: list[Any] = field(default_factory=list)
@@ -49,7 +49,7 @@ def snapshot_of(
     by_kind: dict[tuple[str, str], list[Resource]] = {}
     for resource in typed_reads:
         by_kind.setdefault((resource.group, resource.kind), []).append(resource)
-    found_by_read = {resource: _Found() for resource in typed_reads}
+    found_by_read = {resource: _ReadObjects() for resource in typed_reads}
     for obj in objects:
         group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
         for resource in _readers(by_kind.get((group, str(obj.get("kind"))), []), version):
@@ -95,7 +95,7 @@ def _versions(by_kind: Mapping[tuple[str, str], list[Resource]], resource: Resou
     return len({candidate.version for candidate in by_kind[resource.group, resource.kind]}) > 1
 
 
-def _has_objects(found_objects: _Found) -> bool:
+def _has_objects(found_objects: _ReadObjects) -> bool:
     """Returns whether any object was found, decoded or not."""
     return bool(found_objects.objects or found_objects.undecoded)
 
@@ -120,7 +120,7 @@ def _is_in_read(resource: Resource, obj: JSON) -> bool:
     return not selector or (labels.get(label) == value if value else selector.removeprefix("!") not in labels)
 
 
-def _add_object(found_objects: _Found, resource: Resource, obj: JSON) -> None:
+def _add_object(found_objects: _ReadObjects, resource: Resource, obj: JSON) -> None:
     """Adds the object to `found_objects`, as undecoded if it does not match the type of its kind."""
     try:
         decoded = codec.convert(type_of(resource), obj)

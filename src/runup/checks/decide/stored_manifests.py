@@ -13,7 +13,7 @@ from runup.checks.decide.built_in_groups import is_built_in
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Check, Context, Finding, Snapshot
 from runup.checks.decide.removal_tables import AddonRemoval, addon_removal, life_of, removal_of, table
-from runup.checks.decide.wording import count, names, not_told
+from runup.checks.decide.wording import could_not_tell_finding, count, names
 from runup.preflight.decide.report import ReportedResource, Severity
 
 # How many minor versions ahead a removal is told of.
@@ -193,7 +193,7 @@ def _addon(manifest: Manifest) -> AddonRemoval | None:
 
 def _unread_finding(manifests_read: Manifests, name: str, fix: str) -> Iterator[Finding]:
     if manifests_read.problems:
-        yield not_told(
+        yield could_not_tell_finding(
             name,
             f"{count(len(manifests_read.problems), 'text')} could not be read: {names(manifests_read.problems)}",
             fix,
@@ -214,7 +214,9 @@ def _beyond_table(manifests: Iterable[Manifest], target: int, name: str, context
     )
     if early:
         why = f"the table of removed versions ends with 1.{last}, before {context.target}: {names(early)}"
-        yield not_told(name, why, "Look them up: https://kubernetes.io/docs/reference/using-api/deprecation-guide/.")
+        yield could_not_tell_finding(
+            name, why, "Look them up: https://kubernetes.io/docs/reference/using-api/deprecation-guide/."
+        )
 
 
 def _is_early(manifest: Manifest) -> bool:

@@ -22,12 +22,12 @@ class BadManifests(ValueError):
     """Error raised if a file that may hold such a manifest cannot be parsed; the message names the file."""
 
 
-def of_files(files: Iterable[tuple[str, str]]) -> tuple[Manifest, ...]:
+def manifests_of_files(files: Iterable[tuple[str, str]]) -> tuple[Manifest, ...]:
     """Returns the manifests of these kinds in `files` (path, text). Raises BadManifests."""
     return tuple(manifest for path, text in files if _may_hold(text) for manifest in _of_file(path, text))
 
 
-def for_cluster(manifests: Iterable[Manifest], filters: Filters) -> tuple[JSON, ...]:
+def objects_for_cluster(manifests: Iterable[Manifest], filters: Filters) -> tuple[JSON, ...]:
     """Returns the objects of those manifests that a cluster with these filters gets."""
     return tuple(manifest.object for manifest in manifests if not isinstance(include(manifest, filters), Excluded))
 

@@ -46,14 +46,14 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}es" if noun.endswith(("s", "ch", "x")) else f"{number} {noun}s"
 
 
-def at(time: datetime | None) -> str:
+def since_text(time: datetime | None) -> str:
     """Returns `since 2026-01-14T09:30:00Z`, or an empty string if the time is not known."""
     return f"since {time:%Y-%m-%dT%H:%M:%SZ}" if time else ""
 
 
 def dated(time: datetime | None) -> str:
     """Returns ` (since 2026-01-14T09:30:00Z)`, or an empty string if the time is not known."""
-    return f" ({at(time)})" if time else ""
+    return f" ({since_text(time)})" if time else ""
 
 
 def cause(condition: Condition) -> str:
@@ -99,13 +99,15 @@ def _cut_at_word(text: str, most: int) -> str:
     return text[:most].rpartition(" ")[0] if " " in text[:most] else text[:most]
 
 
-def said(condition: Condition) -> str:
+def condition_text(condition: Condition) -> str:
     """Returns `: Reason: message (since ...).` of a condition, as far as it has them."""
     why = cause(condition)
     return f"{': ' if why else ''}{why}{dated(condition.last_transition_time)}."
 
 
-def graver(since: datetime | None, now: datetime, patience: timedelta, before: Severity, after: Severity) -> Severity:
+def severity_after(
+    since: datetime | None, now: datetime, patience: timedelta, before: Severity, after: Severity
+) -> Severity:
     """Returns `after` if the state has lasted for `patience` or its beginning is not known, else `before`."""
     return after if since is None or now - since >= patience else before
 
@@ -116,7 +118,7 @@ def resource(obj: Object) -> ReportedResource:
     return ReportedResource(group=kind.group, kind=kind.kind, namespace=obj.metadata.namespace, name=obj.metadata.name)
 
 
-def not_told(name: str, why: str, fix: str, resources: tuple[ReportedResource, ...] = ()) -> Finding:
+def could_not_tell_finding(name: str, why: str, fix: str, resources: tuple[ReportedResource, ...] = ()) -> Finding:
     """Returns the Unknown finding under the risk that stands for what check `name` cannot tell."""
     return Finding(
         f"{name}Unknown",

@@ -21,13 +21,13 @@ from runup.cli.output import screen_of
 from runup.cli.render.text import machine
 from runup.cli.result_output import ResultPrinter
 from runup.clusterversion.cli import preflight_end, preflight_request, target_choice, update_under_way
-from runup.clusterversion.cli.command_request import Request
+from runup.clusterversion.cli.command_request import UpgradeRequest
 from runup.clusterversion.cli.target_choice import Flags
 from runup.preflight.cli.render import finding_texts as rendered
 from runup.preflight.decide.findings import Findings, current_findings, findings_of_target, requested_preflight
 
 
-def run(request: Request, connection: Connection) -> int | None:
+def run(request: UpgradeRequest, connection: Connection) -> int | None:
     """Carries out the one action that the flags ask for."""
     _check(request)
     write(target_choice.check_flags(request.flags))
@@ -38,7 +38,7 @@ def run(request: Request, connection: Connection) -> int | None:
         return action(request, client)
 
 
-def _check(request: Request) -> None:
+def _check(request: UpgradeRequest) -> None:
     """Rejects combinations of our own flags; those of oc's flags are rejected later, by `targets.check_flags`."""
     flags = request.flags
     # A bad duration fails before anything is sent.
@@ -61,7 +61,7 @@ def _check(request: Request) -> None:
         raise CommandError(f"-o {request.output} is for showing; what an action did is told as text, json or yaml")
 
 
-def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
+def _action(request: UpgradeRequest) -> Callable[[UpgradeRequest, SyncClient], int | None]:
     """Returns the function that carries out what the flags ask for."""
     flags = request.flags
     if request.preflight:
@@ -75,7 +75,7 @@ def _action(request: Request) -> Callable[[Request, SyncClient], int | None]:
     return _start_update if flags.names_target else _show_state
 
 
-def _show_state(request: Request, client: SyncClient) -> None:
+def _show_state(request: UpgradeRequest, client: SyncClient) -> None:
     """Prints the cluster's updates, or with `-o html` the page of its preflight."""
     if request.output != "html":
         from runup.clusterversion.cli.show import ShowOptions, show_cluster
@@ -102,17 +102,17 @@ def _render_page(findings: Findings, client: SyncClient, cluster: ClusterVersion
     return page(findings, SystemClock().now(), cluster=clusters.name_of(client, cluster))
 
 
-def _start_update(request: Request, client: SyncClient) -> None:
+def _start_update(request: UpgradeRequest, client: SyncClient) -> None:
     """Requests the update that the flags name, and prints what came of it. Raises CommandError to refuse."""
     flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
-    target = update_under_way.back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(
+    target = update_under_way.way_back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(
         cluster, flags
     )
     teller.extend(target.said)
     if isinstance(target, target_choice.Nothing):
         # The cluster is not there yet: the text before is oc's, which does not look.
-        teller.extend(update_under_way.goes_on(update_under_way.going_on(cluster)))
+        teller.extend(update_under_way.update_goes_on_message(update_under_way.update_in_progress(cluster)))
         teller.done(None)
         return
     if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:
@@ -148,7 +148,7 @@ def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
         )
 
 
-def _to_multi_arch(request: Request, client: SyncClient) -> None:
+def _to_multi_arch(request: UpgradeRequest, client: SyncClient) -> None:
     """Requests the update to the multi-architecture image of the running version."""
     flags, teller = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
@@ -165,24 +165,24 @@ def _to_multi_arch(request: Request, client: SyncClient) -> None:
     teller.done(body, version=version, architecture="Multi")
 
 
-def _clear_update(request: Request, client: SyncClient) -> None:
+def _clear_update(request: UpgradeRequest, client: SyncClient) -> None:
     """Takes back the request for an update, and prints the result."""
     teller = ResultPrinter("clear", request.output)
     try:
         before, answer = clusters.change(
             client,
             clusters.read(client),
-            lambda cluster_version: update_under_way.clearing(cluster_version).patch,
+            lambda cluster_version: update_under_way.plan_clearing(cluster_version).patch,
             send=lambda body: clusters.patch(client, body),
         )
     except KubeError as error:
         raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
-    clearing = update_under_way.clearing(before)
+    clearing = update_under_way.plan_clearing(before)
     teller.extend(clearing.said)
     teller.done(clearing.patch if answer else None)
 
 
-def _clear_preflight(request: Request, client: SyncClient) -> None:
+def _clear_preflight(request: UpgradeRequest, client: SyncClient) -> None:
     """Ends the preflight that is requested or still runs, and prints the result."""
     teller = ResultPrinter("clear-preflight", request.output)
     cluster = clusters.read(client)
@@ -199,7 +199,7 @@ def _clear_preflight(request: Request, client: SyncClient) -> None:
     teller.done(ending.patch if after else None)
 
 
-def _preflight(request: Request, client: SyncClient) -> int | None:
+def _preflight(request: UpgradeRequest, client: SyncClient) -> int | None:
     """Requests a preflight; with --wait returns the exit code of its result, else None."""
     cluster = clusters.read(client)
     target = preflight_request.target_of(cluster, request.flags)
@@ -218,7 +218,7 @@ def _preflight(request: Request, client: SyncClient) -> int | None:
     return findings.exit_code
 
 
-def _result_document(request: Request, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+def _result_document(request: UpgradeRequest, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
     if request.output == "html":
         return _render_page(findings, client, cluster)
     if request.for_program:
@@ -226,7 +226,7 @@ def _result_document(request: Request, findings: Findings, client: SyncClient, c
     return rendered.result(findings, screen_of(sys.stdout), wide=request.wide)
 
 
-def _requested_text(request: Request, target: Update) -> str:
+def _requested_text(request: UpgradeRequest, target: Update) -> str:
     """Returns the text about a preflight that was requested, with the command that follows it."""
     if request.for_program:
         named_target = {"target": target.version or target.image}

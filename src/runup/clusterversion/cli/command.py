@@ -35,7 +35,7 @@ _OUR_FLAGS = (
         "--mode",
         metavar="preflight",
         default=None,
-        shell_complete=static_completion.of(lambda _: ("preflight",)),
+        shell_complete=static_completion.complete_from(lambda _: ("preflight",)),
         help="preflight: check the target, change nothing.",
     ),
     option("--preflight", is_flag=True, help="Short for --mode=preflight."),
@@ -119,20 +119,20 @@ def upgrade(
 
         options = show.ShowOptions(flags["include_not_recommended"], output)
         if dump is None:
-            show.of_cluster(connection_of(ctx), options)
+            show.show_live_cluster(connection_of(ctx), options)
         else:
             _check_of_dump(ctx)
-            show.of_dump(dump, options)
+            show.show_dump(dump, options)
         return None
     from runup.clusterversion.cli.actions import run
-    from runup.clusterversion.cli.command_request import Request
+    from runup.clusterversion.cli.command_request import UpgradeRequest
     from runup.clusterversion.cli.target_choice import Flags
 
     upgrade_flags = Flags(**flags)
     # An unknown mode must not fall through to an update.
     if mode is not None and mode.lower() != "preflight":
         raise CommandError(f'--mode must be "preflight", not "{mode}"; leave it out to start the update itself')
-    request = Request(
+    request = UpgradeRequest(
         flags=upgrade_flags,
         preflight=preflight or mode is not None,
         wait=wait,

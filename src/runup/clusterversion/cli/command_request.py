@@ -7,7 +7,7 @@ import msgspec
 from runup.clusterversion.cli.target_choice import Flags
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class UpgradeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed command line."""
 
     flags: Flags

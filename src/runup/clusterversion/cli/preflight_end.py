@@ -9,7 +9,7 @@ from __future__ import annotations
 from runup.api.config_v1 import ClusterVersion, Release
 from runup.cli.render.text import out
 from runup.clusterversion.cli.preflight_request import clear_patch
-from runup.clusterversion.cli.update_under_way import Clearing, asks_for, goes_on, going_on
+from runup.clusterversion.cli.update_under_way import Clearing, asks_for, update_goes_on_message, update_in_progress
 from runup.preflight.cli.render import finding_texts as rendered
 from runup.preflight.decide.attempt import END_ANNOTATION, Attempt
 
@@ -21,7 +21,9 @@ def end_preflight(cluster: ClusterVersion, attempt: Attempt | None, still_runs: 
     """
     patch = clear_patch(cluster)
     if patch is not None:
-        return Clearing(patch, (out(rendered.cleared_text(cluster)), *goes_on(going_on(cluster))))
+        return Clearing(
+            patch, (out(rendered.cleared_text(cluster)), *update_goes_on_message(update_in_progress(cluster)))
+        )
     target = attempt.target_version or attempt.target_image if attempt is not None else still_runs
     if target is None:
         return Clearing(None, (out(rendered.cleared_text(None)),))

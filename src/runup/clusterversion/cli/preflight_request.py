@@ -20,7 +20,7 @@ from runup.cli.errors import CommandError
 from runup.cli.pull_spec_parsing import pull_spec
 from runup.cli.render.text import Output, err
 from runup.clusterversion.cli.target_choice import Flags, update_patch
-from runup.clusterversion.cli.update_under_way import before_a_preflight, going_on
+from runup.clusterversion.cli.update_under_way import before_a_preflight, update_in_progress
 from runup.preflight.decide.findings import MODE, requested_preflight
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def notes(cluster: ClusterVersion, flags: Flags) -> tuple[Output, ...]:
         warnings.append(err(f"warning: this takes the place of the preflight of {name_of(before)}\n"))
     warnings.extend(before_a_preflight(cluster))
     progressing = find(cluster.status.conditions, "Progressing")
-    if progressing and progressing.status == "True" and going_on(cluster) is None:
+    if progressing and progressing.status == "True" and update_in_progress(cluster) is None:
         warnings.append(err("warning: an update is in progress; what is found now may be different when it is done\n"))
     if flags.force:
         warnings.append(err(_FORCED))

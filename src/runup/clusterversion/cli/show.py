@@ -40,7 +40,7 @@ class OperatorConfigMaps(msgspec.Struct, frozen=True):
     accepted: JSON | None = None
 
 
-def of_dump(path: str, options: ShowOptions) -> None:
+def show_dump(path: str, options: ShowOptions) -> None:
     """Prints the updates of a dump."""
     if options.output == "html":
         raise CommandError("-o html is a page of a preflight; for a dump leave it out, or take json or yaml")
@@ -51,7 +51,7 @@ def of_dump(path: str, options: ShowOptions) -> None:
     show_document(dump.cluster, OperatorConfigMaps(by_name.get(HISTORY), by_name.get(ACCEPTED)), None, options)
 
 
-def of_cluster(connection: Connection, options: ShowOptions) -> None:
+def show_live_cluster(connection: Connection, options: ShowOptions) -> None:
     """Prints the updates of a live cluster."""
     with connection.client() as client:
         show_cluster(client, options)
@@ -72,7 +72,7 @@ def show_cluster(client: SyncClient, options: ShowOptions) -> None:
 def show_document(document: JSON, config_maps: OperatorConfigMaps, now: datetime | None, options: ShowOptions) -> None:
     """Prints ClusterVersion `document`; `now` is None for files."""
     document_facts = facts.read(document)
-    more = _More(document, config_maps, now) if config_maps.history or speaks_of_more(document) else None
+    more = _ExtraOutput(document, config_maps, now) if config_maps.history or has_extra_output(document) else None
     if options.output in ("json", "yaml"):
         preflights = more.data if more else {"preflight": None, "endedPreflights": []}
         sys.stdout.write(machine(overview.as_data(document_facts) | preflights, options.output))
@@ -91,7 +91,7 @@ def _write_parts(output: Iterator[Output]) -> None:
         target.flush()
 
 
-def speaks_of_more(document: JSON) -> bool:
+def has_extra_output(document: JSON) -> bool:
     """Returns whether ClusterVersion mentions a preflight, or an update under way."""
     status = mapping(document, "status")
     if text(mapping(mapping(document, "spec"), "desiredUpdate"), "mode"):
@@ -112,7 +112,7 @@ def newest_transition(document: JSON) -> datetime | None:
         return None
 
 
-class _More:
+class _ExtraOutput:
     """The output that goes beyond oc's."""
 
     def __init__(self, document: JSON, config_maps: OperatorConfigMaps, now: datetime | None) -> None:

@@ -62,7 +62,7 @@ class UpdateInProgress(msgspec.Struct, frozen=True):
         return f"{self.back_to.version} is of another minor version, and no way back to it is supported"
 
 
-def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
+def update_in_progress(cluster: ClusterVersion) -> UpdateInProgress | None:
     """Returns the update under way; None if the newest entry of the history is complete or the only one."""
     status = cluster.status
     newest = status.history[0] if status.history else None
@@ -76,14 +76,14 @@ def going_on(cluster: ClusterVersion) -> UpdateInProgress | None:
     return UpdateInProgress(status.desired, Release(version=before.version, image=before.image))
 
 
-def goes_on(update: UpdateInProgress | None) -> tuple[Output, ...]:
+def update_goes_on_message(update: UpdateInProgress | None) -> tuple[Output, ...]:
     """Returns the message for a user who ended a preflight, or another request, during an update."""
     return (out(f"The {update.name} has begun and goes on. {update.way_out}\n"),) if update else ()
 
 
 def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
     """Returns the message of `runup upgrade` about an update that the spec does not show."""
-    update = going_on(cluster)
+    update = update_in_progress(cluster)
     desired = cluster.spec.desired_update
     if update is None or (desired is not None and not desired.mode and asks_for(desired, update.to)):
         return ()
@@ -92,7 +92,7 @@ def unshown_update(cluster: ClusterVersion) -> tuple[Output, ...]:
 
 def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
     """Returns warnings about the update request that a preflight's request replaces."""
-    update, desired = going_on(cluster), cluster.spec.desired_update
+    update, desired = update_in_progress(cluster), cluster.spec.desired_update
     warnings = []
     if update is not None:
         text = f"warning: the {update.name} is under way and goes on; what is found now may be different"
@@ -108,9 +108,9 @@ def before_a_preflight(cluster: ClusterVersion) -> tuple[Output, ...]:
     return tuple(warnings)
 
 
-def back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:
+def way_back(cluster: ClusterVersion, *, version: str, image: str) -> Target | None:
     """Returns the target that takes the update back, if `version` or `image` name the release it started from."""
-    update = going_on(cluster)
+    update = update_in_progress(cluster)
     if update is None or update.is_way_back:
         return None
     is_named = _is_same_image(image, update.back_to.image) if image else version == update.back_to.version
@@ -126,14 +126,14 @@ class Clearing(msgspec.Struct, frozen=True):
     said: tuple[Output, ...]
 
 
-def clearing(cluster: ClusterVersion) -> Clearing:
+def plan_clearing(cluster: ClusterVersion) -> Clearing:
     """Decides what `--clear` does: ends a preflight, or removes a request, and says whether its update goes on.
 
     The patch carries the resourceVersion of `cluster`, so that an update that begins meanwhile is a conflict.
     """
-    desired, update = cluster.spec.desired_update, going_on(cluster)
+    desired, update = cluster.spec.desired_update, update_in_progress(cluster)
     if desired is not None and desired.mode:
-        return Clearing(clear_patch(desired), (out(rendered.cleared_text(cluster)), *goes_on(update)))
+        return Clearing(clear_patch(desired), (out(rendered.cleared_text(cluster)), *update_goes_on_message(update)))
     if update is None:
         if desired is None:
             return Clearing(None, (out("info: No update in progress\n"),))
@@ -141,10 +141,10 @@ def clearing(cluster: ClusterVersion) -> Clearing:
             return Clearing(None, (out(f"info: {_nothing_asked(desired)}"),))
         return Clearing(clear_patch(desired), (out(cleared_text(desired, cluster)),))
     if desired is None or not _names_target(desired):
-        return Clearing(None, goes_on(update))
+        return Clearing(None, update_goes_on_message(update))
     if asks_for(desired, update.to):
-        return Clearing(clear_patch(desired), (out("Cleared the update field\n"), *goes_on(update)))
-    return Clearing(clear_patch(desired), (out(cleared_text(desired, cluster)), *goes_on(update)))
+        return Clearing(clear_patch(desired), (out("Cleared the update field\n"), *update_goes_on_message(update)))
+    return Clearing(clear_patch(desired), (out(cleared_text(desired, cluster)), *update_goes_on_message(update)))
 
 
 def _names_target(desired: Update) -> bool:

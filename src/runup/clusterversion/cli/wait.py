@@ -19,14 +19,14 @@ from kubekit.kube.clock import Clock, SystemClock
 from runup.api.config_v1 import ClusterVersion
 from runup.cli import clusterversion_client as clusters
 from runup.cli.errors import CommandError, message_of
-from runup.clusterversion.cli.wait_progress import Progress, Show, shown_on, so_far
+from runup.clusterversion.cli.wait_progress import Progress, Show, progress_shower, risks_so_far
 from runup.preflight.decide.findings import Findings, Risk, findings_of_target, requested_preflight
 from runup.preflight.decide.preflight_conditions import COMPLETED, FAILED, RUNNING
 from runup.preflight.decide.stored_reports import History
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
-    from runup.clusterversion.cli.command_request import Request
+    from runup.clusterversion.cli.command_request import UpgradeRequest
 
 # A failure that may heal (an image that cannot be pulled now, a report being rewritten) is reported after this time.
 HEALING_S = 5.0
@@ -65,7 +65,7 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
     """Returns the state of the preflight of `target` (version, image) that was requested at `generation`."""
     name = target[0] or target[1]
     if requested_preflight(cluster) != target:
-        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_what_is_asked_instead(cluster)}")
+        return Judgement(State.REPLACED, f"the preflight of {name} was replaced: {_other_request_text(cluster)}")
     conditions = cluster.status.conditions
     running, completed, failed = (find(conditions, type_) for type_ in (RUNNING, COMPLETED, FAILED))
     # Conditions from before the operator saw the request are about another one
@@ -80,7 +80,7 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
     return Judgement(State.GOING, running.message)
 
 
-def _what_is_asked_instead(cluster: ClusterVersion) -> str:
+def _other_request_text(cluster: ClusterVersion) -> str:
     desired = cluster.spec.desired_update
     if desired is None or not (desired.version or desired.image or desired.architecture):
         return "somebody cleared the request"
@@ -91,7 +91,7 @@ def _what_is_asked_instead(cluster: ClusterVersion) -> str:
 def wait(
     client: SyncClient,
     requested: ClusterVersion,
-    request: Request,
+    request: UpgradeRequest,
     *,
     timeout_s: float,
     namespace: str,
@@ -105,7 +105,7 @@ def wait(
     target = requested_preflight(requested)
     assert target is not None
     try:
-        with shown_on(sys.stderr if request.for_program else sys.stdout) as show:
+        with progress_shower(sys.stderr if request.for_program else sys.stdout) as show:
             cluster = _until_over(client, requested, target, show, clock, clock.monotonic() + timeout_s, namespace)
             return _findings(client, cluster, namespace, clock)
     except Transient as error:
@@ -188,19 +188,19 @@ def pod_state(pod: Pod) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Observation:
     """A look at the ClusterVersion: its new state, None if nothing is new; `trouble`: why it could not be read."""
 
     cluster: ClusterVersion | None = None
     trouble: Transient | None = None
 
 
-def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[Look]:
+def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator[Observation]:
     """Yields a look at every change, every few seconds without one, and while the server is away.
 
     Raises Transient after two minutes of that.
     """
-    yield Look(start)
+    yield Observation(start)
     version: str | None = start.metadata.resource_version
     answered = clock.monotonic()
     while True:
@@ -210,13 +210,13 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
             if version is None:
                 latest = clusters.read(client)
                 version = latest.metadata.resource_version
-                yield Look(latest)
+                yield Observation(latest)
             for event in client.watch(ClusterVersion, resource_version=version, timeout_seconds=_TICK_S):
                 version = event.object.metadata.resource_version
                 if event.type == "DELETED":
                     raise CommandError("the ClusterVersion was deleted while its preflight was waited for")
                 if event.type != "BOOKMARK":
-                    yield Look(event.object)
+                    yield Observation(event.object)
             answered = clock.monotonic()
         except Gone:
             # The watch's version expired (HTTP 410): read the object again and watch from there.
@@ -228,11 +228,11 @@ def changes(client: SyncClient, start: ClusterVersion, clock: Clock) -> Iterator
                 raise
             trouble = error
             clock.pause(_RETRY_S)
-        yield Look(trouble=trouble)
+        yield Observation(trouble=trouble)
 
 
 def _risks_so_far(cluster: ClusterVersion, target: tuple[str, str]) -> tuple[Risk, ...]:
-    return so_far(findings_of_target(cluster, History(), *target))
+    return risks_so_far(findings_of_target(cluster, History(), *target))
 
 
 def _first_line(error: Transient) -> str:

@@ -41,7 +41,7 @@ class Progress:
 Show = Callable[[Progress], None]
 
 
-def so_far(findings: Findings) -> tuple[Risk, ...]:
+def risks_so_far(findings: Findings) -> tuple[Risk, ...]:
     """Returns the risks that this preflight has found by now, without those that stand for unfinished checks."""
     return tuple(
         risk
@@ -91,7 +91,7 @@ def _table(risks: tuple[Risk, ...], screen: Screen) -> Drawn:
 
 
 @contextmanager
-def shown_on(stream: TextIO) -> Iterator[Show]:
+def progress_shower(stream: TextIO) -> Iterator[Show]:
     """Yields a function that shows progress on `stream`."""
     screen = screen_of(stream)
     with _show_in_place(stream) if screen.live else _line_by_line(stream) as show:

@@ -38,7 +38,7 @@ from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.control.preflight_log import PreflightLogger
 from runup.clusterversion.control.workload_age import WorkloadAge
 from runup.clusterversion.decide import sync_failure
-from runup.clusterversion.decide.observed import Facts, Observed
+from runup.clusterversion.decide.observed import Observed, OperatorFacts
 from runup.clusterversion.decide.reconcile import NAME, reconcile
 from runup.clusterversion.decide.status_write_rejected import RejectedFields
 from runup.clusterversion.decide.sync_failure import Failure
@@ -173,7 +173,7 @@ class ClusterVersionController:
         self,
         *,
         caches: Caches,
-        facts: Facts,
+        facts: OperatorFacts,
         own_release: OwnRelease,
         executor: Executor,
         service: UpdateService,
@@ -305,7 +305,7 @@ class ClusterVersionController:
         self._metrics.count(observed, plan, now)
         self._story.tell(observed, plan)
         # A report that is left over must not be taken for one of a later preflight.
-        if preflight_log.nobody_writes(observed, plan):
+        if preflight_log.has_no_report_writer(observed, plan):
             self._reader.clear()
         if plan.actions:
             log.info("reconciled", actions=_action_names(plan))

@@ -27,7 +27,7 @@ RUNNING, NONE = "PreflightRunning", ""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PreflightState:
     """The preflight's state after a pass: `outcome` is one of the constants above, `reason` the condition's.
 
     A request for which nothing was started counts as refused, not as a failed preflight.
@@ -40,14 +40,14 @@ class Told:
     id: str = ""
 
 
-def state_before(observed: Observed) -> Told:
+def state_before(observed: Observed) -> PreflightState:
     """Returns the state that ClusterVersion reported when the pass began."""
     return _state_of(
         observed, observed.cluster_version.status.conditions, stored_reports.read(observed.history).attempt
     )
 
 
-def state_after(observed: Observed, plan: Plan[object]) -> Told:
+def state_after(observed: Observed, plan: Plan[object]) -> PreflightState:
     """Returns the state that it reports once `plan` is carried out."""
     new_conditions: Sequence[Condition] = observed.cluster_version.status.conditions
     for action in plan.actions:
@@ -57,7 +57,7 @@ def state_after(observed: Observed, plan: Plan[object]) -> Told:
     return _state_of(observed, new_conditions, _attempt_after(observed, plan))
 
 
-def nobody_writes(observed: Observed, plan: Plan[object]) -> bool:
+def has_no_report_writer(observed: Observed, plan: Plan[object]) -> bool:
     """Returns whether no target exists that writes a report, or is about to.
 
     A Deployment created just now may not be observed yet; the record of its attempt was written before it.
@@ -72,7 +72,7 @@ def starts_preflight(observed: Observed, plan: Plan[object]) -> bool:
     return observed.deployment is None and _applies_deployment(plan)
 
 
-def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Attempt | None) -> Told:
+def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Attempt | None) -> PreflightState:
     """Returns what ClusterVersion's conditions say of the preflight, as the log has it."""
     running, completed, failed = (find(conditions, type_) for type_ in preflight_conditions.TYPES)
     desired = observed.cluster_version.spec.desired_update
@@ -80,12 +80,12 @@ def _state_of(observed: Observed, conditions: Sequence[Condition], attempt: Atte
     preflight_id = attempt.id if attempt else ""
     if failed is not None and failed.status == "True":
         outcome = FAILED if _was_started(observed, attempt) else REFUSED
-        return Told(outcome, failed.reason, failed.message, target, preflight_id)
+        return PreflightState(outcome, failed.reason, failed.message, target, preflight_id)
     if completed is not None and completed.status == "True":
-        return Told(COMPLETED, completed.reason, completed.message, target, preflight_id)
+        return PreflightState(COMPLETED, completed.reason, completed.message, target, preflight_id)
     if running is not None:
-        return Told(RUNNING, running.reason, running.message, target, preflight_id)
-    return Told()
+        return PreflightState(RUNNING, running.reason, running.message, target, preflight_id)
+    return PreflightState()
 
 
 def _attempt_after(observed: Observed, plan: Plan[object]) -> Attempt | None:
@@ -132,7 +132,7 @@ class PreflightLogger:
     """A log of each step once; after a start of the operator it logs the preflight's current step."""
 
     def __init__(self) -> None:
-        self._last = Told()
+        self._last = PreflightState()
 
     def tell(self, observed: Observed, plan: Plan[object]) -> None:
         """Logs what `plan`, which was carried out, changed."""
@@ -152,7 +152,7 @@ class PreflightLogger:
             self._log_step(current, log_fields)
         self._last = current
 
-    def _log_step(self, state: Told, log_fields: dict[str, Any]) -> None:
+    def _log_step(self, state: PreflightState, log_fields: dict[str, Any]) -> None:
         if state.outcome == NONE:
             log.info("preflight ended", **log_fields, reason="Cleared")
             return
@@ -160,7 +160,7 @@ class PreflightLogger:
         getattr(log, level)(words, **log_fields, reason=state.reason, message=state.message)
 
 
-def _key(state: Told) -> tuple[str, str, str, str]:
+def _key(state: PreflightState) -> tuple[str, str, str, str]:
     return state.outcome, state.reason, state.target, state.id
 
 

@@ -19,7 +19,7 @@ from runup.api.config_v1 import CapabilitiesStatus, ClusterVersionStatus, Releas
 from runup.applying.decide.failure_summary import Summary, Verdict, judge_problem, summarize, without_progress
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
 from runup.applying.decide.problems import Effect, Problem
-from runup.applying.decide.progress import Loading, Progress, State, Wanted
+from runup.applying.decide.progress import ApplyReason, Loading, Progress, WantedRelease
 from runup.applying.decide.progressing_message import summary_of
 from runup.clusterversion.decide.target_release import same_image
 from runup.clusterversion.decide.view import View
@@ -60,10 +60,12 @@ def filters(view: View, release: Release) -> Filters:
     )
 
 
-def wanted_work(view: View) -> Wanted:
+def wanted_work(view: View) -> WantedRelease:
     """Returns what the worker should work on now."""
     current = view.current
-    return Wanted(current.image, current.version, filters(view, current), view.observed.cluster_version.metadata.uid)
+    return WantedRelease(
+        current.image, current.version, filters(view, current), view.observed.cluster_version.metadata.uid
+    )
 
 
 def work(view: View) -> tuple[Work, ...]:
@@ -140,14 +142,14 @@ def _needs_loading(view: View) -> bool:
     return load is None or load.payload is None
 
 
-def _run_state(view: View) -> State:
+def _run_state(view: View) -> ApplyReason:
     """Returns how the release is to be applied: initializing before any completion, then updating or reconciling."""
     entries = view.status.history
     if not any(entry.state == "Completed" for entry in entries):
-        return State.INITIALIZING
+        return ApplyReason.INITIALIZING
     newest = entries[0]
     is_done = newest.state == "Completed" and same_image(newest.image, view.current.image)
-    return State.RECONCILING if is_done else State.UPDATING
+    return ApplyReason.RECONCILING if is_done else ApplyReason.UPDATING
 
 
 def _is_current(view: View, progress: Progress) -> bool:
@@ -184,7 +186,7 @@ def _conditions_of(view: View, status: ClusterVersionStatus, progress: Progress,
     verdict = judge_problem(summary.problem, now=view.now) if summary is not None else None
     newest = status.history[0] if status.history else None
     is_done = newest is not None and newest.state == "Completed" and same_image(newest.image, view.current.image)
-    reconciling = progress.state is State.RECONCILING if current else is_done
+    reconciling = progress.state is ApplyReason.RECONCILING if current else is_done
     version = view.current.version or view.current.image
     available = find(status.conditions, "Available")
     conditions: list[Condition] = []

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kubekit.lang.version import leaves_minor
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_name, newest_first
-from runup.advice.decide.risks import alert_risks, in_cluster
+from runup.advice.decide.risks import alert_risks, risks_in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
 from runup.clusterversion.decide import repair, size_limits, verdict
@@ -39,9 +39,9 @@ def candidates(
     return fitting, len(assembled) - len(fitting)
 
 
-def in_the_cluster(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
+def find_cluster_risks(facts: Observed, now: datetime) -> tuple[SourceRisk, ...]:
     """Returns the risks that come from the cluster's own state and alerts, whatever the update service says."""
-    state_risks = in_cluster(
+    state_risks = risks_in_cluster(
         Cluster(
             facts.cluster_version,
             facts.operators,
@@ -73,7 +73,7 @@ def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> Tally:
 
 def applicable_risks(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
     """Returns the risks of an update to `target`, from every source, that apply or could not be told."""
-    cluster_risks = in_the_cluster(view.observed, view.now)
+    cluster_risks = find_cluster_risks(view.observed, view.now)
     digest = digest_of(target.release.image)
     fitting = _fit_into_api(view, _assemble(view, [target], cluster_risks))
     risks = next((c.risks for c in fitting if digest_of(c.release.image) == digest), ())

@@ -23,7 +23,7 @@ from runup.release.decide.inclusion import DEFAULT_PROFILE
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class OperatorFacts:
     """The operator's knowledge about itself.
 
     `release.architecture` is `Multi` or empty, as in the API; `architecture` is the node's, in Go's naming.
@@ -86,7 +86,7 @@ class Observed:
     """
 
     cluster_version: ClusterVersion
-    facts: Facts
+    facts: OperatorFacts
     feature_gate: FeatureGate | None = None
     operators: tuple[ClusterOperator, ...] | None = ()
     operators_error: str = ""

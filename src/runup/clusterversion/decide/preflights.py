@@ -66,9 +66,9 @@ def _decide(view: View) -> Preflight:
         refusal_conditions = (
             conditions.refused_conditions(request.reason, request.message) if isinstance(request, Refused) else ()
         )
-        return _when_unwanted(view, refusal_conditions)
+        return _plan_unwanted(view, refusal_conditions)
     try:
-        target = targets.for_preflight(
+        target = targets.preflight_target(
             request.update,
             current=view.current,
             advised=view.advised,
@@ -76,11 +76,11 @@ def _decide(view: View) -> Preflight:
             releases=view.observed.releases,
         )
     except Terminal as error:
-        unwanted = _when_unwanted(view, conditions.refused_conditions(error.reason, _refusal_text(view, error)))
+        unwanted = _plan_unwanted(view, conditions.refused_conditions(error.reason, _refusal_text(view, error)))
         return replace(unwanted, **retry_unreadable(view, request.update, error))
     except Waiting as error:
         return _await_target(view, error)
-    return _when_wanted(view, request.update, target)
+    return _plan_wanted(view, request.update, target)
 
 
 def _refusal_text(view: View, error: Terminal) -> str:
@@ -106,7 +106,7 @@ def end_unless_waited_for(view: View, decided: Preflight, *, update_waits: bool 
         history = histories.with_attempt(decided.history, anew) if attempt.making_way else decided.history
         return replace(decided, history=history)
     if refused:
-        return _when_unwanted(view, ())
+        return _plan_unwanted(view, ())
     # Recorded before the workload goes, so that a killed operator does not start the preflight again
     # (docs/decisions/0024-what-is-live-and-what-is-dated.md).
     if not attempt.making_way:
@@ -131,7 +131,7 @@ def became_update(view: View) -> Attempt | None:
     return attempt if asks_for(view.request.update, target_of(attempt)) else None
 
 
-def _when_unwanted(view: View, condition_values: tuple[Condition, ...]) -> Preflight:
+def _plan_unwanted(view: View, condition_values: tuple[Condition, ...]) -> Preflight:
     situation = DeploymentState(False, deployed_state(view, None), Trust.PENDING, over=False)
     history = histories.with_attempt(with_last_report(view), None)
     actions = stop_workload(view) if STEPS[situation] is Step.STOP else ()
@@ -146,21 +146,21 @@ def _during_update_request(view: View, update: Update) -> Preflight:
     attempt = view.history.attempt
     target = target_of(attempt) if attempt is not None else None
     if attempt is None or target is None or attempt.failed or not asks_for(update, target):
-        return _when_unwanted(view, ())
+        return _plan_unwanted(view, ())
     if attempt.source_version != view.current.version or same_release(target, view.current):
-        return _when_unwanted(view, ())
+        return _plan_unwanted(view, ())
     # `runup upgrade --clear-preflight` ends it where no mode is left to be cleared.
     if view.observed.cluster_version.metadata.annotations.get(END_ANNOTATION) == attempt.id:
-        return _when_unwanted(view, ())
+        return _plan_unwanted(view, ())
     updating_view = replace(
         view, history=histories.with_attempt(view.history, with_fields(attempt, became_update=True))
     )
     if attempt.making_way:
-        return _making_way(case_of(updating_view, update, target))
-    return _when_wanted(updating_view, update, target)
+        return _make_way_for_update(case_of(updating_view, update, target))
+    return _plan_wanted(updating_view, update, target)
 
 
-def _making_way(case: PreflightCase) -> Preflight:
+def _make_way_for_update(case: PreflightCase) -> Preflight:
     """Plans the removal of the workload when the update is ready; the last report counts until that is accepted."""
     deployed = deployed_state(case.view, case.attempt)
     actions = stop_workload(case.view) if deployed in (Deployed.OURS, Deployed.OTHER) else ()
@@ -186,7 +186,7 @@ def _await_target(view: View, error: Waiting) -> Preflight:
     )
 
 
-def _when_wanted(view: View, update: Update, target: Release) -> Preflight:
+def _plan_wanted(view: View, update: Update, target: Release) -> Preflight:
     case = case_of(view, update, target)
     situation = DeploymentState(
         True, deployed_state(view, case.attempt), trust_of(case), over=bool(case.attempt.failed)

@@ -95,7 +95,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     """Decides everything of a pass: the preflight, the candidates, the update, and what is wrong with the spec."""
     current_view = view.look(observed, now)
     preflight = preflights.decide(current_view)
-    cluster_risks = assemble.in_the_cluster(observed, now)
+    cluster_risks = assemble.find_cluster_risks(observed, now)
     candidates, left_out = assemble.candidates(current_view, preflight.checked, cluster_risks)
     update = release_accepted.decide(
         current_view, candidates, workload_gone=preflight_workload.workload_gone(current_view)

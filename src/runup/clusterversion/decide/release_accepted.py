@@ -92,7 +92,7 @@ def decide(view: View, candidates: Sequence[Candidate], *, workload_gone: bool) 
         # A version that is not offered makes the spec Invalid; an image may still be loaded by another look.
         if not update.image:
             # Without the gate for accepted risks, a version with findings is not among the available updates.
-            matching = targets.by_version(update.version, (c.release for c in candidates if c.offered))
+            matching = targets.releases_by_version(update.version, (c.release for c in candidates if c.offered))
             is_blocked = any(_is_held(_candidate_of(candidates, release), frozenset()) for release in matching)
             return Decision(_loaded_condition(view), held=is_blocked, invalid=invalid)
         if isinstance(error, targets.VersionMismatch):
@@ -189,7 +189,7 @@ def _check_preconditions(
     holds = only_holding_risks(candidate) if candidate is not None else None
     advised = recommended_condition(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
-        verdict.judged_version(view, assemble.in_the_cluster(view.observed, view.now)),
+        verdict.judged_version(view, assemble.find_cluster_risks(view.observed, view.now)),
         target,
         available=holds is not None and holds.offered and not holds.risks,
         recommended=advised,
@@ -224,7 +224,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
         if update.image == view.current.image:
             return view.current
         known_releases = (*(c.release for c in candidates), *view.advised.nodes)
-        return _with_texts(targets.by_image(update, known_releases, view.observed.releases), view)
+        return _with_texts(targets.release_by_image(update, known_releases, view.observed.releases), view)
     version = update.version or view.current.version
     if parse(version) == parse(view.current.version) and not _migrates(view, update):
         return view.current
@@ -234,7 +234,7 @@ def _target(view: View, update: Update, candidates: Sequence[Candidate]) -> Rele
         for c in candidates
         if c.offered and (view.accepts_risks or recommended_condition(_by_version(c), ()).status == "True")
     ]
-    matching = targets.by_version(version, (candidate.release for candidate in offered))
+    matching = targets.releases_by_version(version, (candidate.release for candidate in offered))
     if len(matching) == 1:
         return _with_texts(matching[0], view)
     if matching:

@@ -30,7 +30,7 @@ def goal(
     operator of a release that the cluster has never been at counts as such a request: somebody deployed it.
     """
     desired = status.desired
-    if not under_way(status, own_release):
+    if not is_update_under_way(status, own_release):
         if applied is not None and desired.image and not _moves_to_own(request, status, own_release, applied):
             return _fill_gaps(desired, Release(architecture=own_release.architecture))
         is_own = same_release(desired, own_release) if applied is not None else desired.version == own_release.version
@@ -40,7 +40,7 @@ def goal(
     return _fill_gaps(desired, Release(architecture=own_release.architecture))
 
 
-def under_way(status: ClusterVersionStatus, own_release: Release) -> bool:
+def is_update_under_way(status: ClusterVersionStatus, own_release: Release) -> bool:
     """Returns whether `status` says that an update from `own_release` was accepted and is not complete."""
     desired, newest = status.desired, status.history[0] if status.history else None
     # Partial is the state of an accepted update until the last manifest is applied.

@@ -51,7 +51,7 @@ class Downgrade(Terminal):
         super().__init__(text, reason="TargetIsDowngrade")
 
 
-def for_preflight(
+def preflight_target(
     update: Update,
     *,
     current: Release,
@@ -65,7 +65,7 @@ def for_preflight(
     return target
 
 
-def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, ReleaseCheck]) -> Release:
+def release_by_image(update: Update, known: Iterable[Release], releases: Mapping[str, ReleaseCheck]) -> Release:
     """Returns the release of an image by digest: version and texts from the graph, else from the image itself."""
     digest = digest_of(update.image)
     if not DIGEST.fullmatch(digest):
@@ -82,7 +82,7 @@ def by_image(update: Update, known: Iterable[Release], releases: Mapping[str, Re
     return Release(version=_version_of(update, releases.get(update.image)), image=update.image)
 
 
-def by_version(version: str, releases: Iterable[Release]) -> tuple[Release, ...]:
+def releases_by_version(version: str, releases: Iterable[Release]) -> tuple[Release, ...]:
     """Returns the releases of that version, one for each image."""
     wanted_version = parse(version)
     matching = (
@@ -99,12 +99,12 @@ def known_releases(advised: CurrentAdvice) -> tuple[Release, ...]:
 def _look_up(update: Update, current: Release, advised: CurrentAdvice, releases: Mapping[str, ReleaseCheck]) -> Release:
     """Returns the release that a request means. Raises Terminal if it means none, Waiting if that is not known yet."""
     if update.image:
-        return by_image(update, (*known_releases(advised), *advised.nodes), releases)
+        return release_by_image(update, (*known_releases(advised), *advised.nodes), releases)
     if parse(update.version) is None:
         raise Terminal(
             f"version {update.version!r} is not a semantic version such as 5.2.0", reason="InvalidTargetVersion"
         )
-    matching = by_version(update.version, known_releases(advised))
+    matching = releases_by_version(update.version, known_releases(advised))
     if len(matching) == 1:
         return matching[0]
     if len(matching) > 1:
@@ -126,13 +126,13 @@ def _not_found(update: Update, current: Release, advised: CurrentAdvice) -> Exce
     if advised.condition is not None and advised.condition.status != "True":
         why = f" (RetrievedUpdates is False: {advised.condition.message})"
     return Terminal(
-        f"the update service knows no way to version {update.version}{why}; {_there_are(current, advised)}; "
+        f"the update service knows no way to version {update.version}{why}; {_known_versions_text(current, advised)}; "
         "choose a version of its graph, another channel, or name the release by image and digest",
         reason="TargetNotFound",
     )
 
 
-def _there_are(current: Release, advised: CurrentAdvice) -> str:
+def _known_versions_text(current: Release, advised: CurrentAdvice) -> str:
     """Returns a sentence that lists the versions that can be named instead, newest first."""
     texts_by_version: dict[Version, str] = {}
     for release in known_releases(advised):

@@ -79,11 +79,15 @@ def path_not_offered(view: View, release: Release, target: CheckedTarget) -> Jud
         for risk in update.risks
     )
     return published_risks.path_not_offered(
-        release, view.current.version, way=way_to(view, release), holds_up=not target.ended, answered=answered
+        release,
+        view.current.version,
+        way=way_to_release_text(view, release),
+        holds_up=not target.ended,
+        answered=answered,
     )
 
 
-def way_to(view: View, release: Release) -> str:
+def way_to_release_text(view: View, release: Release) -> str:
     """Returns a sentence that names the releases by way of which `release` is reached, in steps that are allowed."""
     graph = view.advised.graph
     if graph is None:
@@ -119,7 +123,7 @@ def _risk_of_objection(view: View, target: CheckedTarget, objection: preconditio
     """Returns the risk that a precondition's objection comes to: the update would be refused."""
     message = objection.message
     if objection.name == preflight_reasons.GIANT_HOP:
-        message = f"{message} {way_to(view, target.release)}"
+        message = f"{message} {way_to_release_text(view, target.release)}"
     elif objection.name == preflight_reasons.UPGRADEABLE:
         message = f"Updates that leave the minor version are refused while Upgradeable is False: {message}"
     refusal_text = f"The update would be refused: {objection.text} {_FORCE}"

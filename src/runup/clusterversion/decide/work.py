@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from runup.advice.decide.service import Query
 from runup.api.config_v1 import Release
-from runup.applying.decide.progress import State, Wanted
+from runup.applying.decide.progress import ApplyReason, WantedRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class LoadRelease:
 class ApplyRelease:
     """The application of a release. The payload of `wanted.image` is loaded; `state` is what the history implies."""
 
-    wanted: Wanted
-    state: State
+    wanted: WantedRelease
+    state: ApplyReason
 
 
 Work = (

@@ -10,8 +10,8 @@ import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.lang.version import parse
-from runup.advice.decide.build_graph import of_channel
-from runup.advice.decide.update_paths import Step, UpdatePaths, ways
+from runup.advice.decide.build_graph import graph_of_channel
+from runup.advice.decide.update_paths import UpdatePaths, UpdateStep, ways
 from runup.api.config_v1 import ConditionalUpdate
 from runup.console.decide.judgement import Judgement, Offered
 
@@ -55,7 +55,7 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
 
 
 def _way_by_graph(graph: Graph, origin: str, target: str, channel: str) -> UpdateWay:
-    document = of_channel(graph.document, channel) if channel else graph.document
+    document = graph_of_channel(graph.document, channel) if channel else graph.document
     source = f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
     versions = [node["version"] for node in document["nodes"]]
     if not versions:
@@ -76,9 +76,9 @@ def _limit_way(paths: UpdatePaths, source: str, problem: str) -> UpdateWay:
 
 def _way_by_offered_updates(offered: Offered, target: str) -> UpdateWay:
     """Returns the updates that ClusterVersion names: one update far, with the risks that the service names."""
-    free_steps = [Step(offered.origin, update.version) for update in offered.available if parse(update.version)]
+    free_steps = [UpdateStep(offered.origin, update.version) for update in offered.available if parse(update.version)]
     risky = [
-        Step(offered.origin, each.release.version, _risk_names(each))
+        UpdateStep(offered.origin, each.release.version, _risk_names(each))
         for each in offered.conditional
         if parse(each.release.version)
     ]
@@ -108,6 +108,6 @@ def _way_by_kept_reports(judged: Judgement) -> UpdateWay:
         if step.version not in versions:
             versions.append(step.version)
         risks.setdefault(step.version, []).extend(step.risks)
-    path = tuple(Step(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
+    path = tuple(UpdateStep(old, new, tuple(dict.fromkeys(risks.get(new, ())))) for old, new in pairwise(versions))
     goal = versions[-1]
     return UpdateWay(UpdatePaths(findings.source, goal, path[:1], {}, path, {}), "the steps of an update of Kubernetes")

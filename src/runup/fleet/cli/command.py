@@ -41,7 +41,7 @@ _MEMBERS = (
         "--contexts",
         multiple=True,
         metavar="A,B|all",
-        shell_complete=static_completion.of(_complete_context_names),
+        shell_complete=static_completion.complete_from(_complete_context_names),
         help="Contexts of the kubeconfig; `all`: each server once.",
     ),
     click.option(

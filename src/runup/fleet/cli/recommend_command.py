@@ -71,7 +71,9 @@ def advice_of(member: Member, *, connection: Connection, flags: RecommendFlags, 
         advice_input = read_input(connection_to(member, connection), member.dump or None, None, lambda: None)
         cluster_facts = facts.read(advice_input.cluster)
         advice = recommend_text.advise(cluster_facts, advice_input.checks, advice_input.problem, flags)
-        additions = additions_to_oc.of(advice_input.cluster, advice_input.config_maps, flags.version, advice_input.now)
+        additions = additions_to_oc.additional_output(
+            advice_input.cluster, advice_input.config_maps, flags.version, advice_input.now
+        )
     except Exception as error:
         problem = problem_of(member, error)
         if problem is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from kubekit.kube import config
 from kubekit.kube.api_errors import KubeError
 from kubekit.lang import yaml as kyaml
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.dump import archive
 from runup.dump.documents import SUFFIXES
 from runup.dump.dump_files import COLLECTED, BadDump
@@ -165,7 +165,7 @@ def _dump_name(entry: Path) -> str:
 def members_of_inventory(file: Path) -> tuple[Member, ...]:
     """Returns the clusters that an inventory file names. Raises BadFleet."""
     try:
-        return members_in(kyaml.load(contents(file), name=str(file)), str(file))
+        return members_in(kyaml.load(read_limited(file), name=str(file)), str(file))
     except kyaml.YamlError as error:
         raise BadFleet(f"--inventory {error}") from error
     except (OSError, ValueError) as error:  # ValueError: a NUL is in the name

@@ -11,7 +11,7 @@ from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import OwnedWorkload
 from runup.applying.decide import workload_health
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.install.control.sets import InstallError, ObjectSets
 from runup.install.decide.objects import Objects, identity_of
@@ -45,7 +45,9 @@ def _why_unhealthy(sets: ObjectSets, task: Task) -> str:
     """Returns what a workload of the set still waits for, empty if nothing."""
     stored_object = sets.read(task.identity)
     owned = codec.convert(OwnedWorkload, stored_object) if stored_object is not None else None
-    problem = workload_health.problem_of(task, owned, State.UPDATING) or workload_health.unfinished_rollout(task, owned)
+    problem = workload_health.problem_of(task, owned, ApplyReason.UPDATING) or workload_health.unfinished_rollout(
+        task, owned
+    )
     if problem is not None:
         return problem.message
     if task.kind == workload_health.DEPLOYMENT and owned is not None and owned.status is not None:

@@ -124,7 +124,7 @@ def _with_certificate(
         return objects
     name, hosts = serving_certificates.secret_name(component), serving_certificates.hosts(component, options.namespace)
     stored_secret = sets.read(Identity("", "Secret", options.namespace, name))
-    if stored_secret is None or not serving_authority.still_good(stored_secret, hosts, clock.now()):
+    if stored_secret is None or not serving_authority.is_still_valid(stored_secret, hosts, clock.now()):
         stored_secret = serving_authority.serving_secret(name, options.namespace, hosts, clock.now())
     secret = {**stored_secret, "metadata": {"name": name, "namespace": options.namespace}}
     first = next(index for index, obj in enumerate(objects) if obj["kind"] == "ServiceAccount")

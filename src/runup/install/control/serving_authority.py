@@ -50,7 +50,7 @@ def serving_secret(name: str, namespace: str, hosts: Sequence[str], now: datetim
     }
 
 
-def still_good(secret: JSON | None, hosts: Sequence[str], now: datetime) -> bool:
+def is_still_valid(secret: JSON | None, hosts: Sequence[str], now: datetime) -> bool:
     """Returns whether the certificate in `secret` is for `hosts` and lasts for another year."""
     if secret is None:
         return False

@@ -41,10 +41,10 @@ def _changes(component: Component, options: Options) -> tuple[Callable[[Objects]
     on_kubernetes = options.platform is Platform.KUBERNETES
     return (
         without_release_annotations,
-        *((least_privilege.of_operator,) if component == OPERATOR and options.least_privilege else ()),
+        *((least_privilege.reduce_privileges,) if component == OPERATOR and options.least_privilege else ()),
         *(() if options.monitoring else (monitoring_objects.without_monitoring,)),
         *(
-            (lambda objects: plain_kubernetes.for_plain_kubernetes(objects, component, options),)
+            (lambda objects: plain_kubernetes.adapt_to_plain_kubernetes(objects, component, options),)
             if on_kubernetes
             else ()
         ),

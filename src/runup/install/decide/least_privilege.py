@@ -22,7 +22,7 @@ _ARGUMENTS = (
 _LEVELS = ("enforce", "audit", "warn")
 
 
-def of_operator(objects: Objects) -> Objects:
+def reduce_privileges(objects: Objects) -> Objects:
     """Returns the operator's `objects` without cluster-admin, folders of the node, and root."""
     kept_objects = tuple(obj for obj in objects if obj["metadata"]["name"] != APPLIES)
     return tuple(_namespace(_role(with_pod(_require_scc(obj), _pod))) for obj in kept_objects)

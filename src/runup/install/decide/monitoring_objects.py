@@ -26,7 +26,7 @@ def read_by(objects: Objects, prometheus: tuple[str, str]) -> Objects:
     """Returns `objects` with the account of `prometheus` (namespace, name) in place of OpenShift's."""
     if prometheus == _DEFAULT:
         return objects
-    return tuple(_let_in(_bind_prometheus(obj, prometheus), prometheus[0]) for obj in objects)
+    return tuple(_allow_namespace(_bind_prometheus(obj, prometheus), prometheus[0]) for obj in objects)
 
 
 def _bind_prometheus(obj: JSON, prometheus: tuple[str, str]) -> JSON:
@@ -36,7 +36,7 @@ def _bind_prometheus(obj: JSON, prometheus: tuple[str, str]) -> JSON:
     return {**obj, "subjects": [{**subject, "namespace": namespace, "name": name} for subject in obj["subjects"]]}
 
 
-def _let_in(obj: JSON, namespace: str) -> JSON:
+def _allow_namespace(obj: JSON, namespace: str) -> JSON:
     """Returns a NetworkPolicy that lets in whoever is in `namespace`; other objects as they are."""
     if obj["kind"] != "NetworkPolicy":
         return obj

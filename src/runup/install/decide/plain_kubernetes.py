@@ -34,7 +34,7 @@ _LACKING_PRIORITIES = ("openshift-user-critical",)
 _GATES = "--open-gates=ClusterUpdatePreflight,ClusterUpdateAcceptRisks"
 
 
-def for_plain_kubernetes(objects: Objects, component: Component, options: Options) -> Objects:
+def adapt_to_plain_kubernetes(objects: Objects, component: Component, options: Options) -> Objects:
     """Returns the objects of `component` that a cluster without OpenShift takes."""
     serves = options.monitoring or component == KERNEL_MODULES
     fitting = (

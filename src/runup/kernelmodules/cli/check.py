@@ -22,8 +22,8 @@ from runup.cli.errors import CommandError
 from runup.cli.output import screen_of, write
 from runup.cli.render.text import err, machine, out
 from runup.kernelmodules.cli import module_table as rendered
-from runup.kernelmodules.control.module_readiness import Wanted, assess_modules
-from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries, listing
+from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
+from runup.kernelmodules.control.registries import ClusterRegistries, GivenRegistries, Registries, with_registries_of
 from runup.kernelmodules.decide.toolkit import REFERENCES_FILE, toolkit_image
 from runup.kernelmodules.decide.verdict import Readiness, Status, loading_modules
 from runup.preflight.decide.findings import APPLY, EXIT_CLEAR, UNKNOWN
@@ -85,17 +85,21 @@ def exit_code(result: CheckResult) -> int:
     return UNKNOWN if Status.UNKNOWN in statuses or result.notes else EXIT_CLEAR
 
 
-def _wanted_kernel(flags: Flags, access: Access) -> Wanted:
+def _wanted_kernel(flags: Flags, access: Access) -> AssessmentTarget:
     """Returns the target of the check; reads the driver toolkit's image name if the release is a local OCI layout."""
     from kubekit.oci.image_locations import LAYOUT, REGISTRY, files_of, place_of
 
     if flags.to_image.startswith(LAYOUT):
         files, _ = files_of(place_of(flags.to_image), (REFERENCES_FILE.partition("/")[0],), access)
-        return Wanted(toolkit=toolkit_image(files.get(REFERENCES_FILE, b"{}"), flags.to_image))
-    return Wanted(flags.kernel, flags.to_image.removeprefix(REGISTRY), flags.toolkit_image.removeprefix(REGISTRY))
+        return AssessmentTarget(toolkit=toolkit_image(files.get(REFERENCES_FILE, b"{}"), flags.to_image))
+    return AssessmentTarget(
+        flags.kernel, flags.to_image.removeprefix(REGISTRY), flags.toolkit_image.removeprefix(REGISTRY)
+    )
 
 
-async def _check_cluster(connection: Connection, flags: Flags, wanted_kernel: Wanted, access: Access) -> CheckResult:
+async def _check_cluster(
+    connection: Connection, flags: Flags, wanted_kernel: AssessmentTarget, access: Access
+) -> CheckResult:
     """Checks the Modules of the live cluster; notes say what could not be read.
 
     Raises CommandError if the cluster has no Module of a name that was given.
@@ -118,7 +122,7 @@ async def _check_cluster(connection: Connection, flags: Flags, wanted_kernel: Wa
         return await _assess_chosen(modules.items, nodes.items, flags, wanted_kernel, registries, notes)
 
 
-async def _check_dump(flags: Flags, wanted_kernel: Wanted, access: Access) -> CheckResult:
+async def _check_dump(flags: Flags, wanted_kernel: AssessmentTarget, access: Access) -> CheckResult:
     """Checks the Modules of a dump; notes say what the dump lacks.
 
     Raises CommandError if the folder is not a dump, or if the dump has no Module of a name that was given.
@@ -140,12 +144,12 @@ async def _check_dump(flags: Flags, wanted_kernel: Wanted, access: Access) -> Ch
     )
 
 
-def _listing(access: Access, wanted_kernel: Wanted) -> Access:
+def _listing(access: Access, wanted_kernel: AssessmentTarget) -> Access:
     """Returns the access to registries for the images that Modules name.
 
     The registries of the release and the toolkit image were typed by the user, so their access is not for Modules.
     """
-    return listing(access, *filter(None, (wanted_kernel.release, wanted_kernel.toolkit)))
+    return with_registries_of(access, *filter(None, (wanted_kernel.release, wanted_kernel.toolkit)))
 
 
 def _why_incomplete(dump: Dump, resource: Resource) -> str:
@@ -167,7 +171,7 @@ async def _assess_chosen(
     modules: Sequence[Module],
     nodes: Sequence[Node],
     flags: Flags,
-    wanted_kernel: Wanted,
+    wanted_kernel: AssessmentTarget,
     registries: Registries,
     notes: list[str],
 ) -> CheckResult:

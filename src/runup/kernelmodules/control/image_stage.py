@@ -33,7 +33,7 @@ from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.external_queries import ImageQuestion
 from runup.kernelmodules.decide.module_files import kernel_spelling, module_of, why_not_a_module
 from runup.kernelmodules.decide.texts import IMAGE_VERIFIED
-from runup.kernelmodules.decide.verdict import ImageVerdict, Outcome
+from runup.kernelmodules.decide.verdict import ExaminationOutcome, ImageVerdict
 from runup.process.threads import in_thread
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ _NAMED = 3
 async def verify_image(question: ImageQuestion, registries: Registries, *, within_s: float = WITHIN_S) -> ImageVerdict:
     """Returns the verdict on an image for all architectures of the question; raises no error of a registry."""
     fetched = 0
-    verdict = ImageVerdict(Outcome.UNKNOWN, "")
+    verdict = ImageVerdict(ExaminationOutcome.UNKNOWN, "")
     for architecture in question.architectures or ("",):
         verdict = await _verify(question, architecture, registries, within_s)
         fetched += verdict.fetched_bytes
@@ -83,10 +83,10 @@ async def _verify(question: ImageQuestion, architecture: str, registries: Regist
         )
     except TimeoutError:
         text = f"{_inaccessible_text(question)}: it was not read within {within_s:g} s"
-        return ImageVerdict(Outcome.UNKNOWN, text)
+        return ImageVerdict(ExaminationOutcome.UNKNOWN, text)
     except DecodeError as error:
         return ImageVerdict(
-            Outcome.UNKNOWN, f"{_inaccessible_text(question)}: the cluster's answer is not clear: {error}"
+            ExaminationOutcome.UNKNOWN, f"{_inaccessible_text(question)}: the cluster's answer is not clear: {error}"
         )
     except OciError as error:
         return _refused_verdict(question, error, notes)
@@ -139,11 +139,13 @@ def _judge_search(question: ImageQuestion, sought: FileQuery, searched: SearchRe
     paths = tuple(f"/{searched.found[name]}" for name in sorted(searched.found))
     missing = [name for name in question.module_names if kernel_spelling(name) not in searched.found]
     if missing:
-        return ImageVerdict(Outcome.FAILED, _missing_text(question, sought, searched, missing), paths, searched.fetched)
+        return ImageVerdict(
+            ExaminationOutcome.FAILED, _missing_text(question, sought, searched, missing), paths, searched.fetched
+        )
     # Kernel Module Management looks for exactly one path, so the verdict mentions any other.
     unexpected = [path for path in paths if path not in _expected_paths(question, sought)]
-    note = f"; found {some_of(unexpected)}" if unexpected else ""
-    return ImageVerdict(Outcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
+    note = f"; found {first_paths_text(unexpected)}" if unexpected else ""
+    return ImageVerdict(ExaminationOutcome.VERIFIED, f"{IMAGE_VERIFIED}{note}", paths, searched.fetched)
 
 
 def _expected_paths(question: ImageQuestion, sought: FileQuery) -> list[str]:
@@ -152,9 +154,9 @@ def _expected_paths(question: ImageQuestion, sought: FileQuery) -> list[str]:
 
 def _missing_text(question: ImageQuestion, sought: FileQuery, searched: SearchResult, missing: Sequence[str]) -> str:
     """Returns which modules the image lacks, where they were looked for, and what there is instead."""
-    looked = some_of([f"/{sought.folder}/{name}.ko" for name in missing])
-    elsewhere = some_of([f"/{path}" for path in searched.elsewhere])
-    unfit = some_of([f"/{path} {why}" for path, why in searched.faults.items()])
+    looked = first_paths_text([f"/{sought.folder}/{name}.ko" for name in missing])
+    elsewhere = first_paths_text([f"/{path}" for path in searched.elsewhere])
+    unfit = first_paths_text([f"/{path} {why}" for path, why in searched.faults.items()])
     return (
         f"image {question.image} does not contain kernel module for kernel {question.kernel} on any layer: "
         + (f"{unfit}; " if unfit else "")
@@ -168,25 +170,29 @@ def _refused_verdict(question: ImageQuestion, error: OciError, notes: Sequence[s
         f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible_text(question)
     )
     notes_text = f" ({'; '.join(notes)})" if notes else ""
-    return ImageVerdict(judged_by(error, notes), f"{refusal}: {error.message}{notes_text}")
+    return ImageVerdict(outcome_of_error(error, notes), f"{refusal}: {error.message}{notes_text}")
 
 
-def judged_by(error: OciError, notes: Sequence[str]) -> Outcome:
+def outcome_of_error(error: OciError, notes: Sequence[str]) -> ExaminationOutcome:
     """Returns UNKNOWN if the registry could not or must not be asked, or rejected us while credentials were unreadable.
 
     Such an answer says nothing about the image. Any other error is FAILED.
     """
     if isinstance(error, (AddressNotAllowed, Unreachable, BeyondLimits)):
-        return Outcome.UNKNOWN
+        return ExaminationOutcome.UNKNOWN
     unread = any("could not be read" in note for note in notes)
-    return Outcome.UNKNOWN if unread and isinstance(error, (Unauthorized, ImageNotFound)) else Outcome.FAILED
+    return (
+        ExaminationOutcome.UNKNOWN
+        if unread and isinstance(error, (Unauthorized, ImageNotFound))
+        else ExaminationOutcome.FAILED
+    )
 
 
 def _inaccessible_text(question: ImageQuestion) -> str:
     return f"image {question.image} inaccessible or does not exists"
 
 
-def some_of(paths: Sequence[str]) -> str:
+def first_paths_text(paths: Sequence[str]) -> str:
     """Returns the first three paths, and how many more there are."""
     more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
     return ", ".join(paths[:_NAMED]) + more

@@ -29,7 +29,7 @@ ToolkitReader = Callable[[str], Awaitable[Toolkit]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AssessmentTarget:
     """The target to assess: `kernel` as `uname -r` prints it, or the image of a `release` or of a driver `toolkit`."""
 
     kernel: str = ""
@@ -40,7 +40,7 @@ class Wanted:
 async def assess_modules(
     modules: Sequence[Module],
     nodes: Sequence[Node],
-    wanted_kernel: Wanted,
+    wanted_kernel: AssessmentTarget,
     registries: Registries,
     *,
     at_once: int = MAX_CONCURRENT_IMAGES,
@@ -61,7 +61,7 @@ async def assess_modules(
 
 
 async def images_to_examine(
-    modules: Sequence[Module], nodes: Sequence[Node], wanted_kernel: Wanted, registries: Registries
+    modules: Sequence[Module], nodes: Sequence[Node], wanted_kernel: AssessmentTarget, registries: Registries
 ) -> ReadinessWork:
     """Returns the images to examine, and the Modules that are decided without their image.
 
@@ -69,9 +69,9 @@ async def images_to_examine(
     that fails, the Modules are decided as Unknown.
     """
     if wanted_kernel.kernel:
-        return verdict.for_kernel(modules, nodes, wanted_kernel.kernel)
+        return verdict.work_for_kernel(modules, nodes, wanted_kernel.kernel)
     architectures = verdict.architectures(modules, nodes)
-    return verdict.for_release(
+    return verdict.work_for_release(
         modules, nodes, await toolkits_of(architectures, _toolkit_reader(wanted_kernel, registries))
     )
 
@@ -103,7 +103,7 @@ async def verdicts_of(
     return dict(zip(distinct_questions, await asyncio.gather(*map(verify_in_slot, distinct_questions)), strict=True))
 
 
-def _toolkit_reader(wanted_kernel: Wanted, registries: Registries) -> ToolkitReader:
+def _toolkit_reader(wanted_kernel: AssessmentTarget, registries: Registries) -> ToolkitReader:
     """Returns a function that reads the driver toolkit for an architecture, of the image or the release."""
 
     async def read(architecture: str) -> Toolkit:

@@ -127,7 +127,7 @@ def hosts_of(images: Iterable[str]) -> frozenset[str]:
     return frozenset(image.partition("/")[0] for image in images) - {""}
 
 
-def listing(access: Access, *images: str) -> Access:
+def with_registries_of(access: Access, *images: str) -> Access:
     """Returns `access` for references of other people; the registries of `images` were named by an administrator."""
     return replace(access, inner=(access.inner or frozenset()) | access.plain_http | hosts_of(images))
 

@@ -23,7 +23,7 @@ from runup.kernelmodules.decide.module_state import (
     with_more,
 )
 from runup.kernelmodules.decide.observed import Observed
-from runup.kernelmodules.decide.runs import MountedSecret, Purpose, Run, Runner, State, WantedRun
+from runup.kernelmodules.decide.runs import MountedSecret, Purpose, Run, Runner, RunState, WantedRun
 
 # Seconds until a failed run is tried again, so that a transient failure needs no administrator.
 FAILED_RUN_RETRY_S = 1800.0
@@ -111,7 +111,7 @@ def _run_or_progress(
     except InvalidInputs as error:
         return with_more(requeued_state(_failed(task, step.purpose, str(error)), image), fresh, succeeded)
     run = next((run for run in observed.runs if (run.key, run.owner_uid) == (wanted_run.key, task.uid)), None)
-    if run is not None and run.state is State.SUCCEEDED and not run.deleting:
+    if run is not None and run.state is RunState.SUCCEEDED and not run.deleting:
         return run
     return with_more(_progress_of(task, observed, step.purpose, wanted_run, run, image), fresh, succeeded)
 
@@ -125,7 +125,7 @@ def _progress_of(
         return requeued_state(_failed(task, purpose, observed.refused[wanted_run.key]), image)
     if run is None:
         return ModuleState(False, stage, waiting, start=wanted_run, settled=True, again_s=RECHECK_INTERVAL_S)
-    if run.deleting or run.state is State.RUNNING:
+    if run.deleting or run.state is RunState.RUNNING:
         # The detail is what the kubelet reports while the run cannot start: an administrator has to fix that.
         reason = f"{waiting}: {run.detail}" if run.detail else waiting
         return ModuleState(False, stage, reason, keep=(run,), settled=True, again_s=RECHECK_INTERVAL_S)

@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.api.scheme import Resource
 from kubekit.api.whole_v1 import WholeJob, WholePod
 from runup.kernelmodules.decide import runs
-from runup.kernelmodules.decide.runs import Run, Runner, State, WantedRun
+from runup.kernelmodules.decide.runs import Run, Runner, RunState, WantedRun
 
 JSON = dict[str, Any]
 JOBS = Resource("batch", "v1", "Job", "jobs", namespaced=True)
@@ -75,11 +75,11 @@ def run_of(job: WholeJob, pods: Iterable[WholePod]) -> Run | None:
     if owner is None:
         return None
     complete, failed = (find(job.status.conditions, kind) for kind in ("Complete", "Failed"))
-    state, detail, ended = State.RUNNING, "", None
+    state, detail, ended = RunState.RUNNING, "", None
     if complete is not None and complete.status == "True":
-        state, ended = State.SUCCEEDED, job.status.completion_time or complete.last_transition_time
+        state, ended = RunState.SUCCEEDED, job.status.completion_time or complete.last_transition_time
     elif failed is not None and failed.status == "True":
-        state, ended = State.FAILED, failed.last_transition_time
+        state, ended = RunState.FAILED, failed.last_transition_time
         detail = _why_failed(key_of(job), pods) or f"{failed.reason}: {failed.message}"
     else:
         detail = _why_not_started(key_of(job), pods)

@@ -8,16 +8,16 @@ from kubekit.api.meta_v1 import key_of
 from kubekit.api.scheme import resource_of
 from runup.api.build_v1 import Build
 from runup.kernelmodules.decide import runs
-from runup.kernelmodules.decide.runs import Run, Runner, State, WantedRun
+from runup.kernelmodules.decide.runs import Run, Runner, RunState, WantedRun
 
 JSON = dict[str, Any]
 BUILDS = resource_of(Build)
 # Any other phase (Failed, Error, Cancelled) is a failure; without a phase the Build has not started.
 _STATES = {
-    "New": State.RUNNING,
-    "Pending": State.RUNNING,
-    "Running": State.RUNNING,
-    "Complete": State.SUCCEEDED,
+    "New": RunState.RUNNING,
+    "Pending": RunState.RUNNING,
+    "Running": RunState.RUNNING,
+    "Complete": RunState.SUCCEEDED,
 }
 
 
@@ -60,7 +60,7 @@ def run_of(build: Build) -> Run | None:
     if owner is None:
         return None
     status = build.status
-    state = _STATES.get(status.phase, State.FAILED if status.phase else State.RUNNING)
+    state = _STATES.get(status.phase, RunState.FAILED if status.phase else RunState.RUNNING)
     return Run(
         key=key_of(build),
         uid=build.metadata.uid,
@@ -74,9 +74,9 @@ def run_of(build: Build) -> Run | None:
     )
 
 
-def _why_failed(build: Build, state: State) -> str:
+def _why_failed(build: Build, state: RunState) -> str:
     status = build.status
-    if state is not State.FAILED:
+    if state is not RunState.FAILED:
         return runs.snippet(status.message)
     words = status.log_snippet or status.message or status.reason
     return runs.snippet(words if status.phase == "Failed" else f"the Build ended as {status.phase}: {words}")

@@ -92,7 +92,7 @@ def failed(key: NamespacedName, reason: str, old: ModuleStatus | None, *, now: d
 
 def with_transition_time(new: ModuleStatus, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
     """Returns `new` with its transition time: that of `old` if both say the same, else `now`."""
-    at = old.last_transition_time if old is not None and says_the_same(old, new) else None
+    at = old.last_transition_time if old is not None and is_same_report(old, new) else None
     return replace(new, last_transition_time=at or now)
 
 
@@ -117,7 +117,7 @@ def fit_entries(entries: Sequence[ModuleStatus]) -> tuple[ModuleStatus, ...]:
     return shortened
 
 
-def says_the_same(old: ModuleStatus, new: ModuleStatus) -> bool:
+def is_same_report(old: ModuleStatus, new: ModuleStatus) -> bool:
     """Returns whether status, stages and reason are equal."""
     return _reported_fields(old) == _reported_fields(new)
 

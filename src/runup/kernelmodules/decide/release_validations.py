@@ -98,7 +98,7 @@ def _plan_unknown(observed: Observed, ocp: PreflightValidationOCP, release: _Rel
     before = entries.entries_by_name(ocp.status.modules)
     if not release.problem:
         module_statuses: list[ModuleStatus] = []
-        condition = validation_summary.cannot_tell("ReadingRelease", f"{ocp.spec.release_image} is being read.")
+        condition = validation_summary.unknown_condition("ReadingRelease", f"{ocp.spec.release_image} is being read.")
     else:
         text = (
             f"release image {ocp.spec.release_image}: {release.problem}" if ocp.spec.release_image else release.problem
@@ -262,7 +262,7 @@ def _condition(
         verdict = find(child.status.conditions, validation_summary.VALIDATED) if child else None
         current = child is not None and child.spec.kernel_version == kernel.kernel_version
         if not current or verdict is None or child is None or verdict.observed_generation != child.metadata.generation:
-            return validation_summary.cannot_tell("InProgress", f"PreflightValidation {name} has not looked yet.")
+            return validation_summary.unknown_condition("InProgress", f"PreflightValidation {name} has not looked yet.")
         if verdict.status == "Unknown" and verdict.reason != "InProgress":
             return replace(verdict, last_transition_time=None)
     return validation_summary.condition(

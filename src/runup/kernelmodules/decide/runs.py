@@ -35,7 +35,7 @@ class Runner(StrEnum):
     BUILDS = "Builds"
 
 
-class State(StrEnum):
+class RunState(StrEnum):
     """The state of a run."""
 
     RUNNING = "running"
@@ -97,7 +97,7 @@ class Run:
     runner: Runner
     module: str
     owner_uid: str
-    state: State
+    state: RunState
     detail: str = ""
     ended_at: datetime | None = None
     deleting: bool = False

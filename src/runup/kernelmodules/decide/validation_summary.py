@@ -51,7 +51,7 @@ def condition(modules: Sequence[ModuleStatus], kernels: Iterable[str]) -> Condit
     )
 
 
-def cannot_tell(reason: str, message: str) -> Condition:
+def unknown_condition(reason: str, message: str) -> Condition:
     """Returns the condition with status Unknown, for when the state of some or all Modules is not known."""
     return Condition(type=VALIDATED, status="Unknown", reason=reason, message=message)
 
@@ -108,7 +108,7 @@ def events(
     new_events: list[Event] = []
     for module_status in after:
         old = before.get(NamespacedName(module_status.namespace, module_status.name))
-        if old is not None and entries.says_the_same(old, module_status):
+        if old is not None and entries.is_same_report(old, module_status):
             continue
         new_events += [event for event in (_event(about, module_status, old),) if event]
     if len(new_events) > MOST_EVENTS:

@@ -21,7 +21,7 @@ API_VERSION = resource_of(PreflightValidation).api_version
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _ExaminedModule:
     """A Module with its previous status entry, and the result of examining it now: None if it was verified before."""
 
     module: Module
@@ -35,7 +35,7 @@ def decide(observed: Observed, *, now: datetime) -> Plan[Question]:
     if validation is None or validation.metadata.deletion_timestamp is not None:
         return Plan()  # the garbage collector deletes its runs
     if observed.modules is None:
-        unknown = validation_summary.cannot_tell(
+        unknown = validation_summary.unknown_condition(
             "ModulesUnknown", f"The Modules could not be listed: {observed.modules_problem}"
         )
         modules = validation.status.modules
@@ -68,13 +68,13 @@ def _examine(
     validation: PreflightValidation,
     toolkit: str,
     now: datetime,
-) -> _Seen:
+) -> _ExaminedModule:
     """Returns what is known of one Module by now; one that was verified keeps its entry."""
     old = entries.entry_about(before.get(key_of(module)), module)
     # A verified Module is not examined again until it is edited
     # (docs/decisions/0061-kernel-modules-are-tried-by-one-reconcile.md).
     if entries.is_final(old, module):
-        return _Seen(module, old, None)
+        return _ExaminedModule(module, old, None)
     task = Task(
         module=module,
         kernel=validation.spec.kernel_version,
@@ -84,13 +84,13 @@ def _examine(
         uid=validation.metadata.uid,
         now=now,
     )
-    return _Seen(module, old, stages.state_of(task, observed))
+    return _ExaminedModule(module, old, stages.state_of(task, observed))
 
 
 def _plan_from(
     observed: Observed,
     validation: PreflightValidation,
-    observed_modules: Iterable[_Seen],
+    observed_modules: Iterable[_ExaminedModule],
     before: dict[NamespacedName, ModuleStatus],
     toolkit: str,
     now: datetime,
@@ -109,7 +109,7 @@ def _plan_from(
         # A Module that was not listed may still exist, so its entry is kept.
         reported = {NamespacedName(module_status.namespace, module_status.name) for module_status in module_statuses}
         module_statuses += [old for key, old in before.items() if key not in reported]
-        condition = validation_summary.cannot_tell(
+        condition = validation_summary.unknown_condition(
             "ModulesUnknown", f"There may be other Modules: {observed.incomplete}"
         )
     module_statuses.sort(key=lambda module_status: (module_status.namespace, module_status.name))
@@ -139,14 +139,16 @@ def _plan_from(
     return Plan(tuple(actions), min(waits, default=None), tuple(questions))
 
 
-def _entry_of(observed_module: _Seen, now: datetime) -> ModuleStatus:
+def _entry_of(observed_module: _ExaminedModule, now: datetime) -> ModuleStatus:
     if observed_module.looked is None:
         assert observed_module.old is not None
         return observed_module.old
     return entries.entry(observed_module.module, observed_module.looked, observed_module.old, now=now)
 
 
-def _stop(observed: Observed, validation: PreflightValidation, observed_modules: Iterable[_Seen]) -> Iterable[Action]:
+def _stop(
+    observed: Observed, validation: PreflightValidation, observed_modules: Iterable[_ExaminedModule]
+) -> Iterable[Action]:
     """Yields the deletion of runs whose Modules are gone, that have other inputs, or that are to be run again."""
     by_module = {key_of(observed_module.module): observed_module for observed_module in observed_modules}
     for run in observed.runs:

@@ -17,7 +17,7 @@ from runup.kernelmodules.decide.texts import NO_IMAGE_TO_SIGN
 from runup.kernelmodules.decide.toolkit import Toolkit
 
 
-class Outcome(Enum):
+class ExaminationOutcome(Enum):
     """The outcome of examining an image. An image that is `UNKNOWN` may be in order."""
 
     VERIFIED = "verified"
@@ -29,7 +29,7 @@ class Outcome(Enum):
 class ImageVerdict:
     """The verdict on an image. `paths` are the modules' files; `fetched_bytes` counts layers as they were sent."""
 
-    outcome: Outcome
+    outcome: ExaminationOutcome
     message: str
     paths: tuple[str, ...] = ()
     fetched_bytes: int = 0
@@ -37,7 +37,7 @@ class ImageVerdict:
     @property
     def verified(self) -> bool:
         """Returns whether the image exists and has all modules that are looked for."""
-        return self.outcome is Outcome.VERIFIED
+        return self.outcome is ExaminationOutcome.VERIFIED
 
     @property
     def answer(self) -> Image:
@@ -121,7 +121,7 @@ def flavours(module: Module, nodes: Sequence[Node]) -> tuple[Flavour, ...]:
     return tuple(sorted({flavour_of(node) for node in matching_nodes})) or (Flavour("amd64"),)
 
 
-def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> ReadinessWork:
+def work_for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) -> ReadinessWork:
     """Returns what is to be examined for one kernel, whatever the nodes run."""
     kernel_architecture = architecture_of(kernel)
     work = []
@@ -135,11 +135,11 @@ def for_kernel(modules: Sequence[Module], nodes: Sequence[Node], kernel: str) ->
     return _split_work(work)
 
 
-def for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> ReadinessWork:
+def work_for_release(modules: Sequence[Module], nodes: Sequence[Node], toolkits: Toolkits) -> ReadinessWork:
     """Returns what is to be examined for a release: each Module with the kernels that its nodes will run."""
     return _split_work(
         [
-            _of_flavour(module, flavour, toolkits)
+            _check_of_flavour(module, flavour, toolkits)
             for module in loading_modules(modules)
             for flavour in flavours(module, nodes)
         ]
@@ -161,8 +161,8 @@ def architectures(modules: Sequence[Module], nodes: Sequence[Node]) -> tuple[str
 
 def readiness_from(check: ImageCheck, verdict: ImageVerdict) -> Readiness:
     """Returns the readiness that follows from a verdict: Unknown if the image could still be built or signed."""
-    if verdict.outcome is not Outcome.FAILED:
-        verified = verdict.outcome is Outcome.VERIFIED
+    if verdict.outcome is not ExaminationOutcome.FAILED:
+        verified = verdict.outcome is ExaminationOutcome.VERIFIED
         status = Status.TRUE if verified else Status.UNKNOWN
         return _readiness(check, "Done" if verified else "Image", status, verdict.message)
     stage, would = _stage_that_helps(check)
@@ -171,7 +171,7 @@ def readiness_from(check: ImageCheck, verdict: ImageVerdict) -> Readiness:
     return _readiness(check, stage, Status.UNKNOWN, f"{verdict.message}; {would}, which was not tried")
 
 
-def _of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> ImageCheck | Readiness:
+def _check_of_flavour(module: Module, flavour: Flavour, toolkits: Toolkits) -> ImageCheck | Readiness:
     """Returns the image to check for Nodes of one kind of kernel, or why that is not known."""
     toolkit = toolkits.get(flavour.architecture) or ToolkitUnknown("its driver toolkit was not read", final=False)
     if isinstance(toolkit, ToolkitUnknown):

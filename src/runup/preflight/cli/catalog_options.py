@@ -32,10 +32,10 @@ async def _read_catalogs(
 ) -> Catalogs:
     """Returns the catalogs that the target brings: the named ones, or with `reads` those of the target's version."""
     from kubekit.kube.clock import SystemClock
-    from runup.kernelmodules.control.registries import GivenRegistries, listing
+    from runup.kernelmodules.control.registries import GivenRegistries, with_registries_of
     from runup.preflight.control.catalog_images import CatalogImages
 
-    registries = GivenRegistries(listing(access, *named_images.values()))
+    registries = GivenRegistries(with_registries_of(access, *named_images.values()))
     images = CatalogImages(registries, SystemClock(), lambda: None, named_images=named_images, reads=reads)
     return await images.settled(snapshot, context)
 

@@ -13,7 +13,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from kubekit.lang.version import parse
 from runup.cli.errors import CommandError
 from runup.preflight.control import report_store, stores
@@ -48,7 +48,7 @@ def report_in(path: Path, target: str) -> tuple[str, Report]:
 def _read_file(path: Path) -> Report | None:
     """Returns the report in a file, or what `-o json` printed as a report; None if the file is neither."""
     try:
-        data = contents(path)
+        data = read_limited(path)
         document = msgspec.json.decode(data)
     except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return None

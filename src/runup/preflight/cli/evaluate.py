@@ -24,7 +24,7 @@ from runup import __version__
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import target_manifests
-from runup.checks.decide.cluster_kinds import ClusterKind, for_cluster, is_openshifts, reads_in
+from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import evaluate
 from runup.checks.decide.kubernetes_path import UpdateOfKubernetes, on_the_way, steps, update_of_kubernetes
@@ -146,7 +146,7 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
     from kubekit.kube import calls
     from kubekit.kube.api_errors import Forbidden, NotFound
     from kubekit.kube.clock import SystemClock
-    from runup.kernelmodules.control.registries import ClusterRegistries, listing
+    from runup.kernelmodules.control.registries import ClusterRegistries, with_registries_of
     from runup.preflight.control.manifest_texts import read_helm_manifests
     from runup.preflight.control.read_only_client import ReadOnlyClient
     from runup.preflight.control.server_metrics import read_metrics_check
@@ -191,7 +191,10 @@ async def _evaluate_cluster(config: ClusterConfig, requested_update: RequestedUp
             extra=extra,
             timing=timing,
             registries=ClusterRegistries(
-                client, listing(requested_update.access, requested_update.image, *requested_update.catalogs.values())
+                client,
+                with_registries_of(
+                    requested_update.access, requested_update.image, *requested_update.catalogs.values()
+                ),
             )
             if requested_update.access
             else None,
@@ -241,14 +244,14 @@ class _Quiet:
 def evaluate_dump(path: Path, requested_update: RequestedUpdate, now: datetime) -> EvaluatedCluster:
     """Evaluates the dump at `path`, at the dump's own time; an error becomes the result's `problem`."""
     from runup.dump.dump_files import BadDump, name_of
-    from runup.dump.load import moment_of
     from runup.dump.load import read as read_dump
+    from runup.dump.load import time_of_dump
 
     extra = python_checks()
     try:
         dump = read_dump(path, only=_plurals((*CHECKS, *extra), requested_update.release), any_kubernetes=True)
         evaluate_one = _evaluate_dump if dump.has_cluster_version else _evaluate_plain_dump
-        evaluated = evaluate_one(dump, requested_update, moment_of(dump) or now, extra)
+        evaluated = evaluate_one(dump, requested_update, time_of_dump(dump) or now, extra)
         return replace(evaluated, collect=collect.command(path, evaluated.lacking), of_dump=True)
     except BadDump as error:
         return EvaluatedCluster(name_of(path), problem=error.message)
@@ -319,7 +322,9 @@ def _evaluate_dump(
     request = TargetRequest(target, str(source), target_image=requested_update.image, engine_version=__version__)
     filters = filters_of(request, source, cluster, gate)
     checks = (*CHECKS, *declared_checks(release.check_files, filters), *extra)
-    cluster_manifests = None if release.manifests is None else target_manifests.for_cluster(release.manifests, filters)
+    cluster_manifests = (
+        None if release.manifests is None else target_manifests.objects_for_cluster(release.manifests, filters)
+    )
     context = Context(
         source,
         _parse_version(target, "target"),
@@ -329,7 +334,7 @@ def _evaluate_dump(
         cluster_manifests,
         target_image=requested_update.image,
     )
-    checks = for_cluster(checks, ClusterKind.OPENSHIFT)
+    checks = checks_for_cluster(checks, ClusterKind.OPENSHIFT)
     snapshot = _snapshot_of_dump(dump, (resource for check in checks for resource in check.reads))
     if requested_update.access is not None:
         target_catalogs = catalogs.read(
@@ -364,9 +369,9 @@ def _evaluate_plain_dump(
     """
     update = _kubernetes_update(requested_update, dump.kubernetes.version)
     kind = ClusterKind.KUBERNETES
-    checks = for_cluster((*CHECKS, *extra), kind)
+    checks = checks_for_cluster((*CHECKS, *extra), kind)
     reads = tuple(resource for check in checks for resource in check.reads)
-    snapshot = _snapshot_of_dump(dump, reads_in(reads, kind)).without(filter(is_openshifts, reads))
+    snapshot = _snapshot_of_dump(dump, reads_for_cluster(reads, kind)).without(filter(is_openshifts, reads))
     context = Context(update.source, update.target, now, str(update.target), operator_namespace(), cluster=kind)
     outcomes = evaluate(checks, snapshot, context)
     earlier_steps = [(step_context, evaluate(checks, snapshot, step_context)) for step_context in on_the_way(context)]

@@ -21,7 +21,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import Forbidden, KubeError, NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from kubekit.oci.image_locations import place_of
 from kubekit.oci.reference import Reference
 from kubekit.oci.registry import RegistryClient
@@ -148,7 +148,7 @@ def _target_of(image: str, access: Access) -> Target:
         note = f"{pinned} has no checks of runup's ({rights.FILE} is not in it): those of runup's own image are made"
         return Target(release, str(pinned), notes=(note,))
     try:
-        granted, refused = rights.of_file(declared)
+        granted, refused = rights.rights_of_file(declared)
     except rights.BadReads as error:
         raise CommandError(f"--to-image {image}: {error}") from error
     return Target(release, str(pinned), granted, runs=True, notes=refused)
@@ -166,7 +166,7 @@ def _checking_of(
         user=cluster_runs.user_of(client),
         check_timeout_s=flags.check_timeout_s,
         prometheus_url=flags.prometheus_url,
-        prometheus_ca=contents(flags.prometheus_ca).decode() if flags.prometheus_ca else "",
+        prometheus_ca=read_limited(flags.prometheus_ca).decode() if flags.prometheus_ca else "",
         reads_catalogs=flags.reads_catalogs,
         inner_registries=flags.inner_registries,
     )

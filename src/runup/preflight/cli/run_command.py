@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from kubekit.api.meta_v1 import Condition
 from kubekit.error_types import Terminal
 from kubekit.kube.clock import SystemClock
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.advice.decide import lifting
 from runup.api.config_v1 import Release
 from runup.cli.errors import CommandError
@@ -164,7 +164,7 @@ def suppressions_in(path: str) -> tuple[suppress.Suppression, ...]:
     if not path:
         return ()
     try:
-        return suppress.parse(contents(path).decode("utf-8"), path)
+        return suppress.parse(read_limited(path).decode("utf-8"), path)
     except (OSError, ValueError) as error:  # ValueError: it is not UTF-8, or a NUL is in the name
         why = (error.strerror if isinstance(error, OSError) else "") or error
         raise CommandError(f"--suppressions {path}: cannot be read: {why}") from error
@@ -177,7 +177,7 @@ def baseline_in(path: str) -> Baseline | None:
     import msgspec
 
     try:
-        return baselines.read(msgspec.json.decode(contents(path)), path)
+        return baselines.read(msgspec.json.decode(read_limited(path)), path)
     except OSError as error:
         raise CommandError(f"--baseline {path}: cannot be read: {error.strerror or error}") from error
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:

@@ -23,7 +23,7 @@ from kubekit.oci.registry import RegistryClient
 from kubekit.oci.registry_errors import OciError
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm import olm_target_catalog
-from runup.checks.catalogue.olm.shared.olm_catalog_images import wanted
+from runup.checks.catalogue.olm.shared.olm_catalog_images import catalog_images_of_target
 from runup.checks.decide.model import Context, Snapshot
 from runup.checks.decide.target_catalogs import Catalogs, TargetCatalog
 from runup.checks.decide.wording import minor_or_major
@@ -120,7 +120,7 @@ class CatalogImages:
         if not minor_or_major(context):
             return {}
         subscriptions, sources = snapshot.objects.get(SUBSCRIPTIONS, ()), snapshot.objects.get(SOURCES, ())
-        images = wanted(subscriptions, sources, replace(context, catalogs=Catalogs(self._named)))
+        images = catalog_images_of_target(subscriptions, sources, replace(context, catalogs=Catalogs(self._named)))
         return {image: packages for image, packages in images.items() if self._reads or image in self._named.values()}
 
     def _is_due(self, image: str, packages: frozenset[str], now: float) -> bool:

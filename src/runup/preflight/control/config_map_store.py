@@ -188,7 +188,7 @@ class ConfigMapStore:
         return Terminal(f"--store {self.name}: {problem}{hint}", reason="BadStore")
 
 
-class _Named(msgspec.Struct, frozen=True):
+class _ReportHead(msgspec.Struct, frozen=True):
     """What of a report says whose it is."""
 
     cluster: str = ""
@@ -197,7 +197,7 @@ class _Named(msgspec.Struct, frozen=True):
 def _cluster_in(packed: bytes) -> str:
     """Returns the name of a report's cluster, empty if it cannot be read."""
     try:
-        return msgspec.json.decode(packed_reports.unpack(packed), type=_Named).cluster
+        return msgspec.json.decode(packed_reports.unpack(packed), type=_ReportHead).cluster
     except (ValueError, RecursionError):  # DecodeError and UnicodeDecodeError are ValueErrors
         return ""
 

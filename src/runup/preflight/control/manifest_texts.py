@@ -16,7 +16,7 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import ApiError
 from kubekit.kube.client import Client
 from kubekit.lang import yaml as kyaml
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.checks.decide.stored_manifests import Manifest, Manifests
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -51,7 +51,7 @@ def _read_texts(typed: Iterable[str], problems: list[str]) -> Iterator[tuple[str
             problems.append(f"{name} holds no YAML or JSON file")
         for file in files:
             try:
-                yield str(file), contents(file, MAX_BYTES).decode("utf-8")
+                yield str(file), read_limited(file, MAX_BYTES).decode("utf-8")
             except (OSError, ValueError) as error:
                 problems.append(f"{file} ({error})")
 

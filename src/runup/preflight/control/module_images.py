@@ -19,7 +19,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.kube.clock import Clock
 from runup.api.kmm_v1beta1 import Module
 from runup.checks.decide.model import Snapshot
-from runup.kernelmodules.control.module_readiness import Wanted, assess_modules
+from runup.kernelmodules.control.module_readiness import AssessmentTarget, assess_modules
 from runup.kernelmodules.control.registries import Registries
 from runup.kernelmodules.decide.flavours import Flavour
 from runup.kernelmodules.decide.module_state import RECHECK_INTERVAL_S
@@ -65,7 +65,7 @@ class ModuleImages:
 
     def __init__(self, registries: Registries, toolkit: str, clock: Clock, changed: Callable[[], None]) -> None:
         self._registries = registries
-        self._wanted = Wanted(toolkit=toolkit)
+        self._wanted = AssessmentTarget(toolkit=toolkit)
         self._clock = clock
         self._changed = changed
         self._known: dict[NamespacedName, KnownModule] = {}

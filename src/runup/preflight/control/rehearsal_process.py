@@ -21,7 +21,7 @@ import msgspec
 from kubekit.lang.printable import one_line
 from kubekit.lang.removal import remove_tree
 from runup.checks.decide.engine import CheckOutcome
-from runup.checks.decide.rehearsed_outcomes import decoded, not_run
+from runup.checks.decide.rehearsed_outcomes import decode_outcomes, not_run_outcome
 
 MODULE = "runup.rehearse.cli.ordered_rehearsal"
 # The exit code of a process that needs more memory than it may have.
@@ -86,7 +86,7 @@ class RehearsalProcess:
         finally:
             await _end(process)
         if process.returncode == 0:
-            return decoded(stdout)
+            return decode_outcomes(stdout)
         return (self._not_run(self._why(process.returncode or 0, stderr)),)
 
     def _why(self, code: int, err: bytes) -> str:
@@ -100,7 +100,7 @@ class RehearsalProcess:
         return f"its process ended with code {code}: {last_line}"
 
     def _not_run(self, reason: str) -> CheckOutcome:
-        return not_run(reason, self._order.documentation_base)
+        return not_run_outcome(reason, self._order.documentation_base)
 
 
 def _is_there(module: str) -> bool:

@@ -121,7 +121,9 @@ def _manifests(folder: Path) -> tuple[Manifest, ...] | None:
         return None
     try:
         texts = ((str(path.relative_to(folder)), path.read_text(encoding="utf-8", errors="replace")) for path in paths)
-        return manifests.of_files((path, text) for path, text in texts if "{{" not in text or path.startswith(RELEASE))
+        return manifests.manifests_of_files(
+            (path, text) for path, text in texts if "{{" not in text or path.startswith(RELEASE)
+        )
     except (OSError, manifests.BadManifests):
         return None
 

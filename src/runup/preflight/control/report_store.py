@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from kubekit.api import codec
 from kubekit.error_types import Terminal
-from kubekit.lang.files import contents, write_new
+from kubekit.lang.files import read_limited, write_new
 from runup.preflight.decide.report import FORMAT, BadReport, Report, is_of, read
 from runup.preflight.decide.stored_reports import same_findings
 
@@ -145,7 +145,7 @@ def clusters_in(folder: Path) -> tuple[str, ...]:
 
 def _name_in(file: Path) -> str:
     try:
-        document = msgspec.json.decode(contents(file), type=dict)
+        document = msgspec.json.decode(read_limited(file), type=dict)
     except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return file.parent.name
     return str(document.get("cluster") or file.parent.name)
@@ -182,7 +182,7 @@ def newest(reports: tuple[StoredReport, ...], until: datetime | None = None, tar
 def read_file(path: Path) -> Report:
     """Returns the report in a file. Raises Terminal with the file's name."""
     try:
-        data = contents(path)
+        data = read_limited(path)
     except OSError as error:
         raise Terminal(f"{path}: {error.strerror}", reason="BadReport") from error
     return report_of(data, str(path))

@@ -31,14 +31,14 @@ from runup.advice.control.prometheus import Prometheus
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import target_manifests
-from runup.checks.decide.cluster_kinds import ClusterKind, for_cluster, is_openshifts, reads_in
+from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster, is_openshifts, reads_for_cluster
 from runup.checks.decide.declared_checks import declared_checks
 from runup.checks.decide.engine import CheckOutcome
 from runup.checks.decide.kubernetes_path import is_kubernetes, on_the_way, steps, update_of_kubernetes, version_of
 from runup.checks.decide.model import Check, Context, Snapshot
 from runup.checks.decide.rehearsed_outcomes import CHECK as REHEARSAL
 from runup.checks.decide.results import Header, completed_report, failed, running_report
-from runup.kernelmodules.control.registries import ClusterRegistries, Registries, listing
+from runup.kernelmodules.control.registries import ClusterRegistries, Registries, with_registries_of
 from runup.kernelmodules.decide.toolkit import TOOLKIT
 from runup.preflight.control.catalog_images import CatalogImages
 from runup.preflight.control.check_runner import LIMIT_S, Runner
@@ -176,7 +176,7 @@ class PreflightTarget:
             raise
         reads = WatchedKinds(
             self.client,
-            reads_in((resource for check in checks for resource in check.reads), self.kind),
+            reads_for_cluster((resource for check in checks for resource in check.reads), self.kind),
             clock=self.clock,
             changed=self.changed.set,
         )
@@ -257,14 +257,14 @@ class PreflightTarget:
             server = request.source_version or await server_version(self.client)
             self.kind = ClusterKind.KUBERNETES
             update = update_of_kubernetes(server, request.source_version, request.target_version)
-            return update.source, for_cluster((*self.builtin, *self.extra), self.kind)
+            return update.source, checks_for_cluster((*self.builtin, *self.extra), self.kind)
         self.cluster_id = cluster.spec.cluster_id if cluster else ""
         source = _parse_version(self.request.source_version or running_version(cluster), "source")
         filters = filters_of(self.request, source, cluster, gate)
         if self.release.manifests is not None:
-            self.manifests = target_manifests.for_cluster(self.release.manifests, filters)
+            self.manifests = target_manifests.objects_for_cluster(self.release.manifests, filters)
         checks = (*self.builtin, *declared_checks(self.release.check_files, filters), *self.extra)
-        return source, for_cluster(checks, self.kind)
+        return source, checks_for_cluster(checks, self.kind)
 
     async def _read(self, kind: type[Any], name: str) -> Any:
         """Returns one object, or None if it does not exist or may not be read: the checks that need it report that."""
@@ -505,7 +505,7 @@ def _without_times(report: Report) -> Report:
 def listed_registries(request: TargetRequest) -> Access:
     """Returns the access for images that objects of the cluster name, with the registry of the target itself."""
     access = Access(inner=request.inner_registries, plain_http=request.plain_http)
-    return listing(access, request.target_image, *request.catalogs.values())
+    return with_registries_of(access, request.target_image, *request.catalogs.values())
 
 
 def _parse_version(text: str, version_role: str) -> Version:

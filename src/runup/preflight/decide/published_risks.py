@@ -146,7 +146,7 @@ def omitted_risks(target: str, text: str, status: ConditionStatus, *, from_prefl
         return JudgedRisk(_published_entry(OMITTED, text, target, ""), verdict, from_preflight=True)
     risk = ConditionalUpdateRisk(OTHERS_OMITTED, text, documentation.page(OTHERS_OMITTED), ALWAYS)
     return JudgedRisk(
-        risk, matching_rules.match(text) if status == "True" else matching_rules.could_not_evaluate(risk, text)
+        risk, matching_rules.match(text) if status == "True" else matching_rules.unevaluated_condition(risk, text)
     )
 
 

@@ -76,7 +76,7 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.config import load
     from kubekit.oci.access import Access
-    from runup.checks.decide.rehearsed_outcomes import PAGE, encoded
+    from runup.checks.decide.rehearsed_outcomes import PAGE, encode_outcomes
     from runup.rehearse.cli import releases
     from runup.rehearse.cli.signals import run_until_signal
     from runup.rehearse.control.cluster_source import read_cluster_source
@@ -88,7 +88,7 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     source = run_until_signal(read_cluster_source(load(order.kubeconfig, order.context)))
     releases.version_of(source)
     rehearsed = run_until_signal(rehearse(source, release, SystemClock()))
-    return encoded(outcomes_of(rehearsed, f"{order.documentation_base or documentation.BUILT_IN}/{PAGE}"))
+    return encode_outcomes(outcomes_of(rehearsed, f"{order.documentation_base or documentation.BUILT_IN}/{PAGE}"))
 
 
 if __name__ == "__main__":

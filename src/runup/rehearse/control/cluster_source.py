@@ -25,7 +25,7 @@ from runup.checks.decide.built_in_groups import has_definitions
 from runup.dump.completeness import CompleteKinds
 from runup.dump.documents import JSON, identity
 from runup.dump.large_lists import packed, unpacked
-from runup.dump.load import SKIPPED_KINDS, moment_of
+from runup.dump.load import SKIPPED_KINDS, time_of_dump
 from runup.dump.load import read as read_dump
 from runup.preflight.control.read_only_client import ReadOnlyClient
 from runup.rehearse.decide.rehearsal_outcome import LeftOut
@@ -100,7 +100,7 @@ def read_dump_source(path: Path, *, max_objects: int = MAX_OBJECTS) -> ClusterSo
         dump.collected,
         tuple(left_out),
         notes=dump.problems[:10],
-        now=moment_of(dump),
+        now=time_of_dump(dump),
         kubernetes=_kubernetes_version(dump.kubernetes.version),
         defined=defined_in(dump.objects),
     )

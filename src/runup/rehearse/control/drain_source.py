@@ -70,10 +70,10 @@ def read_cluster_objects(client: SyncClient) -> DrainSource:
 
 def read_dump_objects(path: Path) -> DrainSource:
     """Reads the dump at `path`. Raises BadDump."""
-    from runup.dump.load import moment_of, read
+    from runup.dump.load import read, time_of_dump
 
     dump = read(path, only={kind.resource.plural for kind in KINDS} | {"clusterversions"}, any_kubernetes=True)
-    source = DrainSource(openshift=dump.has_cluster_version, now=moment_of(dump), notes=dump.problems)
+    source = DrainSource(openshift=dump.has_cluster_version, now=time_of_dump(dump), notes=dump.problems)
     kinds = {(kind.resource.group, kind.resource.kind): kind for kind in KINDS}
     for obj in dump.objects:
         if obj["kind"] == VERSION and obj["apiVersion"].startswith("config.openshift.io/"):

@@ -22,9 +22,9 @@ from kubekit.lang.version import Version
 from kubesandbox.apiserver.status_errors import ApiError as ServerError
 from kubesandbox.apiserver.store import StoreError
 from runup.api.config_v1 import ClusterVersion, FeatureGate
-from runup.applying.control.task_errors import KindMissing, words_of
+from runup.applying.control.task_errors import KindMissing, error_message
 from runup.applying.decide.implicit_capabilities import implicit_capabilities_of
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task, tasks_of
 from runup.applying.decide.task_graph import graph_of
 from runup.checks.decide.built_in_groups import has_definitions
@@ -144,7 +144,7 @@ async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -
 
 def _as_copy_error(error: StoreError | ServerError | KubeError) -> MemoryError | Terminal:
     """Returns what is told of an error of the copy."""
-    message = words_of(error) if isinstance(error, KubeError) else str(error)
+    message = error_message(error) if isinstance(error, KubeError) else str(error)
     text = f"the copy of the cluster failed: {message}"
     # The copy's server survives what it lacks memory for, and says so like any failure of its own.
     if any(sign in message for sign in WANT_OF_MEMORY):
@@ -336,7 +336,7 @@ def _rehearsal_from_results(
     account: CopyAccount,
 ) -> Rehearsal:
     pairs = [_change_of_task(source, copy_, result, task) for task in result.tasks]
-    graph = graph_of(result.tasks, State.UPDATING)
+    graph = graph_of(result.tasks, ApplyReason.UPDATING)
     refused = tuple(
         _refusal_of(source, copy_, failure, count_behind(graph, failure.task))
         for failure in sorted(result.failures.values(), key=lambda failure: failure.task.index)

@@ -25,11 +25,11 @@ from runup.applying.control.cluster_values import ClusterValuesWatcher
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
-from runup.applying.control.task_errors import KindMissing, words_of
+from runup.applying.control.task_errors import KindMissing, error_message
 from runup.applying.decide import operators, workload_health
 from runup.applying.decide.operators import KIND as CLUSTER_OPERATOR
 from runup.applying.decide.operators import wants_versions
-from runup.applying.decide.progress import State
+from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.task import Task
 from runup.applying.decide.task_graph import Graph, everything_before, graph_of
 from runup.applying.decide.workload_health import KINDS
@@ -62,7 +62,7 @@ class Failure:
         """The server's own words."""
         if isinstance(self.error, KindMissing):
             return f"the API server does not serve {self.error}"
-        return words_of(self.error)
+        return error_message(self.error)
 
 
 @dataclass
@@ -104,7 +104,7 @@ class ReleaseRun:
     ) -> None:
         self._copied, self._client, self._clock, self._stand_ins = copied, client, clock, stand_ins
         self._tasks, self._operator, self._owner_uid, self._deadline = tasks, operator, owner_uid, deadline
-        self._graph = graph_of(tasks, State.UPDATING)
+        self._graph = graph_of(tasks, ApplyReason.UPDATING)
 
     async def run_all(self) -> RunResult:
         """Carries out every task once, in the operator's order, and those that failed for want of a later one again."""
@@ -194,10 +194,12 @@ class ReleaseRun:
         if task.kind == CLUSTER_OPERATOR:
             operator = codec.convert(ClusterOperator, obj) if obj is not None else None
             target_versions = wants_versions(task.manifest.object)
-            problem = operators.problem_of(task.identity.name, target_versions, operator, State.UPDATING, now, now)
+            problem = operators.problem_of(
+                task.identity.name, target_versions, operator, ApplyReason.UPDATING, now, now
+            )
         elif task.kind in KINDS and obj is not None:
             workload = codec.convert(OwnedWorkload, obj)
-            problem = workload_health.problem_of(task, workload, State.UPDATING)
+            problem = workload_health.problem_of(task, workload, ApplyReason.UPDATING)
         if problem is not None:
             result.waits.append(Wait(task.identity, task.index, problem.message, count_behind(self._graph, task)))
 

@@ -100,7 +100,7 @@ def new(
         from runup.release.cli import new_release as release_new
 
         digest, name = release_new.make_release(
-            release_new.Wanted(
+            release_new.NewReleaseFlags(
                 metadata=_pairs("--metadata", metadata),
                 image_references=_pairs("--image-reference", references),
                 components=_pairs("--component", components),

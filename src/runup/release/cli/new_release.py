@@ -29,12 +29,12 @@ from runup.cli.named_files import read_file
 from runup.release.cli import component_images as components
 from runup.release.control.build import IMAGE_REFERENCES, METADATA, THIN_OPERATOR, BuiltImage, build_release
 from runup.release.decide import documentation
-from runup.release.decide.likely_mistakes import oddities
+from runup.release.decide.likely_mistakes import likely_mistakes
 from runup.release.decide.payload import CHECKS, FOLDERS, load_payload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class NewReleaseFlags:
     """The flags of the command."""
 
     folders: Sequence[str]
@@ -52,7 +52,7 @@ class Wanted:
     signature_store: str | None = None
 
 
-def make_release(request: Wanted, access: Access) -> tuple[str, str]:
+def make_release(request: NewReleaseFlags, access: Access) -> tuple[str, str]:
     """Builds the image and returns its digest and name.
 
     Raises CommandError, OciError, and PayloadError if the result is not a release.
@@ -98,7 +98,7 @@ def _signature_in_store(store: str | None, digest: str, signature: bytes) -> Ite
         raise
 
 
-def _build(scratch: Path, request: Wanted, access: Access) -> BuiltImage:
+def _build(scratch: Path, request: NewReleaseFlags, access: Access) -> BuiltImage:
     """Builds the image in the folder `scratch` from the components and folders that the flags name."""
     folder_files: dict[str, bytes] = {}
     for folder in request.folders:
@@ -130,7 +130,7 @@ def _with_reads(files: dict[str, bytes], base: Image | None) -> dict[str, bytes]
         raise CommandError(f"--base: {error}") from error
 
 
-def _check_flags_count(request: Wanted, files: Collection[str]) -> None:
+def _check_flags_count(request: NewReleaseFlags, files: Collection[str]) -> None:
     """Raises CommandError for flags that would have no effect, because a file of the folders replaces them."""
     metadata = {"--previous": request.previous, "--next": request.following, "--metadata": request.metadata}
     images = {"--image-reference": request.image_references, "--component": request.components}
@@ -142,7 +142,7 @@ def _check_flags_count(request: Wanted, files: Collection[str]) -> None:
             )
 
 
-def _check_loads(layout: Layout, built: BuiltImage, request: Wanted) -> tuple[str, ...]:
+def _check_loads(layout: Layout, built: BuiltImage, request: NewReleaseFlags) -> tuple[str, ...]:
     """Returns warnings about the image; raises PayloadError if an operator could not load it.
 
     Raises CommandError if it is of another version.
@@ -151,10 +151,10 @@ def _check_loads(layout: Layout, built: BuiltImage, request: Wanted) -> tuple[st
     payload = load_payload(files, source=f"{METADATA}, {IMAGE_REFERENCES} and the folders given")
     if payload.version != request.version:
         raise CommandError(f"--version: {METADATA} of the folders says {payload.version}, not {request.version}")
-    return (*payload.warnings, *oddities(payload))
+    return (*payload.warnings, *likely_mistakes(payload))
 
 
-def _check_documentation(request: Wanted) -> None:
+def _check_documentation(request: NewReleaseFlags) -> None:
     """Raises CommandError for an invalid documentation base, because every risk of the release links to it."""
     try:
         documentation.read_base(request.metadata.get(documentation.KEY) or documentation.BUILT_IN)
@@ -164,7 +164,7 @@ def _check_documentation(request: Wanted) -> None:
         ) from error
 
 
-def _check_versions(request: Wanted) -> None:
+def _check_versions(request: NewReleaseFlags) -> None:
     """Raises CommandError if a flag names a version that is not semantic."""
     versions_by_flag = {"--version": [request.version], "--previous": request.previous, "--next": request.following}
     for flag, versions in versions_by_flag.items():

@@ -16,7 +16,7 @@ from runup.cli.render.screen import PIPE, Screen, join_parts
 from runup.cli.render.table import draw_table, wrap_text
 from runup.cli.render.text import machine
 from runup.release.decide.inclusion import DEFAULT_PROFILE, Filters
-from runup.release.decide.likely_mistakes import oddities
+from runup.release.decide.likely_mistakes import likely_mistakes
 from runup.release.decide.listing import Row, filters_data, notes, rows
 from runup.release.decide.payload import FOLDERS, Payload, load_payload
 
@@ -61,7 +61,7 @@ def info_data(payload: Payload, digest: str) -> dict[str, Any]:
         "manifests": len(payload.manifests),
         "checks": [str(check.identity) for check in payload.checks],
         "verifies": payload.verification is not None,
-        "warnings": [*metadata.problems, *payload.warnings, *oddities(payload)],
+        "warnings": [*metadata.problems, *payload.warnings, *likely_mistakes(payload)],
     }
 
 

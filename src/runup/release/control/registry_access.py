@@ -84,7 +84,7 @@ async def cluster_mirrors(
         for item in await _list_objects(client, resource, notes):
             name = f"{resource.kind} {(item.get('metadata') or {}).get('name', '')}"
             try:
-                all_mirrors += mirrors.of_object({"kind": resource.kind, **item}, name)
+                all_mirrors += mirrors.mirrors_of_object({"kind": resource.kind, **item}, name)
             except BadMirrors as error:
                 notes.append(error.message)
     return tuple(all_mirrors)

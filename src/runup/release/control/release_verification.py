@@ -25,7 +25,7 @@ from runup.checks.decide import rights
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.preflight.decide.deployment_steps import Trust
 from runup.release.control.release_images import ReleaseImages, ReleaseUnreadable
-from runup.release.control.signature_stores import of_config_maps, of_store
+from runup.release.control.signature_stores import read_config_maps, read_store
 from runup.release.control.stored_signatures import store_signatures
 from runup.release.decide.release_metadata import MetadataError, parse_image_references
 
@@ -146,7 +146,7 @@ class ReleaseChecks:
         """
         target_rights, is_read = own_rights(), False
         try:
-            target_rights, refused = rights.of_file(await self._images.reads(image))
+            target_rights, refused = rights.rights_of_file(await self._images.reads(image))
             is_read = True
             for why in refused:
                 log.warning("preflight: a right that is declared is not given", image=image, why=why)
@@ -195,14 +195,14 @@ class ReleaseChecks:
         self, verification: Verification, stores: Sequence[str]
     ) -> AsyncGenerator[tuple[str, bytes], None]:
         """Yields the signatures of an image and where they come from: the cluster's ConfigMaps, then the stores."""
-        async for signature in of_config_maps(self._client, verification):
+        async for signature in read_config_maps(self._client, verification):
             yield signature
         custom = self._custom_stores()
         if custom is not None and not custom:
             verification.note("spec.signatureStores is empty: unset it, and the release's own stores are asked")
         own_stores = [SignatureStore(url=url) for url in stores]
         for store in own_stores if custom is None else custom:
-            async for signature in of_store(self._client, store, verification):
+            async for signature in read_store(self._client, store, verification):
                 yield signature
 
 

@@ -34,7 +34,7 @@ Signatures = AsyncGenerator[tuple[str, bytes], None]
 """Source and content of each signature."""
 
 
-async def of_config_maps(client: Client, verification: Verification) -> Signatures:
+async def read_config_maps(client: Client, verification: Verification) -> Signatures:
     """Yields the signatures in the cluster's own ConfigMaps."""
     prefix = verification.digest.replace(":", "-")
     try:
@@ -50,7 +50,7 @@ async def of_config_maps(client: Client, verification: Verification) -> Signatur
                 yield f"ConfigMap {config_map.metadata.name}/{key}", bytes_of(value)
 
 
-async def of_store(client: Client, store: SignatureStore, verification: Verification) -> Signatures:
+async def read_store(client: Client, store: SignatureStore, verification: Verification) -> Signatures:
     """Yields the signatures of a store, numbered from 1, until one is missing or the store does not answer."""
     try:
         context = await _authorities(client, store.ca.name) if store.ca.name else None

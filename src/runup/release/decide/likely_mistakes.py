@@ -41,14 +41,14 @@ def check(paths: Iterable[str], source: str) -> None:
         raise PayloadError(f"{source} is not a release image: {'; '.join(lacking)}", lacking)
 
 
-def oddities(payload: Payload) -> tuple[str, ...]:
+def likely_mistakes(payload: Payload) -> tuple[str, ...]:
     """Returns likely mistakes for the author, each naming the file, or the missing folder."""
     files = {METADATA_FILE, IMAGE_REFERENCES_FILE}
     files |= {manifest.file for manifest in payload.manifests} | {skipped.file for skipped in payload.skipped}
-    return (*missing_parts(files), *_oddities(payload.manifests))
+    return (*missing_parts(files), *_mistakes_in_manifests(payload.manifests))
 
 
-def _oddities(manifests: tuple[Manifest, ...]) -> Iterator[str]:
+def _mistakes_in_manifests(manifests: tuple[Manifest, ...]) -> Iterator[str]:
     """Yields what is unusual about manifests: file names without an order, no annotations, objects twice."""
     unparsable = sorted({m.file for m in manifests if file_name(m.file) is None})
     for file in unparsable:

@@ -55,7 +55,7 @@ def sandbox() -> None:
     "--scenario",
     default="",
     metavar="NAME",
-    shell_complete=static_completion.of(_scenarios),
+    shell_complete=static_completion.complete_from(_scenarios),
     help="Which cluster; `runup sandbox list` shows them.",
 )
 @click.option(
@@ -189,7 +189,7 @@ def _logs(ctx: click.Context) -> Iterable[str]:
 
 
 @sandbox.command()
-@click.argument("component", default="", shell_complete=static_completion.of(_logs))
+@click.argument("component", default="", shell_complete=static_completion.complete_from(_logs))
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 @DATA
 def logs(component: str, follow: bool, data: str | None) -> int:

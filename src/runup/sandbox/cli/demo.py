@@ -61,7 +61,7 @@ def demo() -> int:
     """
     interrupts = Interrupts()
     folder = Path(tempfile.mkdtemp(prefix="runup-demo-"))
-    story = Story(folder, interrupts)
+    story = Demo(folder, interrupts)
     failed = False
     try:
         interrupts.guarding(story.tell)
@@ -76,7 +76,7 @@ def demo() -> int:
         stopped = story.clear_up()
         if stopped:
             if failed:
-                keep_logs(folder)
+                move_pod_logs(folder)
             remove(folder, but=LOGS if failed else "")
     if not stopped:
         _print_styled(f"\nThe sandbox could not be stopped. Logs: {folder / LOGS}", sys.stderr, fg="red")
@@ -85,7 +85,7 @@ def demo() -> int:
     return 0
 
 
-def keep_logs(folder: Path) -> None:
+def move_pod_logs(folder: Path) -> None:
     """Moves the logs of containers, such as the operator's, into the folder of the sandbox's own logs."""
     for log in folder.glob("pods/*/*.log"):
         # The error was printed already; whatever happens to a log, the keys beside it must be removed.
@@ -157,7 +157,7 @@ class Interrupts:
 
 
 @dataclass(slots=True)
-class Story:
+class Demo:
     """The steps of the demo, and the sandbox in `folder` that they use; `started` once that has to be stopped."""
 
     folder: Path

@@ -10,7 +10,7 @@ def files() -> list[Path]:
     return sorted(Path(__file__).parent.glob("*.crd.yaml"))
 
 
-def of_release(*, generally_available: bool) -> list[Path]:
+def definition_files(*, generally_available: bool) -> list[Path]:
     """Returns the files of a release: one ClusterVersion if the preflight is generally available, else a variant for
     each feature set.
     """

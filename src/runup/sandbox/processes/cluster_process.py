@@ -29,13 +29,13 @@ from kubesandbox.cluster import cancel_tasks, until_over
 from kubesandbox.controllers import assembly
 from kubesandbox.node.agent import NodeAgent
 from kubesandbox.node.backoff import Limits
-from kubesandbox.node.place import Place
+from kubesandbox.node.place import NodeSettings
 from kubesandbox.node.runner_interface import choose_runner
 from kubesandbox.node.runners import runners
 from kubesandbox.node.unpacked_images import ImageStore
 from kubesandbox.sandbox_error import SandboxError
 from runup.dump import load
-from runup.sandbox.processes.registry_process import Registry, kept_writer, write_credentials_file
+from runup.sandbox.processes.registry_process import Registry, load_or_create_writer, write_credentials_file
 from runup.sandbox.processes.update_service_process import UpdateService
 from runup.sandbox.scenario import folder as scenario
 from runup.sandbox.scenario import from_dump
@@ -94,7 +94,7 @@ class Cluster:
     async def _services(self, stack: contextlib.AsyncExitStack, chosen_scenario: Scenario) -> Services:
         """Starts the registry and the update service, builds the scenario's releases, and returns where they are."""
         secret, port = self._data / REGISTRY_AUTH, self._settings.registry_port
-        writers = kept_writer(secret)
+        writers = load_or_create_writer(secret)
         registry = await stack.enter_async_context(
             Registry(self._data / "registry", port=port, signatures=self._data / "signatures", writers=writers)
         )
@@ -127,7 +127,7 @@ class Cluster:
         return client
 
     def _start(
-        self, stack: contextlib.AsyncExitStack, client: Client, place: Place, *, imported: bool
+        self, stack: contextlib.AsyncExitStack, client: Client, place: NodeSettings, *, imported: bool
     ) -> list[asyncio.Task[None]]:
         """Starts controllers and node agent; `stack` ends them, the controllers first."""
         watched = assembly.Watched()
@@ -137,14 +137,14 @@ class Cluster:
         stack.push_async_callback(cancel_tasks, tasks)
         return tasks
 
-    def _place_for_pods(self, client: Client, chosen_scenario: Scenario, registry: str) -> Place:
+    def _place_for_pods(self, client: Client, chosen_scenario: Scenario, registry: str) -> NodeSettings:
         """Chooses how pods run here, removes what an earlier process left, and returns the node agent's settings."""
         state = self._data / "runc"
         runner, passed_over = choose_runner(runners(state), self._settings.runner)
         runner.sweep()
         for why in passed_over:
             log.info("runner passed over", why=why)
-        return Place(
+        return NodeSettings(
             data=self._data,
             runner=runner,
             images=ImageStore(self._data / "images", registry),
@@ -164,7 +164,7 @@ class Cluster:
         return await setup.set_up(client, chosen_scenario, services.releases, self._clock, registry_auth=auth)
 
     def _say_ready(
-        self, chosen_scenario: Scenario, place: Place, services: Services, left_out: tuple[str, ...]
+        self, chosen_scenario: Scenario, place: NodeSettings, services: Services, left_out: tuple[str, ...]
     ) -> None:
         """Writes the report that the sandbox is ready, for the command that started it."""
         settings.save_ready(

@@ -258,7 +258,7 @@ class Registry:
         return web.FileResponse(self._signatures / path, headers={"Content-Type": "application/octet-stream"})
 
 
-def kept_writer(file: Path) -> dict[str, str]:
+def load_or_create_writer(file: Path) -> dict[str, str]:
     """Returns name and password of the user who may push, from `file` or newly generated."""
     with suppress(OSError, ValueError, KeyError, AttributeError, StopIteration):
         entry = next(iter(json.loads(file.read_bytes())["auths"].values()))

@@ -44,10 +44,10 @@ class UpdateService:
         if "channel" not in request.query:
             body = {"kind": "missing_params", "value": "mandatory client parameters missing: channel"}
             return web.json_response(body, status=400)
-        return web.json_response(of_channel(self._graph(), request.query["channel"]))
+        return web.json_response(graph_of_channel(self._graph(), request.query["channel"]))
 
 
-def of_channel(graph: JSON, channel: str) -> JSON:
+def graph_of_channel(graph: JSON, channel: str) -> JSON:
     """Returns the part of `graph` whose releases are in `channel`; a release without channels is in all of them."""
     kept_nodes = [number for number, node in enumerate(graph["nodes"]) if _in_channel(node, channel)]
     renumbered = {old: new for new, old in enumerate(kept_nodes)}

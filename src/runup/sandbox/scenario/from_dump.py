@@ -14,7 +14,7 @@ from kubekit.lang import version as versions
 from runup.checks.decide.wording import names
 from runup.dump.documents import JSON, identity
 from runup.dump.dump_files import BadDump
-from runup.dump.load import Dump, moment_of
+from runup.dump.load import Dump, time_of_dump
 from runup.sandbox.scenario.folder import ClusterSpec, Graph, ReleaseSpec, Scenario, Workloads
 
 GATES = ("ClusterUpdatePreflight", "ClusterUpdateAcceptRisks", "UpdateStatus")
@@ -87,7 +87,7 @@ def current_image(cluster_version: JSON) -> str:
 
 def time_of(dump: Dump) -> str:
     """Returns the dump's own time in RFC 3339, at which the cluster's clock starts; empty if it has none."""
-    now = moment_of(dump)
+    now = time_of_dump(dump)
     return _rfc3339(now) if now else ""
 
 

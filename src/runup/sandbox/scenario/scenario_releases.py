@@ -87,7 +87,7 @@ def build(scenario: Scenario, data: Path, *, registry: str, update_service: str 
 def payload(scenario: Scenario, spec: ReleaseSpec) -> dict[str, bytes]:
     """Returns the files of a release by path in the image; the scenario's files replace those of all releases."""
     files = {f"manifests/{file.name}": file.read_bytes() for file in (*operator_manifests(), *operand_manifests())}
-    definitions = crds.of_release(generally_available=preflight_is_available(scenario, spec))
+    definitions = crds.definition_files(generally_available=preflight_is_available(scenario, spec))
     files |= {f"manifests/{file.name}": file.read_bytes() for file in definitions}
     for layer in scenario.folders:
         names = ["release", *(f"releases/{v}" for v in (spec.like, spec.version) if v), spec.folder]

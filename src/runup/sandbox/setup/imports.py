@@ -77,7 +77,7 @@ def own_namespaces(from_payload: Iterable[JSON]) -> frozenset[str]:
     return frozenset(identity(obj)[2] for obj in from_payload if obj["kind"] == "Deployment")
 
 
-def what_is_known(
+def known_state(
     scenario: Scenario,
     served: Iterable[Resource],
     objects: Sequence[JSON],

@@ -100,7 +100,7 @@ def _read_status(
     connection: Connection, dump: str | None, mock: str | None, now: str | None, *, whole: bool, has_files: bool
 ) -> StatusReading:
     """Returns the status: from files, or from the live cluster."""
-    from runup.updatestatus.cli.status_reading import moment, parse_moment
+    from runup.updatestatus.cli.status_reading import datetime_of_ns, parse_moment
 
     fixed = parse_moment(now) if now else None
     if mock or dump:
@@ -114,7 +114,7 @@ def _read_status(
     from runup.updatestatus.cli import live_status as status_live
 
     with connection.client("upgrade-status") as client:
-        reading = status_live.read(client, client.now if fixed is None else lambda: moment(fixed), whole=whole)
+        reading = status_live.read(client, client.now if fixed is None else lambda: datetime_of_ns(fixed), whole=whole)
         if has_files:
             from runup.cli.clusterversion_client import name_of
 
@@ -164,9 +164,9 @@ def _doubt_text(report: Report) -> str:
 
 def html_page(reading: StatusReading) -> str:
     from runup.updatestatus.cli.render.html import page
-    from runup.updatestatus.cli.status_reading import moment
+    from runup.updatestatus.cli.status_reading import datetime_of_ns
     from runup.updatestatus.decide.decode import decode, with_unknown
 
     status, unknown = decode(reading.obj)
-    now = moment(reading.now_ns)
+    now = datetime_of_ns(reading.now_ns)
     return page(with_unknown(status, unknown, now), now, cluster=reading.cluster)

@@ -11,7 +11,7 @@ from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import ClusterVersion
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
 from runup.cli.errors import CommandError
-from runup.updatestatus.cli.status_reading import moment
+from runup.updatestatus.cli.status_reading import datetime_of_ns
 from runup.updatestatus.decide.assess import assess
 from runup.updatestatus.decide.draft import started_at
 from runup.updatestatus.decide.memory import insights_of
@@ -34,7 +34,7 @@ def complete_status(
     """
     refuse_unreadable(snapshot)
     previous = _of_same_update(snapshot, stored_status) if stored_status else None
-    status = assess(snapshot, previous, moment(now_ns), node_now=node_now, max_bytes=None, watched=False)
+    status = assess(snapshot, previous, datetime_of_ns(now_ns), node_now=node_now, max_bytes=None, watched=False)
     resource = resource_of(UpdateStatus)
     return {
         "apiVersion": resource.api_version,
@@ -48,9 +48,9 @@ def complete_status(
 def _of_same_update(snapshot: Snapshot, stored_status: JSON) -> UpdateStatusStatus | None:
     """Returns the controller's entries; None if they are about another update, in which nodes were drained before."""
     # Imported here because it brings dataclasses, which a first look does not need.
-    from runup.updatestatus.decide.informers import ours_of
+    from runup.updatestatus.decide.informers import own_status
 
-    previous, cluster = ours_of(stored_status.get("status") or {}), snapshot.cluster_version
+    previous, cluster = own_status(stored_status.get("status") or {}), snapshot.cluster_version
     if previous is None or isinstance(cluster, Unreadable):
         return None
     begun = [insight.cluster_version.started_at for insight in insights_of(previous) if insight.cluster_version]

@@ -24,7 +24,7 @@ from kubekit.kube.api_errors import ApiError, Forbidden, NotFound, ServerError
 from kubekit.lang.gotext import nanoseconds
 from runup.api.update_v1alpha1 import NAME, UpdateStatus
 from runup.cli import clusterversion_client as clusters
-from runup.updatestatus.cli.report_age import age_of, read_instead, sentence, with_ago, with_current_condition
+from runup.updatestatus.cli.report_age import age_of, age_sentence, read_instead, with_ago, with_current_condition
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
 from runup.updatestatus.decide.freshness import NAMESPACE, OLD, Freshness
 from runup.updatestatus.decide.read_status import report as read_report
@@ -60,7 +60,7 @@ def read(
     if age.state != OLD and is_outdated(client, report, now):
         age = Freshness(OLD, age.confirmed_at, _OUTDATED)
     if age.state != OLD and not (whole and _is_incomplete(stored_status)):
-        doubt = sentence(age)
+        doubt = age_sentence(age)
         return StatusReading(
             with_current_condition(stored_status, age, now),
             nanoseconds(now - EPOCH),
@@ -74,10 +74,10 @@ def read(
     try:
         computed = _compute_status(client, now, tolerated, stored_status)
     except Forbidden as error:
-        doubt = f"{sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
+        doubt = f"{age_sentence(age)}. The cluster itself may not be read ({error.message}), so the old report is shown"
         computed = StatusReading(with_current_condition(stored_status, age, now), nanoseconds(now - EPOCH), read=report)
     else:
-        doubt = f"{sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
+        doubt = f"{age_sentence(age)}. So the cluster itself was read; see whether the controller runs in {NAMESPACE}"
         computed = replace(computed, obj=read_instead(computed.obj, doubt, age, now))
     return replace(computed, notes=_notes(with_ago(doubt, age, now)), doubt=doubt)
 

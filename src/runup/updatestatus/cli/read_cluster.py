@@ -22,7 +22,7 @@ from runup.api.config_v1 import ClusterOperator, ClusterVersion
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
 from runup.cli import clusterversion_client as clusters
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG_OPERATOR
-from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, in_report_order, is_drain_wanted
+from runup.updatestatus.decide.snapshot import LISTED, Snapshot, Unreadable, is_drain_wanted, sort_pools
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
@@ -48,7 +48,7 @@ def observe(client: SyncClient, now: datetime, refused: Refusals) -> Snapshot:
     snapshot = Snapshot(
         cluster_version=cluster,
         cluster_operators=_list_objects(client, ClusterOperator, undecodable, partly),
-        machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
+        machine_config_pools=sort_pools(pools) if isinstance(pools, tuple) else pools,
         nodes=nodes,
         machine_configs=_try(lambda: _configurations(client, undecodable, partly), refused),
         machine_config_operator=_read_operator_deployment(client),

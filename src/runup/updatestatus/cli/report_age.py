@@ -52,7 +52,7 @@ def age_of(client: SyncClient, clock: Callable[[], datetime], refused: tuple[typ
     return freshness(lease, clock())
 
 
-def sentence(age: Freshness) -> str:
+def age_sentence(age: Freshness) -> str:
     """Returns a sentence about an old report or an unknown age, without a full stop; "" if the report is current.
 
     It names the time of the last confirmation instead of an age, so that it stays the same from reading to reading.
@@ -85,7 +85,7 @@ def with_current_condition(obj: JSON, age: Freshness, now: datetime) -> JSON:
 def read_instead(obj: JSON, doubt: str, age: Freshness, now: datetime) -> JSON:
     """Returns `obj`, computed just now in place of the controller's report, with condition Current that says so.
 
-    `doubt` is the `sentence` on why the report was not used.
+    `doubt` is the `age_sentence` on why the report was not used.
     """
     current = _current_condition("True", "ReadFromCluster", f"{sentence_case(with_ago(doubt, age, now))}.", now)
     return {**obj, "status": {**obj["status"], "conditions": [*obj["status"]["conditions"], current]}}
@@ -111,7 +111,7 @@ def _message(age: Freshness, now: datetime) -> str:
     """Returns the message of condition Current."""
     if age.state == CURRENT and age.confirmed_at is not None:
         return f"Confirmed at {timestamp(age.confirmed_at)}, {_span(now - age.confirmed_at)} before it was read."
-    return f"{sentence_case(with_ago(sentence(age), age, now))}."
+    return f"{sentence_case(with_ago(age_sentence(age), age, now))}."
 
 
 def with_ago(doubt: str, age: Freshness, now: datetime) -> str:

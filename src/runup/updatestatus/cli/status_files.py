@@ -17,7 +17,7 @@ from kubekit.api.core_v1 import Node, Pod
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import Deployment, PodDisruptionBudget
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from kubekit.lang.gotext import nanoseconds
 from runup.api.config_v1 import ClusterOperator, ClusterVersion, Infrastructure, InfrastructureStatus
 from runup.api.machineconfig_v1 import MachineConfig, MachineConfigPool
@@ -27,7 +27,7 @@ from runup.cli.errors import CommandError
 from runup.cli.render.cluster_name import cluster_name
 from runup.updatestatus.cli.compute_status import complete_status
 from runup.updatestatus.cli.status_reading import EPOCH, StatusReading, alerts_note
-from runup.updatestatus.cli.status_reading import moment as moment_of_ns
+from runup.updatestatus.cli.status_reading import datetime_of_ns as moment_of_ns
 from runup.updatestatus.decide.alerts import read_alerts
 from runup.updatestatus.decide.control_plane import MACHINE_CONFIG, MACHINE_CONFIG_OPERATOR, is_progressing
 from runup.updatestatus.decide.node_phases import CONTROL_PLANE_POOL
@@ -36,9 +36,9 @@ from runup.updatestatus.decide.snapshot import (
     Alert,
     Snapshot,
     Unreadable,
-    in_report_order,
     is_drain_wanted,
     readable,
+    sort_pools,
 )
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _with_statuses(item: Any) -> Any:
 def _alerts(path: str) -> tuple[tuple[Alert, ...] | Unreadable, str]:
     """Returns the alerts and an empty note, or the reason why there are none and the note that oc prints for it."""
     try:
-        body = contents(path)
+        body = read_limited(path)
     except FileNotFoundError:
         # The object may be sent on as a page: whose folder it lay in is for the terminal alone.
         return Unreadable(f"open {path.rpartition(os.sep)[2]}: {NO_FILE}"), alerts_note(f"open {path}: {NO_FILE}")
@@ -188,14 +188,14 @@ def dump(path: str, real_now: datetime, now_ns: int | None) -> StatusReading:
 
 def _read_dump_status(loaded_dump: Dump, now_ns: int | None) -> StatusReading:
     """Returns the status computed from a dump, at the dump's own time."""
-    from runup.dump.load import moment_of
+    from runup.dump.load import time_of_dump
 
     notes = [f"warning: {problem}\n" for problem in loaded_dump.problems]
     objects = _Objects(loaded_dump, notes)
     cluster = next(
         cluster_version for cluster_version in objects.of(ClusterVersion) if cluster_version.metadata.name == "version"
     )
-    moment = moment_of(loaded_dump)
+    moment = time_of_dump(loaded_dump)
     now = now_ns or (nanoseconds(moment - EPOCH) if moment else 0)
     stored_status = next(
         (obj for obj in loaded_dump.objects if obj["kind"] == "UpdateStatus" and obj.get("status")), None
@@ -206,11 +206,11 @@ def _read_dump_status(loaded_dump: Dump, now_ns: int | None) -> StatusReading:
     name = cluster_name(infrastructure, cluster)
     if stored_status is not None:
         # Imported here because it brings a client's errors; most dumps have no such object.
-        from runup.updatestatus.cli.report_age import sentence, with_current_condition
+        from runup.updatestatus.cli.report_age import age_sentence, with_current_condition
         from runup.updatestatus.decide.freshness import UNKNOWN, Freshness
 
         age = Freshness(UNKNOWN, None, "Leases, which tell it, are not read from a dump")
-        notes.append(f"warning: {sentence(age)}\n")
+        notes.append(f"warning: {age_sentence(age)}\n")
         return StatusReading(
             with_current_condition(stored_status, age, moment_of_ns(now)), now, tuple(notes), cluster=name
         )
@@ -270,7 +270,7 @@ def _snapshot(cluster: ClusterVersion, objects: _Objects) -> Snapshot:
     return Snapshot(
         cluster_version=cluster,
         cluster_operators=_by_name(operators),
-        machine_config_pools=in_report_order(pools) if isinstance(pools, tuple) else pools,
+        machine_config_pools=sort_pools(pools) if isinstance(pools, tuple) else pools,
         nodes=_by_name(nodes),
         machine_configs=objects.known(MachineConfig),
         machine_config_operator=_operator_of_machines(operators, deployments, matters=updating),

@@ -42,7 +42,7 @@ class StatusReading(msgspec.Struct, frozen=True):
     doubt: str = ""
 
 
-def moment(now_ns: int) -> datetime:
+def datetime_of_ns(now_ns: int) -> datetime:
     """Returns the datetime of `now_ns`, to the microsecond."""
     return EPOCH + timedelta(microseconds=now_ns // 1000)
 

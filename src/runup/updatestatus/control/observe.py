@@ -10,7 +10,7 @@ from kubekit.api.meta_v1 import NamespacedName, Object, key_of
 from kubekit.kube.cache import Cache
 from runup.api.config_v1 import ClusterVersion
 from runup.updatestatus.control.caches import MCO_DEPLOYMENT, MCO_NAMESPACE, Caches
-from runup.updatestatus.decide.snapshot import LISTED, Alert, Snapshot, Unreadable, in_report_order
+from runup.updatestatus.decide.snapshot import LISTED, Alert, Snapshot, Unreadable, sort_pools
 
 K = TypeVar("K", bound=Object)
 VERSION = NamespacedName("", "version")
@@ -34,7 +34,7 @@ def observe(
     return Snapshot(
         cluster_version=_version(caches.versions),
         cluster_operators=_objects_of(caches.operators),
-        machine_config_pools=pools if isinstance(pools, Unreadable) else in_report_order(pools),
+        machine_config_pools=pools if isinstance(pools, Unreadable) else sort_pools(pools),
         nodes=_objects_of(caches.nodes),
         machine_configs=_objects_of(caches.configs),
         machine_config_operator=_unreadable_cache(caches.deployments) or caches.deployments.get(DEPLOYMENT),

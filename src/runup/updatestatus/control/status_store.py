@@ -25,7 +25,14 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.request import Call
 from kubekit.kube.watch import Reflector
 from runup.api.update_v1alpha1 import NAME, UpdateStatus, UpdateStatusStatus
-from runup.updatestatus.decide.informers import OtherInformers, Room, merge_informers, others_of, ours_of, room_beside
+from runup.updatestatus.decide.informers import (
+    OtherInformers,
+    Room,
+    merge_informers,
+    others_of,
+    own_status,
+    room_beside,
+)
 
 RESOURCE = resource_of(UpdateStatus)
 FIELD_MANAGER = "update-status-controller"
@@ -90,7 +97,7 @@ class UpdateStatusStore:
             return self.status
         status = status_object.get("status")
         self._others = others_of(status)
-        self._hold_written(status_object["metadata"]["resourceVersion"], None if status is None else ours_of(status))
+        self._hold_written(status_object["metadata"]["resourceVersion"], None if status is None else own_status(status))
         return self.status
 
     async def write(self, status: UpdateStatusStatus) -> None:

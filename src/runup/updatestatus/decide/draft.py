@@ -64,13 +64,13 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
     state = _control_plane_state(snapshot, cluster, now)
     waiting: tuple[AwaitedOperator, ...] = ()
     if cluster is not None and state is not None:
-        waiting_since = memory.operators_awaited(uids.of_object("cv", cluster.metadata.name))
+        waiting_since = memory.operators_awaited(uids.uid_of_object("cv", cluster.metadata.name))
         waiting = waits.awaited_operators(awaited_operators(cluster), state.operators, waiting_since, memory.stamp)
     unreadable = tuple(_unreadable_inputs(snapshot))
     findings = [
-        *health.of_pools(pools, node_now),
+        *health.pool_findings(pools, node_now),
         *(_of_cluster(snapshot, cluster, state, waiting, now) if cluster is not None else ()),
-        *drains.of_drains(
+        *drains.drain_findings(
             pools,
             readable(snapshot.draining_pods),
             readable(snapshot.pod_disruption_budgets),
@@ -78,10 +78,10 @@ def draft(snapshot: Snapshot, memory: PreviousStatus, now: datetime, node_now: d
             now,
             snapshot.drains_read,
         ),
-        *waits.of_pending_pods(
+        *waits.pending_pod_findings(
             readable(snapshot.pending_pods), state.started if state and _is_updating(cluster, pools) else None, now
         ),
-        *(_could_not_read(inputs, why) for inputs, why in unreadable),
+        *(_unreadable_finding(inputs, why) for inputs, why in unreadable),
         *(
             _not_whole(inputs, why)
             for inputs, why in _incomplete_inputs(snapshot, is_updating=_is_updating(cluster, pools))
@@ -105,7 +105,7 @@ def _without_duplicates(findings: Iterator[Finding]) -> Iterator[Finding]:
     """Yields each finding once in a layer, because lists of the API are keyed by uid."""
     keys = set()
     for finding in findings:
-        key = (finding.pool, uids.of_finding(finding))
+        key = (finding.pool, uids.uid_of_finding(finding))
         if key not in keys:
             keys.add(key)
             yield finding
@@ -144,15 +144,15 @@ def _of_cluster(
 ) -> Iterator[Finding]:
     """Yields the findings about the control plane: of alerts, ClusterVersion, operators, the history and Pods."""
     started = started_at(cluster)
-    yield from health.of_alerts(readable(snapshot.alerts), started)
-    yield from health.of_cluster_version(cluster, now)
+    yield from health.alert_findings(readable(snapshot.alerts), started)
+    yield from health.cluster_version_findings(cluster, now)
     if state is not None:
-        yield from health.of_operators(state.operators, now)
-    yield from health.of_history(cluster, control_plane_done=state is not None and state.is_done)
+        yield from health.operator_findings(state.operators, now)
+    yield from health.history_findings(cluster, control_plane_done=state is not None and state.is_done)
     if snapshot.pending_pods is not None:
         # The example files of --mock-clusterversion (no pods) are assessed by oc's rules alone, so these are left out.
-        yield from waits.of_release(cluster)
-        yield from waits.of_awaited(cluster, waiting, now)
+        yield from waits.release_findings(cluster)
+        yield from waits.awaited_operator_findings(cluster, waiting, now)
 
 
 def started_at(cluster: ClusterVersion) -> datetime | None:
@@ -193,7 +193,7 @@ def _not_whole(inputs: str, why: str) -> Finding:
     )
 
 
-def _could_not_read(inputs: str, why: str) -> Finding:
+def _unreadable_finding(inputs: str, why: str) -> Finding:
     """Returns the finding that objects, or one object, could not be read."""
     who = "they" if inputs in INPUTS.values() else "it"
     return Finding(

@@ -42,7 +42,7 @@ _ANY_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _DISRUPTION_ALLOWED = "DisruptionAllowed"
 
 
-def of_drains(
+def drain_findings(
     pools: Sequence[PoolState],
     pods: Sequence[Pod],
     budgets: Sequence[PodDisruptionBudget],
@@ -90,7 +90,7 @@ def _drain_began_at(
 
     Without any of them it is now if the cluster was watched before, and not known at a first look.
     """
-    updating = memory.node_updating_since(layer_of(pool), uids.of_object("node", node.name))
+    updating = memory.node_updating_since(layer_of(pool), uids.uid_of_object("node", node.name))
     moments = [moment for moment in (node.drain_begun, finding_time, updating) if moment is not None]
     return min(moments, default=memory.stamp if memory.was_watched else None)
 

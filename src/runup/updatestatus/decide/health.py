@@ -92,7 +92,7 @@ def is_complete(finding: Finding) -> bool:
     return bool(finding.summary and finding.description and finding.reference)
 
 
-def of_pools(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
+def pool_findings(pools: Sequence[PoolState], now: datetime) -> Iterator[Finding]:
     """Yields unavailable and degraded nodes, and paused pools. `now` is for the ages of conditions."""
     for pool in pools:
         for node in pool.nodes:
@@ -181,7 +181,7 @@ def _paused_finding(pool: PoolState) -> Finding:
     )
 
 
-def of_alerts(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Finding]:
+def alert_findings(alerts: Sequence[Alert], started: datetime | None) -> Iterator[Finding]:
     """Yields firing alerts that began after the update did, and those known to slow updates, whenever they began."""
     label_counts: dict[str, int] = {}
     for alert in alerts:
@@ -225,7 +225,7 @@ def _alert_text(alert: Alert) -> str:
     return f" The alert description is: {' | '.join(parts)}" if parts else " The alert has no description."
 
 
-def of_cluster_version(cluster: ClusterVersion, now: datetime) -> Iterator[Finding]:
+def cluster_version_findings(cluster: ClusterVersion, now: datetime) -> Iterator[Finding]:
     """Yields a finding if ClusterVersion is failing, or has no Failing condition."""
     name = cluster.metadata.name
     failing = find(cluster.status.conditions, "Failing")
@@ -255,7 +255,7 @@ def of_cluster_version(cluster: ClusterVersion, now: datetime) -> Iterator[Findi
         )
 
 
-def of_operators(operators: Sequence[OperatorState], now: datetime) -> Iterator[Finding]:
+def operator_findings(operators: Sequence[OperatorState], now: datetime) -> Iterator[Finding]:
     """Yields operators that have been unavailable or degraded for longer than an update usually makes them."""
     for operator in operators:
         yield from _operator(operator.name, operator.available, "False", now)
@@ -289,7 +289,7 @@ def _operator(name: str, condition: Condition | None, bad: str, now: datetime) -
     )
 
 
-def of_history(cluster: ClusterVersion, *, control_plane_done: bool) -> Iterator[Finding]:
+def history_findings(cluster: ClusterVersion, *, control_plane_done: bool) -> Iterator[Finding]:
     """Yields a finding if the update was started before the previous one had completed."""
     history = cluster.status.history
     if control_plane_done or len(history) < 2 or history[1].state != "Partial":

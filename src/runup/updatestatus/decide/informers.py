@@ -53,14 +53,14 @@ def others_of(status: JSON | None) -> OtherInformers:
     return OtherInformers(_informers_of_others(status.get("controlPlane")), pools)
 
 
-def ours_of(status: JSON) -> UpdateStatusStatus | None:
+def own_status(status: JSON) -> UpdateStatusStatus | None:
     """Returns the status without others' entries; None if it cannot be decoded, so that it is computed anew."""
     control_plane, pools = status.get("controlPlane"), _objects(status.get("workerPools"))
-    own_status = {**status, "workerPools": [_with_own_informer(pool) for pool in pools if _is_ours(pool)]}
+    own_document = {**status, "workerPools": [_with_own_informer(pool) for pool in pools if _is_ours(pool)]}
     if isinstance(control_plane, dict):
-        own_status["controlPlane"] = _with_own_informer(control_plane)
+        own_document["controlPlane"] = _with_own_informer(control_plane)
     try:
-        return codec.convert(UpdateStatusStatus, own_status)
+        return codec.convert(UpdateStatusStatus, own_document)
     except codec.DecodeError:
         return None
 

@@ -26,7 +26,7 @@ def cut(text: str, limit: int) -> str:
     return text[: limit - len(end)] + end
 
 
-def room(limit: int, text: int) -> int:
+def limit_or_unbounded(limit: int, text: int) -> int:
     """Returns the API's `limit` of a field, or `text` if the status is not limited at all."""
     return text if text >= UNBOUNDED.text else limit
 

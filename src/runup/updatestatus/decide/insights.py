@@ -18,7 +18,7 @@ from runup.updatestatus.decide import uids
 from runup.updatestatus.decide.control_plane import OperatorState
 from runup.updatestatus.decide.finding import NO_RUNBOOK, Finding, operator_ref
 from runup.updatestatus.decide.health import NOT_FAILING_UNKNOWN
-from runup.updatestatus.decide.insight_names import HEALTHY, REASON_LIMIT, UPDATING, cut, room
+from runup.updatestatus.decide.insight_names import HEALTHY, REASON_LIMIT, UPDATING, cut, limit_or_unbounded
 from runup.updatestatus.decide.limits import UNBOUNDED
 from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
 
@@ -30,7 +30,7 @@ _MOST_RESOURCES = 16
 
 def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of one operator; `text` limits messages, in characters."""
-    uid = uids.of_object("co", operator.name)
+    uid = uids.uid_of_object("co", operator.name)
     old = memory.insight(CONTROL_PLANE, uid)
     previous_conditions = old.cluster_operator.conditions if old and old.cluster_operator else ()
     progressing = operator.progressing
@@ -45,7 +45,7 @@ def cluster_operator(operator: OperatorState, memory: PreviousStatus, text: int)
                 resource=operator_ref(operator.name),
                 progressing=OperatorProgress(
                     status=progressing.status,
-                    reason=cut(progressing.reason, room(REASON_LIMIT, text)),
+                    reason=cut(progressing.reason, limit_or_unbounded(REASON_LIMIT, text)),
                     message=cut(progressing.message, text),
                     last_transition_time=progressing.last_transition_time,
                 )
@@ -86,14 +86,18 @@ def _operator_healthy(operator: OperatorState, text: int) -> ConditionValues:
 def _resources(finding: Finding, text: int) -> tuple[ResourceRef, ...]:
     """Returns the resources that the API has room for; an alert's labels may be longer than names of objects."""
     return tuple(
-        replace(ref, name=ref.name[: room(_NAME_LIMIT, text)], namespace=ref.namespace[: room(_NAME_LIMIT, text)])
+        replace(
+            ref,
+            name=ref.name[: limit_or_unbounded(_NAME_LIMIT, text)],
+            namespace=ref.namespace[: limit_or_unbounded(_NAME_LIMIT, text)],
+        )
         for ref in finding.resources[:_MOST_RESOURCES]
     )
 
 
 def health(finding: Finding, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of a finding; `text` limits its description, in characters."""
-    uid = uids.of_finding(finding)
+    uid = uids.uid_of_finding(finding)
     old = memory.health(finding.pool, uid)
     since = finding.since
     if old and old.started_at and (since is None or finding.check == NOT_FAILING_UNKNOWN):
@@ -101,7 +105,7 @@ def health(finding: Finding, memory: PreviousStatus, text: int) -> Insight:
     elif finding.check == NOT_FAILING_UNKNOWN and text < UNBOUNDED.text:
         # A stored status has whole seconds; one that is printed at once is sorted by the full precision of now.
         since = memory.stamp
-    linked = finding.reference != NO_RUNBOOK and len(finding.reference) <= room(_REFERENCE_LIMIT, text)
+    linked = finding.reference != NO_RUNBOOK and len(finding.reference) <= limit_or_unbounded(_REFERENCE_LIMIT, text)
     return memory.settled(
         finding.pool,
         Insight(
@@ -113,7 +117,7 @@ def health(finding: Finding, memory: PreviousStatus, text: int) -> Insight:
                 impact=HealthImpact(
                     level=finding.level,
                     type=finding.impact,
-                    summary=cut(finding.summary, room(_SUMMARY_LIMIT, text)),
+                    summary=cut(finding.summary, limit_or_unbounded(_SUMMARY_LIMIT, text)),
                     description=cut(finding.description, text),
                 ),
                 remediation=HealthRemediation(reference=finding.reference if linked else ""),

@@ -7,7 +7,15 @@ from runup.api.update_v1alpha1 import Insight, MachineConfigPoolInsight, NodeIns
 from runup.updatestatus.decide import node_phases, uids
 from runup.updatestatus.decide import nodes as states
 from runup.updatestatus.decide.finding import SCOPE_CONTROL_PLANE, SCOPE_WORKER_POOL, node_ref, pool_ref
-from runup.updatestatus.decide.insight_names import AVAILABLE, DEGRADED, HEALTHY, UPDATING, VERSION_LIMIT, cut, room
+from runup.updatestatus.decide.insight_names import (
+    AVAILABLE,
+    DEGRADED,
+    HEALTHY,
+    UPDATING,
+    VERSION_LIMIT,
+    cut,
+    limit_or_unbounded,
+)
 from runup.updatestatus.decide.memory import CONTROL_PLANE, ConditionValues, PreviousStatus
 from runup.updatestatus.decide.nodes import NodeState, PoolState
 
@@ -23,7 +31,7 @@ def layer_of(pool: PoolState) -> str:
 
 def machine_config_pool(pool: PoolState, memory: PreviousStatus) -> Insight:
     """Returns the insight of one pool."""
-    uid = uids.of_object("mcp", pool.name)
+    uid = uids.uid_of_object("mcp", pool.name)
     old = memory.insight(layer_of(pool), uid)
     previous_conditions = old.machine_config_pool.conditions if old and old.machine_config_pool else ()
     counts = {
@@ -103,7 +111,7 @@ _TROUBLE_REASONS = {
 def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -> Insight:
     """Returns the insight of a node of `pool`; `text` limits messages, in characters."""
     layer = layer_of(pool)
-    uid = uids.of_object("node", state.name)
+    uid = uids.uid_of_object("node", state.name)
     old = memory.insight(layer, uid)
     return memory.settled(
         layer,
@@ -116,7 +124,7 @@ def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -
                 resource=node_ref(state.name),
                 pool_resource=pool_ref(pool.name),
                 scope_type=_scope(pool),
-                version=state.version[: room(VERSION_LIMIT, text)],
+                version=state.version[: limit_or_unbounded(VERSION_LIMIT, text)],
                 est_to_complete="" if state.estimate_s is None else go_duration(state.estimate_s * SECOND),
                 message=cut(state.message, text),
                 conditions=memory.conditions(

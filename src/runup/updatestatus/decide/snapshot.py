@@ -65,7 +65,7 @@ def readable(items: tuple[T, ...] | Unreadable | None) -> tuple[T, ...]:
     return items if isinstance(items, tuple) else ()
 
 
-def in_report_order(pools: Iterable[MachineConfigPool]) -> tuple[MachineConfigPool, ...]:
+def sort_pools(pools: Iterable[MachineConfigPool]) -> tuple[MachineConfigPool, ...]:
     """Returns the pools of a live cluster in report order: master, worker, then custom pools by name."""
     rank = {CONTROL_PLANE_POOL: 0, WORKER_POOL: 1}
     return tuple(sorted(pools, key=lambda pool: (rank.get(pool.metadata.name, 2), pool.metadata.name)))

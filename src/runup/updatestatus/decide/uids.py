@@ -15,13 +15,13 @@ _LIMIT = 63
 
 
 @lru_cache(maxsize=1 << 14)
-def of_object(kind: str, name: str) -> str:
+def uid_of_object(kind: str, name: str) -> str:
     """Returns a uid such as `co-etcd`; a long name, or one with dots, is replaced by 26 characters of its digest."""
     uid = f"{kind}-{name}"
     return uid if len(uid) <= _LIMIT and _PLAIN.fullmatch(uid) else f"{kind}-{_short_digest([name])}"
 
 
-def of_finding(finding: Finding) -> str:
+def uid_of_finding(finding: Finding) -> str:
     """Returns a uid from the rule and the finding's identity, or its objects if it has none; never from its text."""
     about = (
         [finding.identity]

@@ -48,7 +48,7 @@ def cluster_version(
 
     `state` is None if the operators could not be read. `text` limits messages, in characters.
     """
-    uid = uids.of_object("cv", cluster.metadata.name)
+    uid = uids.uid_of_object("cv", cluster.metadata.name)
     old = memory.cluster_version(uid)
     progressing = find(cluster.status.conditions, "Progressing")
     history = cluster.status.history

@@ -72,7 +72,9 @@ def awaited_operators(
     return tuple(waiting_operators)
 
 
-def of_awaited(cluster: ClusterVersion, waits: Sequence[AwaitedOperator], now: datetime) -> Iterator[Finding]:
+def awaited_operator_findings(
+    cluster: ClusterVersion, waits: Sequence[AwaitedOperator], now: datetime
+) -> Iterator[Finding]:
     """Yields operators that the update has waited for longer than usual, unless ClusterVersion itself says so."""
     failing = find(cluster.status.conditions, "Failing")
     if failing is None or failing.status != "False":
@@ -97,7 +99,7 @@ def of_awaited(cluster: ClusterVersion, waits: Sequence[AwaitedOperator], now: d
         )
 
 
-def of_pending_pods(pods: Sequence[Pod], started: datetime | None, now: datetime) -> Iterator[Finding]:
+def pending_pod_findings(pods: Sequence[Pod], started: datetime | None, now: datetime) -> Iterator[Finding]:
     """Yields a finding for each namespace, owner and reason of the platform's pods that have not started for long."""
     groups: dict[tuple[str, str, str], list[Pod]] = {}
     for pod in pods:
@@ -163,7 +165,7 @@ def _waiting_state(status: ContainerStatus) -> tuple[str, str] | None:
     return (wait.reason, wait.message) if wait and wait.reason else None
 
 
-def of_release(cluster: ClusterVersion) -> Iterator[Finding]:
+def release_findings(cluster: ClusterVersion) -> Iterator[Finding]:
     """Yields a finding if the requested release was not fetched, verified or accepted: the update does not begin."""
     accepted = find(cluster.status.conditions, "ReleaseAccepted")
     if accepted is None or accepted.status == "True":

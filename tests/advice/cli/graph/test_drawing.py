@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from runup.advice.cli.graph.drawing import render_graph
-from runup.advice.decide.update_paths import Step, UpdatePaths
+from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,7 +33,9 @@ def test_whoever_has_the_newest_release_is_told_so() -> None:
 
 def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -> None:
     """All of it inside the picture, and a line within a column bends beside it."""
-    ways = UpdatePaths("4.8.0", "4.9.0", (Step("4.8.0", "4.8.2"), Step("4.8.0", "4.9.0", ("Slow",))), {}, (), {})
+    ways = UpdatePaths(
+        "4.8.0", "4.9.0", (UpdateStep("4.8.0", "4.8.2"), UpdateStep("4.8.0", "4.9.0", ("Slow",))), {}, (), {}
+    )
     picture = ET.fromstring(render_graph(ways, "stable-4.9", "svg"))
     names = [each.text for each in picture.iter(f"{SVG}text")][1:]
     at = {
@@ -59,7 +61,7 @@ def test_a_picture_has_a_column_for_each_minor_version_and_the_newest_on_top() -
 
 def test_the_text_counts_each_update_once() -> None:
     """With known risks, and blocked; what has none says so."""
-    steps = (Step("4.8.0", "4.9.0", ("Slow", "Old")), Step("4.8.0", "4.8.2"), Step("4.8.0", "4.8.1"))
+    steps = (UpdateStep("4.8.0", "4.9.0", ("Slow", "Old")), UpdateStep("4.8.0", "4.8.2"), UpdateStep("4.8.0", "4.8.1"))
     text = render_graph(UpdatePaths("4.8.0", "4.9.0", steps, {}, steps[:1], {}), "stable-4.9", "text")
     assert text == (
         "4.8.0 in stable-4.9: 3 updates, 1 with known risks, 0 blocked\n"

@@ -24,7 +24,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.version import Version
 from kubekit.oci.layout import Layout
 from runup.advice.cli.graph import graph_server
-from runup.advice.cli.graph.graph_server import PATHS, Answers, accepted, app, parse_listen_address
+from runup.advice.cli.graph.graph_server import PATHS, Answers, app, negotiate_content_type, parse_listen_address
 from runup.advice.cli.graph.graph_source import Source, load, nearest_hint
 from runup.advice.cli.graph.graph_summary import summary
 from runup.advice.control.update_service import UpdateService
@@ -300,7 +300,7 @@ ACCEPTS = {
 def test_content_types(name: str) -> None:
     """What a client takes decides, and no header takes anything."""
     headers, kind = ACCEPTS[name]
-    assert accepted(headers) == kind
+    assert negotiate_content_type(headers) == kind
 
 
 @pytest.mark.parametrize(

@@ -127,8 +127,8 @@ def test_alerts_that_say_nothing_of_updates() -> None:
 def test_rules_list_alerts_too() -> None:
     """A must-gather has the answer about rules, with the alerts inside."""
     rules = {"data": {"groups": [{"rules": [{"alerts": [_alert("A")]}, {"name": "recorded"}]}]}}
-    assert [alert["labels"]["alertname"] for alert in alert_conditions.in_answer(rules)] == ["A"]
-    assert alert_conditions.in_answer([]) == []
+    assert [alert["labels"]["alertname"] for alert in alert_conditions.alerts_in_answer(rules)] == ["A"]
+    assert alert_conditions.alerts_in_answer([]) == []
 
 
 IMAGE = "quay.io/ocp@sha256:"

@@ -67,7 +67,9 @@ def test_until_when_an_acceptance_counts(name: str) -> None:
     until, now, counts = UNTIL[name]
     document = {**CARRIED, "status": {**CARRIED["status"]}}
     document["status"]["conditions"] = [_condition("A", since=EARLIER), *CARRIED["status"]["conditions"]]
-    said, rows = acceptances.of(document, ["RiskA"], _records(Acceptance("RiskA", "why", "kim", NOW, until)), now)
+    said, rows = acceptances.acceptance_lines(
+        document, ["RiskA"], _records(Acceptance("RiskA", "why", "kim", NOW, until)), now
+    )
     assert [row["counts"] for row in rows] == [counts]
     text = "".join(part for stream, part in said if stream == "out")
     words = ["RiskA", "yes"] if counts else ["RiskA", "no,", "ended"]
@@ -87,13 +89,15 @@ def test_until_when_an_acceptance_counts(name: str) -> None:
 def test_files_without_a_time_let_every_acceptance_count(conditions: tuple[JSON, ...]) -> None:
     """Nobody can say that one has ended."""
     document = _cluster(_update("5.1.0", _risk("RiskA")), conditions=conditions)
-    _, rows = acceptances.of(document, ["RiskA"], _records(Acceptance("RiskA", until=NOW - timedelta(days=900))), None)
+    _, rows = acceptances.acceptance_lines(
+        document, ["RiskA"], _records(Acceptance("RiskA", until=NOW - timedelta(days=900))), None
+    )
     assert [row["counts"] for row in rows] == [True]
 
 
 def test_a_record_that_cannot_be_read_does_not_count() -> None:
     """It is told why, once."""
-    said, (row,) = acceptances.of(CARRIED, ["RiskA"], {"data": {"RiskA": "?"}}, NOW)
+    said, (row,) = acceptances.acceptance_lines(CARRIED, ["RiskA"], {"data": {"RiskA": "?"}}, NOW)
     assert (row["counts"], row["carried"], row["reason"], row["until"]) == (False, True, None, None)
     (warning,) = [part for stream, part in said if stream == "err"]
     assert warning.startswith("warning: key RiskA of ConfigMap accepted-risks cannot be read: ")
@@ -102,7 +106,7 @@ def test_a_record_that_cannot_be_read_does_not_count() -> None:
 
 def test_names_without_a_record_are_no_table() -> None:
     """oc shows them nowhere; only one that no update carries is told, with what it may mean."""
-    said, rows = acceptances.of(CARRIED, ["RiskA", "RiskB", "Zzz"], None, NOW)
+    said, rows = acceptances.acceptance_lines(CARRIED, ["RiskA", "RiskB", "Zzz"], None, NOW)
     assert [(row["name"], row["carried"], row["nearest"]) for row in rows] == [
         ("RiskA", True, None),
         ("RiskB", False, "RiskA"),
@@ -127,7 +131,7 @@ def test_which_acceptances_are_told(names: tuple[str, ...], record: Acceptance |
     desired = {"desiredUpdate": {"acceptRisks": [{"name": name} for name in names]}}
     document = CARRIED | {"spec": desired}
     maps = [_records(record)] if record else []
-    found = additions_to_oc.of(document, maps, "", NOW)
+    found = additions_to_oc.additional_output(document, maps, "", NOW)
     assert [row["name"] for row in found.acceptances] == rows
 
 
@@ -164,8 +168,8 @@ def test_what_speaks_of_preflights(name: str, monkeypatch: pytest.MonkeyPatch) -
         asked.append(name)
         return [], []
 
-    monkeypatch.setattr(preflight_lines, "of", of)
-    assert additions_to_oc.of(document, (), "", NOW) == additions_to_oc.Extras()
+    monkeypatch.setattr(preflight_lines, "preflight_lines", of)
+    assert additions_to_oc.additional_output(document, (), "", NOW) == additions_to_oc.Extras()
     assert bool(asked) is speaks
 
 
@@ -213,7 +217,7 @@ def test_how_the_preflight_stands_that_is_asked_for(name: str) -> None:
     """In a word; for programs by that word."""
     conditions, state = STATES[name]
     document = _cluster(_update("5.1.0", _risk("RiskA")), conditions=conditions, desiredUpdate=ASKED)
-    ((_, text),), (data,) = preflight_lines.of(document, None, None, "", NOW)
+    ((_, text),), (data,) = preflight_lines.preflight_lines(document, None, None, "", NOW)
     assert (data["state"], data["ended"], data["target"]) == (state, False, "5.1.0")
     row = text.splitlines()[-1]
     assert row.split()[:4] == ["5.1.0", "5.0.0", "not", "yet"]
@@ -239,23 +243,23 @@ def test_how_those_stand_that_have_ended(status: str, state: str) -> None:
         _update("5.1.0", _risk("RiskA", "Unknown", OLD, "a " * 60), _risk("RiskB", reason="Match")),
         _update("5.2.0", _risk("RiskC", "Unknown", OLD)),
     )
-    said, data = preflight_lines.of(document, stored, None, "", NOW)
+    said, data = preflight_lines.preflight_lines(document, stored, None, "", NOW)
     assert [(each["target"], each["ended"]) for each in data] == [("5.1.0", True), ("5.2.0", True)]
     rows = said[0][1].splitlines()
     assert rows[-2].split() == f"5.1.0 5.0.0 {SINCE} {state} (2 of 3 checks told), ended RiskA".split()
     assert rows[-1].split() == f"5.2.0 5.0.0 {EARLIER} complete, ended RiskC".split()
     assert said[1:] == [("out", "\nWhat an ended preflight found may have changed since, and holds no update up.\n")]
-    said, data = preflight_lines.of(document, stored, None, "5.1.0", NOW)
+    said, data = preflight_lines.preflight_lines(document, stored, None, "5.1.0", NOW)
     assert [each["target"] for each in data] == ["5.1.0"]
     assert [text.partition(":")[0] for _, text in said[2:]] == ["\n  RiskA"]
     assert len(said[2][1].strip()) <= len("RiskA: ") + 100
-    assert preflight_lines.of(document, stored, None, "5.3.0", NOW) == ([], [])
+    assert preflight_lines.preflight_lines(document, stored, None, "5.3.0", NOW) == ([], [])
 
 
 def test_what_does_not_apply_is_no_risk_of_a_preflight_that_goes_on() -> None:
     """None is a word of its own."""
     document = _cluster(_update("5.1.0", _risk("RiskA", "False")), desiredUpdate=ASKED)
-    ((_, text),), _ = preflight_lines.of(document, None, None, "", NOW)
+    ((_, text),), _ = preflight_lines.preflight_lines(document, None, None, "", NOW)
     assert text.endswith("   none\n")
-    said, _ = preflight_lines.of(document, None, None, "5.1.0", NOW)
+    said, _ = preflight_lines.preflight_lines(document, None, None, "5.1.0", NOW)
     assert len(said) == 1

@@ -8,7 +8,7 @@ import pytest
 
 from kubekit.api import codec
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, PackageManifest, Subscription
-from runup.checks.catalogue.olm.shared.installed_operators import brought, of_subscription, packages_of
+from runup.checks.catalogue.olm.shared.installed_operators import of_subscription, packages_of, properties_in_plans
 
 
 def named(kind: type[Any], name: str, namespace: str, **parts: Any) -> Any:
@@ -89,4 +89,4 @@ def plan(namespace: str, **lookups: str) -> InstallPlan:
 )
 def test_the_properties_with_which_a_version_comes(plans: list[InstallPlan], said: str | None) -> None:
     """Of a plan of its namespace."""
-    assert brought(plans, "ns", "m.v1") == said
+    assert properties_in_plans(plans, "ns", "m.v1") == said

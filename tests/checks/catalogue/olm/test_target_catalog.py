@@ -14,7 +14,7 @@ from kubekit.api import codec
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
 from runup.checks.catalogue.olm.olm_target_catalog import CHECK
-from runup.checks.catalogue.olm.shared.olm_catalog_images import Expected, of_source, wanted
+from runup.checks.catalogue.olm.shared.olm_catalog_images import Expected, catalog_images_of_target, of_source
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.engine import CheckOutcome, run_check
 from runup.checks.decide.file_based_catalog import (
@@ -330,8 +330,8 @@ def test_what_is_read_is_what_changes_and_is_installed() -> None:
     """Nothing of a catalog that stays, nor for a Subscription that has installed nothing."""
     subs = [codec.convert(Subscription, each) for each in (FROM_MARKETPLACE, NOT_INSTALLED)]
     sources = [codec.convert(CatalogSource, each) for each in (MOVED, source("mine", f"{MINE}:v1"))]
-    assert wanted(subs, sources, context()) == {INDEX: ALONE}
-    assert wanted(subs, (), replace(context(), catalogs=Catalogs(NAMED))) == {INDEX: ALONE}
+    assert catalog_images_of_target(subs, sources, context()) == {INDEX: ALONE}
+    assert catalog_images_of_target(subs, (), replace(context(), catalogs=Catalogs(NAMED))) == {INDEX: ALONE}
 
 
 def test_an_empty_cluster_needs_no_catalog() -> None:

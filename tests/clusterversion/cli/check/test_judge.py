@@ -12,7 +12,7 @@ from kubekit.lang import yaml
 from runup.api.config_v1 import ClusterVersion, FeatureGate
 from runup.clusterversion.cli.check.judge import exit_code, rows
 from runup.clusterversion.cli.check.lines import text
-from runup.clusterversion.cli.check.prerequisite_facts import Facts, Installed, Result, Right, Row
+from runup.clusterversion.cli.check.prerequisite_facts import Facts, Installed, PrerequisiteRow, Result, Right
 
 OK, PROBLEM, UNKNOWN = Result.OK, Result.PROBLEM, Result.UNKNOWN
 PATCH = Right("patch", "clusterversions.config.openshift.io", "asking for preflights")
@@ -55,7 +55,7 @@ ALL_WELL = Facts(
 )
 
 
-def _row(facts: Facts, name: str) -> Row:
+def _row(facts: Facts, name: str) -> PrerequisiteRow:
     return next(row for row in rows(facts) if row.name == name and row.result is not OK)
 
 
@@ -185,9 +185,9 @@ def test_each_right_that_is_lacking_is_a_row() -> None:
 def test_the_rows_as_lines() -> None:
     """How it stands in a column, the way out below what was seen."""
     found = [
-        Row("server", OK, "answers"),
-        Row("rights", PROBLEM, "you may not", "ask"),
-        Row("gate", UNKNOWN, "who knows"),
+        PrerequisiteRow("server", OK, "answers"),
+        PrerequisiteRow("rights", PROBLEM, "you may not", "ask"),
+        PrerequisiteRow("gate", UNKNOWN, "who knows"),
     ]
     assert text(found) == (
         "ok       server: answers\nproblem  rights: you may not\n         ask\nunknown  gate: who knows\n"
@@ -248,8 +248,8 @@ def test_an_installed_component(component: Installed, result: Result, says: str,
     """Where it is, its version, its pods, its rights; the others are named in one row."""
     found = [row for row in rows(replace(ALL_WELL, components=(component,))) if row.name.startswith("component")]
     assert found == [
-        Row("component update-status", result, says, way_out),
-        Row("components", OK, "not installed as a Deployment: operator, kernel-modules"),
+        PrerequisiteRow("component update-status", result, says, way_out),
+        PrerequisiteRow("components", OK, "not installed as a Deployment: operator, kernel-modules"),
     ]
 
 

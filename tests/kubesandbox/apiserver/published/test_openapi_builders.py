@@ -14,7 +14,7 @@ from kubesandbox.apiserver.published.openapi_documents import OpenApiDocuments
 from kubesandbox.apiserver.served_kinds import BUILTIN, Kind, KindTable
 from runup.sandbox import crds
 
-CRD = document(next(f for f in crds.of_release(generally_available=True) if "clusterversions" in f.name))
+CRD = document(next(f for f in crds.definition_files(generally_available=True) if "clusterversions" in f.name))
 CLUSTER_VERSION = Kind("config.openshift.io", "v1", "ClusterVersion", "clusterversions", namespaced=False, crd=CRD)
 
 

@@ -19,7 +19,7 @@ from runup.api.update_v1alpha1 import (
     ResourceRef,
     UpdateStatusStatus,
 )
-from runup.updatestatus.cli.render.html.timeline import Since, timeline
+from runup.updatestatus.cli.render.html.timeline import UpdateTimes, timeline
 
 STARTED = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
 NOW = STARTED + timedelta(minutes=100)
@@ -98,7 +98,7 @@ WATCHED = host("watched", "Pending", after(-5))
 )
 def test_what_was_seen_to_happen(when: float | None, first_look: float, seen: bool) -> None:
     """A moment of this update that is not the first look; whoever looked before the update saw all of it."""
-    since = Since(NOW, STARTED, after(first_look))
+    since = UpdateTimes(NOW, STARTED, after(first_look))
     assert since.seen(None if when is None else after(when)) is seen
 
 
@@ -112,7 +112,7 @@ def test_what_was_seen_to_happen(when: float | None, first_look: float, seen: bo
 )
 def test_for_how_long(seconds: int, seen: bool, said: str) -> None:
     """What was so at the first look has lasted longer than anybody can say."""
-    since = Since(NOW, STARTED, STARTED)
+    since = UpdateTimes(NOW, STARTED, STARTED)
     assert since.going_on("draining", NOW - timedelta(seconds=seconds), observed_start=seen) == said
 
 

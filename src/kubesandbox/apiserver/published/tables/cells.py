@@ -159,7 +159,7 @@ def name_of(obj: JSON, _now: datetime) -> str:
     return str(obj["metadata"].get("name", ""))
 
 
-def or_none(path: str) -> Cell:
+def cell_or_none(path: str) -> Cell:
     """Returns a cell with the value at a path, or `<none>`."""
     return value_cell(path, _NONE)
 

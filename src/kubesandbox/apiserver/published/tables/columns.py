@@ -8,9 +8,9 @@ from typing import Any
 from kubesandbox.apiserver.published.tables import cells
 from kubesandbox.apiserver.published.tables.cells import (
     Cell,
+    cell_or_none,
     labels_cell,
     list_cell,
-    or_none,
     selector_cell,
     value_cell,
 )
@@ -76,9 +76,9 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("Status", cells.pod_status),
         Column("Restarts", cells.pod_restarts),
         _AGE,
-        _wide_column("IP", or_none(".status.podIP")),
-        _wide_column("Node", or_none(".spec.nodeName")),
-        _wide_column("Nominated Node", or_none(".status.nominatedNodeName")),
+        _wide_column("IP", cell_or_none(".status.podIP")),
+        _wide_column("Node", cell_or_none(".spec.nodeName")),
+        _wide_column("Nominated Node", cell_or_none(".status.nominatedNodeName")),
         _wide_column("Readiness Gates", cells.pod_gates),
     ),
     "deployments.apps": (
@@ -119,7 +119,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "cronjobs.batch": (
         Column("Schedule", value_cell(".spec.schedule")),
-        Column("Timezone", or_none(".spec.timeZone")),
+        Column("Timezone", cell_or_none(".spec.timeZone")),
         Column("Suspend", value_cell(".spec.suspend", False), "boolean"),
         Column("Active", cells.count_cell(".status.active"), "integer"),
         Column("Last Schedule", cells.last_schedule),
@@ -145,7 +145,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "serviceaccounts": (Column("Secrets", cells.count_cell(".secrets")), _AGE),
     "services": (
         Column("Type", value_cell(".spec.type", "ClusterIP")),
-        Column("Cluster-IP", or_none(".spec.clusterIP")),
+        Column("Cluster-IP", cell_or_none(".spec.clusterIP")),
         Column("External-IP", cells.service_external),
         Column("Port(s)", cells.service_ports),
         _AGE,

@@ -114,11 +114,11 @@ def show(
     """
     from runup.advice.cli.graph import drawing
     from runup.advice.cli.graph import graph_source as sources
-    from runup.advice.decide.build_graph import of_channel
+    from runup.advice.decide.build_graph import graph_of_channel
     from runup.advice.decide.update_paths import ways
 
     loaded = sources.load(source, releases, images, arch, lambda: access(**registry))
-    part = of_channel(loaded.document, channel)
+    part = graph_of_channel(loaded.document, channel)
     _check(loaded, part, channel, origin, goal)
     paths = ways(part, loaded.removed, origin, goal)
     assert paths is not None

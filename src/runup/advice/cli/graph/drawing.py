@@ -12,7 +12,7 @@ from typing import Any
 
 from kubekit.lang.printable import one_line
 from kubekit.lang.version import Version
-from runup.advice.decide.update_paths import Step, UpdatePaths
+from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.render.text import columns, indent_lines, machine
 
 _WIDE, _HIGH, _LEFT, _TOP = 190, 26, 90, 60
@@ -39,7 +39,7 @@ def _as_data(paths: UpdatePaths, channel: str) -> dict[str, Any]:
     }
 
 
-def _step(step: Step) -> dict[str, Any]:
+def _step(step: UpdateStep) -> dict[str, Any]:
     return {"from": step.origin, "to": step.to, "risks": list(step.risks)}
 
 
@@ -86,11 +86,11 @@ def _rule_lines(rule: dict[str, Any]) -> list[str]:
     return [f"applies: {rule['type']}", *(f"  {line}" for line in query)]
 
 
-def _lines(paths: UpdatePaths) -> list[tuple[Step, str]]:
+def _lines(paths: UpdatePaths) -> list[tuple[UpdateStep, str]]:
     """Returns every update that is drawn, with its kind."""
     steps = dict.fromkeys((*paths.updates, *paths.way))
     kinds = [(step, "risky" if step.risks else "plain") for step in steps]
-    return [*kinds, *((Step(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
+    return [*kinds, *((UpdateStep(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
 
 
 def _dot(paths: UpdatePaths, channel: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ import msgspec
 from aiohttp import web
 
 from runup.advice.cli.graph.graph_source import Source
-from runup.advice.decide.build_graph import of_channel
+from runup.advice.decide.build_graph import graph_of_channel
 from runup.cli.errors import CommandError
 
 PATHS = ("/api/upgrades_info/v1/graph", "/api/upgrades_info/graph", "/graph")
@@ -39,7 +39,7 @@ def parse_listen_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def accepted(headers: Sequence[str]) -> str:
+def negotiate_content_type(headers: Sequence[str]) -> str:
     """Returns the content type to answer with, empty if the client accepts none of ours.
 
     Without a header any type will do.
@@ -67,7 +67,7 @@ class Answers:
         is_known = architecture == self._architecture
         key = channel if is_known else ""
         if key not in self._kept:
-            part = of_channel(self._document, key)
+            part = graph_of_channel(self._document, key)
             body = msgspec.json.encode(part)
             # Clients choose channel names, so answers to unknown ones are not cached.
             if len(self._kept) >= _MAX_KEPT or not part["nodes"]:
@@ -86,7 +86,7 @@ def app(source: Source, architecture: str) -> web.Application:
 
     async def answer_request(request: web.Request) -> web.Response:
         """Answers one request for a graph as the update service does, errors included."""
-        content_type = accepted(request.headers.getall("Accept", []))
+        content_type = negotiate_content_type(request.headers.getall("Accept", []))
         if not content_type:
             return _error_response(406, "invalid_content_type", "invalid Content-Type requested")
         channel = request.query.get("channel", "")

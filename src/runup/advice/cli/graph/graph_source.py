@@ -13,7 +13,7 @@ import msgspec
 from kubekit.api import codec
 from kubekit.error_types import Terminal
 from kubekit.lang import yaml as kyaml
-from kubekit.lang.files import contents
+from kubekit.lang.files import read_limited
 from runup.advice.decide import build_graph, graph_data
 from runup.advice.decide.build_graph import Hop, KnownRelease, channels_of
 from runup.advice.decide.graph import parse_graph
@@ -92,7 +92,7 @@ def nearest_hint(name: str, known_names: Iterable[str]) -> str:
 
 def _read_built_graph(path: Path) -> Source:
     """Returns the graph in a file that `write` made. Raises CommandError if it is not a graph."""
-    body = contents(path)
+    body = read_limited(path)
     try:
         parse_graph(body)
     except BadGraph as error:
@@ -144,7 +144,7 @@ def _documents(folder: Path) -> dict[str, Any]:
 
 def _parse_yaml_file(file: Path) -> Any:
     try:
-        return kyaml.load(contents(file), name=str(file))
+        return kyaml.load(read_limited(file), name=str(file))
     except kyaml.YamlError as error:
         raise CommandError(str(error)) from error
 

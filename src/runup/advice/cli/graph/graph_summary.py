@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runup.advice.cli.graph.graph_source import Source, channels
-from runup.advice.decide.build_graph import of_channel
+from runup.advice.decide.build_graph import graph_of_channel
 from runup.cli.render.text import align_columns
 
 JSON = dict[str, Any]
@@ -13,7 +13,7 @@ JSON = dict[str, Any]
 
 def summary(source: Source) -> JSON:
     """Returns the numbers of the whole graph, and of each channel's part."""
-    parts = {name: _count_parts(of_channel(source.document, name)) for name in channels(source.document)}
+    parts = {name: _count_parts(graph_of_channel(source.document, name)) for name in channels(source.document)}
     return {
         **_count_parts(source.document),
         "blockedEdges": len(source.removed),

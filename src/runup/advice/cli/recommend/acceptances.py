@@ -11,7 +11,7 @@ from runup.cli.facts import JSON, mapping, mappings, text, texts
 from runup.cli.render.text import Output, align_columns, err, out
 
 
-def of(
+def acceptance_lines(
     cluster: JSON, names: Sequence[str], config_map: JSON | None, now: datetime | None
 ) -> tuple[list[Output], list[JSON]]:
     """Returns the lines, and the machine form of every accepted name."""

@@ -24,7 +24,7 @@ class Extras(msgspec.Struct, frozen=True):
     acceptances: list[JSON] = []
 
 
-def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
+def additional_output(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime | None) -> Extras:
     """Returns the additional output; `version` limits preflights to one target, `now` is None for files."""
     by_name = {text(mapping(config_map, "metadata"), "name"): config_map for config_map in config_maps}
     names = accepted_names(cluster)
@@ -34,12 +34,14 @@ def of(cluster: JSON, config_maps: Sequence[JSON], version: str, now: datetime |
     if HISTORY in by_name or _speaks_of_preflights(cluster):
         from runup.advice.cli.recommend import preflight_lines as found
 
-        preflight_lines, preflights = found.of(cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now)
+        preflight_lines, preflights = found.preflight_lines(
+            cluster, by_name.get(HISTORY), by_name.get(ACCEPTED), version, now
+        )
         output.extend(preflight_lines)
     if names or ACCEPTED in by_name:
         from runup.advice.cli.recommend import acceptances as taken
 
-        acceptance_lines, acceptances = taken.of(cluster, names, by_name.get(ACCEPTED), now)
+        acceptance_lines, acceptances = taken.acceptance_lines(cluster, names, by_name.get(ACCEPTED), now)
         output.extend(acceptance_lines)
     return Extras(tuple(output), preflights, acceptances)
 

@@ -54,7 +54,7 @@ def not_collected(source_name: str) -> tuple[Check, ...]:
     return (Check(Condition("recommended/Alert", "Unknown", "NotCollected", message), "AlertNotCollected"),)
 
 
-def in_answer(document: Any) -> list[JSON]:
+def alerts_in_answer(document: Any) -> list[JSON]:
     """Returns the alerts in Prometheus' answer to `/api/v1/alerts`, or to `/api/v1/rules`, which lists them by rule."""
     data = mapping(document, "data") if isinstance(document, dict) else {}
     rules = [rule for group in mappings(data, "groups") for rule in mappings(group, "rules")]

@@ -110,7 +110,7 @@ def read_input(
     if collected.alerts is not None:
         return RecommendInput(
             collected.cluster,
-            alert_conditions.checks(alert_conditions.in_answer(collected.alerts)),
+            alert_conditions.checks(alert_conditions.alerts_in_answer(collected.alerts)),
             "",
             collected.config_maps,
         )
@@ -125,7 +125,9 @@ def _print(recommendation: RecommendInput, flags: RecommendFlags, output: str | 
 
     cluster_facts = facts.read(recommendation.cluster)
     advice = recommend_text.advise(cluster_facts, recommendation.checks, recommendation.problem, flags)
-    more = additions_to_oc.of(recommendation.cluster, recommendation.config_maps, flags.version, recommendation.now)
+    more = additions_to_oc.additional_output(
+        recommendation.cluster, recommendation.config_maps, flags.version, recommendation.now
+    )
     if output:
         from runup.advice.cli.recommend.machine import as_data
         from runup.cli.render.text import machine

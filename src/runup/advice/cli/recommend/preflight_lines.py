@@ -38,7 +38,7 @@ class Result(msgspec.Struct, frozen=True):
     ended: bool
 
 
-def of(
+def preflight_lines(
     document: JSON, history: JSON | None, accepted: JSON | None, version: str, now: datetime | None
 ) -> tuple[list[Output], list[JSON]]:
     """Returns the lines about every target's preflight, or only about that of `version`, and their machine form."""

@@ -16,7 +16,7 @@ SOURCES: tuple[Source, ...] = (
 )
 
 
-def in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
+def risks_in_cluster(cluster: Cluster, sources: tuple[Source, ...] = SOURCES) -> tuple[SourceRisk, ...]:
     """Returns the risks of all sources, sorted by name."""
     return tuple(sorted((risk for source in sources for risk in source(cluster)), key=lambda risk: risk.name))
 

@@ -60,7 +60,7 @@ class SourceRisk:
     def applies(self, risk: ConditionalUpdateRisk) -> Condition:
         """Returns the source's own condition or a match, or Unknown if the source could not decide."""
         if self.unknown:
-            return matching_rules.could_not_evaluate(risk, self.unknown)
+            return matching_rules.unevaluated_condition(risk, self.unknown)
         return self.found or matching_rules.match()
 
 

@@ -26,7 +26,7 @@ def payload_of(files: Mapping[str, bytes], release: Release, profile: str) -> Pa
         payload = load_payload(files, source=release.image, release_image=release.image, profile=profile)
     except Terminal as error:
         raise NotLoaded(cut(error.message, MAX_ERROR), reason="LoadPayload") from error
-    oddities = (*payload.warnings, *payload.metadata.problems, *likely_mistakes.oddities(payload))
+    oddities = (*payload.warnings, *payload.metadata.problems, *likely_mistakes.likely_mistakes(payload))
     for warning in oddities[:_MAX_TOLD]:
         log.warning("release: odd", image=release.image, what=warning)
     if len(oddities) > _MAX_TOLD:

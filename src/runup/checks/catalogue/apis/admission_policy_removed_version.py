@@ -32,10 +32,10 @@ from kubekit.api.extension_v1 import (
 from kubekit.api.meta_v1 import Object
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.catalogue.apis.shared.webhooks import names_removed, versions_not_covered
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor, source_minor, target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
+from runup.checks.catalogue.shared.presence import DEFINITIONS, list_first_served
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
@@ -121,9 +121,9 @@ def _serves_mutating(snapshot: Snapshot, context: Context) -> bool:
 
 def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequence[Resource]) -> Iterator[_Suspect]:
     """Yields the suspects of one kind of policies. Raises Unreadable."""
-    bound_to = listed_any(snapshot, bindings)
+    bound_to = list_first_served(snapshot, bindings)
     names_in_force = {binding.spec.policy_name for binding in bound_to}
-    in_force = [policy for policy in listed_any(snapshot, policies) if policy.metadata.name in names_in_force]
+    in_force = [policy for policy in list_first_served(snapshot, policies) if policy.metadata.name in names_in_force]
     held: list[tuple[Object, Resource, MatchResources | None]] = [
         *((policy, policies[0], policy.spec.match_constraints) for policy in in_force),
         *((binding, bindings[0], binding.spec.match_resources) for binding in bound_to),
@@ -139,7 +139,9 @@ def _judge(snapshot: Snapshot, context: Context, suspects: Sequence[_Suspect], t
         subject = "the target ships" if target is None else "the cluster runs"
         first = suspects[0]
         fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
-        yield unsure(NAME, f"which Kubernetes {subject} is not known", [first.holder], fix=fix, kind=first.kind)
+        yield unknown_finding(
+            NAME, f"which Kubernetes {subject} is not known", [first.holder], fix=fix, kind=first.kind
+        )
         return
     for suspect in suspects:
         if versions := versions_not_covered(suspect.constraints.resource_rules, source, target):

@@ -22,7 +22,7 @@ from kubekit.api.extension_v1 import APIService
 from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import said
+from runup.checks.decide.wording import condition_text
 
 NAME = "APIServiceUnavailable"
 EXAMPLE = """
@@ -41,7 +41,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         if api.spec.service is not None and available is not None and available.status == "False":
             yield risk(
                 NAME,
-                f"Aggregated API {api.metadata.name} does not answer{said(available)}",
+                f"Aggregated API {api.metadata.name} does not answer{condition_text(available)}",
                 [api],
                 fix=_remediation(api, available),
             )

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.extension_v1 import CustomResourceDefinition, WebhookClientConfig
-from runup.checks.catalogue.apis.shared.webhook_backends import READS, down
+from runup.checks.catalogue.apis.shared.webhook_backends import READS, why_down
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         config, holder = _conversion_webhook(crd), f"CustomResourceDefinition {crd.metadata.name}"
         # Nobody is told to delete the definition: its objects would go with it.
         orphan = f"Install again what {holder} belongs to: `oc get svc -A` then lists the Service."
-        if config is None or not (trouble := down(snapshot, config, context.now, holder, orphan=orphan)):
+        if config is None or not (trouble := why_down(snapshot, config, context.now, holder, orphan=orphan)):
             continue
         name = crd.metadata.name
         stored, served = _stored_versions(crd), _served_versions(crd)

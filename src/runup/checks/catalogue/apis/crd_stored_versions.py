@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.extension_v1 import CustomResourceDefinition
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -53,7 +53,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not definitions:
         return
     if context.manifests is None:
-        yield unsure(NAME, "the target's manifests could not be read", fix="Check with the release's whole image.")
+        yield unknown_finding(
+            NAME, "the target's manifests could not be read", fix="Check with the release's whole image."
+        )
         return
     target_versions = {
         name: versions

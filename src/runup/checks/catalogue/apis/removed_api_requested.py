@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from runup.api.apiserver_v1 import APIRequestCount
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.apis.shared.api_clients import removed_in, users_of
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -56,7 +56,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     used = users_of(snapshot, counts)
     if target is None and used:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")
+        yield unknown_finding(NAME, why, [count for count, _ in used], fix="Ask the publisher of the release.")
         return
     for count, by in sorted(used, key=lambda pair: pair[0].metadata.name):
         who = [

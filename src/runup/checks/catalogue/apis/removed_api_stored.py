@@ -26,9 +26,9 @@ from datetime import timedelta
 
 from kubekit.api.scheme import Resource
 from runup.api.platform_v1 import Managed, ManagedFieldsEntry
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import READS, source_minor, target_in_words, target_minor
-from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any
+from runup.checks.catalogue.shared.presence import DEFINITIONS, list_first_served
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
@@ -104,7 +104,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
         subject = "the target ships" if target is None else "the cluster runs"
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"which Kubernetes {subject} is not known",
             fix="See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release.",
@@ -132,7 +132,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def cannot_list(snapshot: Snapshot, versions: tuple[Slim, ...]) -> bool:
     """Returns whether the kind can be listed in none of its versions."""
     try:
-        listed_any(snapshot, versions)
+        list_first_served(snapshot, versions)
     except Unreadable:
         return True
     return False
@@ -150,7 +150,7 @@ def _judge_kind(
     readable = versions[0]
     removed_writes: list[tuple[Managed, ManagedFieldsEntry]] = []
     unclear: list[tuple[Managed, ManagedFieldsEntry]] = []
-    for obj in listed_any(snapshot, versions):
+    for obj in list_first_served(snapshot, versions):
         for entry in obj.metadata.managed_fields:
             if entry.time is None or context.now - entry.time > ACTIVE or entry.manager in CONTROL_PLANE:
                 continue
@@ -162,11 +162,11 @@ def _judge_kind(
             elif beyond and group == readable.group and ("alpha" in version or "beta" in version):
                 unclear.append((obj, entry))
     if removed_writes:
-        objects = list({named(obj): obj for obj, _ in removed_writes}.values())
+        objects = list({namespaced_name(obj): obj for obj, _ in removed_writes}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in removed_writes})
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(objects), readable.kind)} ({names([named(obj) for obj in objects])}) "
+            f"{count(len(objects), readable.kind)} ({names([namespaced_name(obj) for obj in objects])}) "
             f"{'is' if len(objects) == 1 else 'are'} written in a version that {target_in_words(context)} "
             f"does not serve. Who writes: {names(who)}.",
             objects,
@@ -174,12 +174,12 @@ def _judge_kind(
             kind=readable,
         )
     if unclear:
-        objects = list({named(obj): obj for obj, _ in unclear}.values())
+        objects = list({namespaced_name(obj): obj for obj, _ in unclear}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in unclear})
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"the table of removed versions ends before Kubernetes {context.target_kubernetes}, and {readable.kind} "
-            f"{names([named(obj) for obj in objects])} is written by {names(who)}",
+            f"{names([namespaced_name(obj) for obj in objects])} is written by {names(who)}",
             objects,
             fix="Look the version up in the Kubernetes deprecation guide; move to one that is neither alpha nor beta.",
             kind=readable,

@@ -24,8 +24,8 @@ from collections.abc import Collection, Iterator
 
 from runup.api.platform_v1 import Managed
 from runup.checks.catalogue.apis.removed_api_stored import ACTIVE, CONTROL_PLANE, KINDS, cannot_list, metadata_reads
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_any, told_of_each
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
+from runup.checks.catalogue.shared.presence import DEFINITIONS, list_first_served, yield_from_all
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
@@ -66,17 +66,19 @@ def _is_back(context: Context) -> bool:
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target, source = context.target.minor, context.source.minor
     if source > int(document("api-lifecycle")["last"]):
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"the table of kinds ends before Kubernetes {context.source}",
             fix="Look up what is new in the release's notes, or take a newer runup.",
         )
         return
-    concerned = [versions for versions in _ALL if _came(snapshot, versions, target, source)]
-    yield from told_of_each(*(lambda versions=versions: _judge(snapshot, context, versions) for versions in concerned))
+    concerned = [versions for versions in _ALL if _came_after_target(snapshot, versions, target, source)]
+    yield from yield_from_all(
+        *(lambda versions=versions: _judge(snapshot, context, versions) for versions in concerned)
+    )
 
 
-def _came(snapshot: Snapshot, versions: tuple[Slim, ...], target: int, source: int) -> bool:
+def _came_after_target(snapshot: Snapshot, versions: tuple[Slim, ...], target: int, source: int) -> bool:
     """Returns whether a version of the kind came after the target."""
     lives = versions_of(versions[0].group, versions[0].kind)
     if not any(target < (life.introduced or 0) <= source for life in lives.values()):
@@ -99,12 +101,13 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
         for version, life in lives.items()
         if version not in later and (life.removed is None or life.removed > target)
     }
-    objects: tuple[Managed, ...] = listed_any(snapshot, versions)
+    objects: tuple[Managed, ...] = list_first_served(snapshot, versions)
     minor = f"{context.target.major}.{target}"
     if objects and not served:
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(objects), readable.kind)} ({names([named(obj) for obj in objects])}) would be out of reach: "
+            f"{count(len(objects), readable.kind)} ({names([namespaced_name(obj) for obj in objects])}) would be out "
+            "of reach: "
             f"Kubernetes {minor} does not have this kind.",
             objects,
             fix=(
@@ -124,16 +127,16 @@ def _judge(snapshot: Snapshot, context: Context, versions: tuple[Slim, ...]) -> 
         and entry.api_version in {f"{readable.group}/{version}" for version in later}
     ]
     if writers:
-        about = list({named(obj): obj for obj, _ in writers}.values())
+        about = list({namespaced_name(obj): obj for obj, _ in writers}.values())
         who = sorted({f"{entry.manager} in {entry.api_version}" for _, entry in writers})
         yield risk(
             f"{NAME}-{readable.kind}",
-            f"{count(len(about), readable.kind)} ({names([named(obj) for obj in about])}) "
+            f"{count(len(about), readable.kind)} ({names([namespaced_name(obj) for obj in about])}) "
             f"{'is' if len(about) == 1 else 'are'} written in a version that Kubernetes {minor} does not serve. "
             f"Who writes: {names(who)}.",
             about,
             fix=f"Change what these managers apply to {_best(readable.group, served)}, and apply it once."
-            f"{_told(served, minor)}",
+            f"{_unstable_versions_text(served, minor)}",
             kind=readable,
         )
 
@@ -142,7 +145,7 @@ def _best(group: str, served: Collection[str]) -> str:
     return f"{group}/{min(served, key=lambda version: ('alpha' in version, 'beta' in version, version))}"
 
 
-def _told(served: Collection[str], minor: str) -> str:
+def _unstable_versions_text(served: Collection[str], minor: str) -> str:
     """Returns that no stable version is left, where none is."""
     if any("alpha" not in version and "beta" not in version for version in served):
         return ""

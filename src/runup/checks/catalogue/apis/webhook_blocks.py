@@ -30,21 +30,21 @@ from collections.abc import Iterator
 from kubekit.api.extension_v1 import Webhook
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.apis.shared.webhook_backends import READS as BACKENDS
-from runup.checks.catalogue.apis.shared.webhook_backends import backends, down
+from runup.checks.catalogue.apis.shared.webhook_backends import backends, why_down
 from runup.checks.catalogue.apis.shared.webhooks import (
     NAMESPACES,
     READS,
     Configuration,
     has_rule_for_update,
-    in_force,
     intercepted_objects,
     is_called_for_pod,
     namespaces,
     webhooks,
+    with_served_rules,
 )
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.kubernetes_versions import least_source_minor
-from runup.checks.catalogue.shared.pods import PODS, stays
+from runup.checks.catalogue.shared.pods import PODS, stays_on_node
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -64,7 +64,7 @@ webhooks:
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for configuration, each in webhooks(snapshot):
-        webhook = in_force(each, least_source_minor(context))
+        webhook = with_served_rules(each, least_source_minor(context))
         if (
             webhook.failure_policy == "Fail"
             and webhook.client_config.service is not None
@@ -80,7 +80,7 @@ def _judge_webhook(
     holder = f"{type(configuration).__name__} {configuration.metadata.name}"
     # Whom it spares is asked second: for most webhooks, which answer, no namespaces are needed.
     orphan = f"Delete {holder} if what it belonged to is gone, or install that again: `oc get svc -A` then lists it."
-    trouble = down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
+    trouble = why_down(snapshot, webhook.client_config, context.now, holder, orphan=orphan)
     if trouble and (intercepted := intercepted_objects(snapshot, webhook)):
         yield risk(
             NAME,
@@ -110,14 +110,14 @@ def _pod_needing_itself(snapshot: Snapshot, webhook: Webhook) -> str:
         return ""
     pods = backends(snapshot, service)
     # A pod that is not in the list may answer, too.
-    if len(pods) != 1 or stays(pods[0]) or not snapshot.has_all(PODS, service.namespace):
+    if len(pods) != 1 or stays_on_node(pods[0]) or not snapshot.has_all(PODS, service.namespace):
         return ""
     known = namespaces(snapshot)
     if service.namespace not in known and not snapshot.has_all(NAMESPACES):
         return ""
     if not is_called_for_pod(webhook, known.get(service.namespace, {}), pods[0].metadata.labels):
         return ""
-    return named(pods[0])
+    return namespaced_name(pods[0])
 
 
 CHECK = declared(

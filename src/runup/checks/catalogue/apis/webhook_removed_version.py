@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.checks.catalogue.apis.shared.webhooks import READS, names_removed, versions_not_covered, webhooks
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import READS as VERSIONS
 from runup.checks.catalogue.shared.kubernetes_versions import source_minor, target_minor
 from runup.checks.decide.cluster_kinds import BOTH
@@ -57,7 +57,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if source is None or target is None:
         subject = "the target ships" if target is None else "the cluster runs"
         fix = "See `oc get clusteroperator kube-apiserver -o yaml`, or ask the publisher of the release."
-        yield unsure(
+        yield unknown_finding(
             NAME, f"which Kubernetes {subject} is not known", [configuration for configuration, _ in suspect], fix=fix
         )
         return

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import ConfigMap
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.certificate_bundles import BadBundle, is_late, validities
 from runup.checks.catalogue.shared.config_maps import BUNDLE, MANAGED
 from runup.checks.decide.cluster_kinds import OPENSHIFT
@@ -55,13 +55,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 def _judge_bundle(config_map: ConfigMap, context: Context) -> Iterator[Finding]:
     """Yields a finding if the authorities in one ConfigMap end soon, have ended or cannot be read."""
-    name = named(config_map)
+    name = namespaced_name(config_map)
     try:
         # The one valid longest counts: authorities that were renewed stay in the bundle for a time.
         last = max(validities(config_map.data.get(BUNDLE, "")), key=lambda validity: validity[1], default=None)
     except BadBundle as bad:
         fix = f"See `oc -n {config_map.metadata.namespace} get cm {config_map.metadata.name} -o yaml`."
-        yield unsure(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
+        yield unknown_finding(NAME, f"{BUNDLE} of ConfigMap {name} cannot be read: {bad}", [config_map], fix=fix)
         return
     if last is not None and last[1] - context.now <= MARGIN and is_late(last, context.now):
         ended = "ended" if last[1] <= context.now else "ends"

@@ -23,7 +23,7 @@ from runup.api.operator_v1 import EtcdBackup
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import said
+from runup.checks.decide.wording import condition_text
 
 NAME = "EtcdBackupFailed"
 EXAMPLE = """
@@ -46,7 +46,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if failed is not None and failed.status == "True":
         yield risk(
             NAME,
-            f"The newest backup of etcd, {newest.metadata.name}, failed{said(failed)}",
+            f"The newest backup of etcd, {newest.metadata.name}, failed{condition_text(failed)}",
             [newest],
             fix=f"See `oc describe etcdbackup {newest.metadata.name}`, and make a backup before the update.",
         )

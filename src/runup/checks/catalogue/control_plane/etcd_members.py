@@ -17,7 +17,7 @@ from runup.api.operator_v1 import Etcd
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
-from runup.checks.decide.wording import DOWN_PATIENCE, graver, resource, said
+from runup.checks.decide.wording import DOWN_PATIENCE, condition_text, resource, severity_after
 
 NAME = "EtcdMembersUnhealthy"
 UNKNOWN = f"{NAME}Unknown"
@@ -78,9 +78,9 @@ def _unhealthy_finding(obj: Object, condition: Condition, context: Context) -> F
     """Returns the finding that the etcd operator reports an unhealthy member."""
     return Finding(
         NAME,
-        f"Not every member of etcd is healthy{said(condition)}",
+        f"Not every member of etcd is healthy{condition_text(condition)}",
         reason="EtcdMembers",
-        severity=graver(condition.last_transition_time, context.now, DOWN_PATIENCE, "warning", "critical"),
+        severity=severity_after(condition.last_transition_time, context.now, DOWN_PATIENCE, "warning", "critical"),
         resources=(resource(obj),),
         remediation="Bring the member back or replace it first; `oc get etcd cluster -o yaml` names it.",
     )

@@ -31,7 +31,7 @@ from runup.checks.catalogue.control_plane.shared.given_settings import (
     Malformed,
     given_settings,
 )
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
@@ -76,7 +76,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         lacking = error
     yield from _findings(settings, context)
     for each in malformed:
-        yield unsure(NAME, each.why, [each.holder], fix=each.fix, kind=each.kind)
+        yield unknown_finding(NAME, each.why, [each.holder], fix=each.fix, kind=each.kind)
     if lacking is not None:
         raise lacking
 
@@ -93,17 +93,18 @@ def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
     if target is None:
         first = next(iter(by_setting.values()))[0]
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, [first.holder], fix="Ask the publisher of the release.", kind=first.kind)
+        yield unknown_finding(NAME, why, [first.holder], fix="Ask the publisher of the release.", kind=first.kind)
         return
     untold: list[Given] = []
     for alike in by_setting.values():
         first = alike[0]
         if why := _not_taken(first, target):
             # The kinds of one setting's holders are the same: its place is theirs.
+            holders = names([namespaced_name(each.holder) for each in alike])
             yield risk(
                 NAME,
                 f"{first.setting} {first.name} of {first.component} is set"
-                f"{_shown_value(first)} ({names([named(each.holder) for each in alike])}, {first.place}): {why}.",
+                f"{_shown_value(first)} ({holders}, {first.place}): {why}.",
                 [each.holder for each in alike],
                 severity="critical",
                 fix=first.fix,
@@ -113,7 +114,7 @@ def _findings(settings: Iterable[Given], context: Context) -> Iterator[Finding]:
             untold += alike
     if untold and not all(table(name).knows(target) for name in (_GATES, _LOCKED, _FLAGS)):
         listed = names(sorted({f"{each.name} of {each.component}" for each in untold}))
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"{count(len(untold), 'setting')} ({listed}): the table of what is removed ends with Kubernetes "
             f"1.{table(_FLAGS).last}",

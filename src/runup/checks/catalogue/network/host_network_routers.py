@@ -26,7 +26,7 @@ from kubekit.api.meta_v1 import LabelSelector
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.placement import repelling, takes_pods
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.topology import control_plane
@@ -55,7 +55,7 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     routers = [
         controller
-        for controller in sorted(all_or_none(snapshot, IngressController), key=named)
+        for controller in sorted(all_or_none(snapshot, IngressController), key=namespaced_name)
         if _uses_host_ports(controller)
     ]
     if not routers or control_plane(snapshot) == "SingleReplica":

@@ -24,7 +24,7 @@ from ipaddress import IPv4Network, ip_network
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Network
 from runup.api.operator_v1 import OperatorNetwork, OVNKubernetesConfig
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 
@@ -65,7 +65,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
                 if _ranges_overlap(cidr, subnet)
             ]
         except ValueError as error:
-            yield unsure(
+            yield unknown_finding(
                 NAME, f"a range cannot be read: {error}", [network], fix="See `oc get network cluster -o yaml`."
             )
             continue

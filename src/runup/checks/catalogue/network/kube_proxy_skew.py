@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import KUBE_PROXY, running
@@ -53,13 +53,15 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if not proxies:
         return
     if target is None:
-        yield unsure(NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release.")
+        yield unknown_finding(
+            NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release."
+        )
         return
     unclear = [proxy for proxy in proxies if not proxy.number]
     if unclear:
-        pods = [min(proxy.pods, key=named) for proxy in unclear]
+        pods = [min(proxy.pods, key=namespaced_name) for proxy in unclear]
         why = "the tag of its image tells no version of kube-proxy"
-        yield unsure(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
+        yield unknown_finding(NAME, why, pods, fix="See what runs with `oc logs POD -n NAMESPACE`.", kind=PODS)
     numbered_proxies = [proxy for proxy in proxies if proxy.number]
     wrong = [
         proxy
@@ -73,7 +75,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"kube-proxy {names([proxy.tag for proxy in wrong])} is too far from Kubernetes "
             f"{context.target_kubernetes}, "
             "whose API server takes one up to three minor versions older and none that is newer.",
-            [min(proxy.pods, key=named) for proxy in wrong],
+            [min(proxy.pods, key=namespaced_name) for proxy in wrong],
             severity="critical",
             fix=f"Update kube-proxy first{f': `{command}`' if command else ''}.",
             kind=PODS,

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.config_v1 import Network
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 
@@ -36,7 +36,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         type_ = network.status.network_type or network.spec.network_type
         if not type_:
             fix = "See `oc get network cluster -o yaml`: the network operator writes its status."
-            yield unsure(NAME, "the Network does not say of which type it is", [network], fix=fix)
+            yield unknown_finding(NAME, "the Network does not say of which type it is", [network], fix=fix)
         elif type_ in GONE_IN and (context.target.major, context.target.minor) >= GONE_IN[type_]:
             yield risk(
                 NAME,

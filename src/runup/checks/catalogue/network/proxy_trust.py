@@ -22,7 +22,7 @@ from datetime import timedelta
 from kubekit.api.core_v1 import ConfigMap
 from runup.api.config_v1 import Proxy
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.certificate_bundles import BadBundle, ends
+from runup.checks.catalogue.shared.certificate_bundles import BadBundle, expiry_times
 from runup.checks.catalogue.shared.config_maps import BUNDLE, CONFIG
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -58,7 +58,7 @@ def _bundle_problem(config_map: ConfigMap | None, context: Context) -> str:
     if config_map is None:
         return "is not there"
     try:
-        last = max(ends(config_map.data.get(BUNDLE, "")), default=None)
+        last = max(expiry_times(config_map.data.get(BUNDLE, "")), default=None)
     except BadBundle as bad:
         return f"has a {BUNDLE} that cannot be read: {bad}"
     if last is None:

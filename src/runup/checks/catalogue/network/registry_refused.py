@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.config_v1 import ClusterVersion, Image, RegistrySources
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -45,7 +45,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             continue
         repository = repository_of(context.target_image)
         if not repository:
-            yield unsure(
+            yield unknown_finding(
                 NAME,
                 "Image cluster limits the registries, and the target's image is not known",
                 [config],

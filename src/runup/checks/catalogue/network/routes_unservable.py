@@ -27,7 +27,7 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
 from kubekit.lang.version import Version
-from runup.checks.catalogue.declaring import MINOR, declared, named, risk
+from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk
 from runup.checks.catalogue.shared.certificate_bundles import weak_signature
 from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -120,7 +120,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     reaches = context.source < _REFUSES_SHA1 <= context.target
     why_not = [
         (route, why)
-        for route in sorted(listed_or_none(snapshot, ROUTES), key=named)
+        for route in sorted(listed_or_none(snapshot, ROUTES), key=namespaced_name)
         if (why := _router_text(route) or (_signature_text(route) if reaches else ""))
     ]
     if not why_not:
@@ -129,7 +129,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     yield risk(
         NAME,
         f"{count(len(why_not), 'Route')} will not be served by the next minor version any more "
-        f"({names([named(route) for route, _ in why_not])}). Of {named(first)} {why}.",
+        f"({names([namespaced_name(route) for route, _ in why_not])}). Of {namespaced_name(first)} {why}.",
         [route for route, _ in why_not],
         fix="Give them certificates and settings that the target takes; the router takes its condition back then.",
         kind=ROUTES,

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import Infrastructure
 from runup.api.operator_v1 import IngressController
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -49,7 +49,7 @@ _WORKER = "node-role.kubernetes.io/worker"
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     alone = [
         controller
-        for controller in sorted(all_or_none(snapshot, IngressController), key=named)
+        for controller in sorted(all_or_none(snapshot, IngressController), key=namespaced_name)
         if controller.spec.replicas == 1
     ]
     if not alone or control_plane(snapshot) == "SingleReplica":

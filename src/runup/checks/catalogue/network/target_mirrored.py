@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from runup.api.config_v1 import ClusterVersion, Image, ImageDigestMirrorSet, ImageMirrors
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.catalogue.shared.pull_specs import covers, repository_of, running_repository
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -99,7 +99,7 @@ def _findings_without_image(closed: Sequence[_Entry], running: str) -> Iterator[
         if not running or covers(entry.source, running)
     }
     if about:
-        yield unsure(
+        yield unknown_finding(
             NAME,
             "mirrors are asked instead of their sources, and the target's image is not known",
             about.values(),

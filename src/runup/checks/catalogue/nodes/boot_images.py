@@ -30,7 +30,7 @@ from kubekit.api.scheme import resource_of
 from kubekit.lang.version import Version, VersionError
 from runup.api.operator_v1 import BootImageVersion, MachineConfiguration
 from runup.api.platform_v1 import MachineSet
-from runup.checks.catalogue.declaring import MINOR, declared, named, refer, risk
+from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, refer, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -61,7 +61,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     sets = all_or_none(snapshot, MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()
     old_sets = [
         (machine_set, image)
-        for machine_set in sorted(sets, key=named)
+        for machine_set in sorted(sets, key=namespaced_name)
         if (image := _outdated_image(machine_set))
         and not any(_is_boot_image_managed(setting, machine_set) for setting in settings)
     ]

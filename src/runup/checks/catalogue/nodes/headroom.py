@@ -27,14 +27,14 @@ from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.lang.quantity import parse_quantity
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.nodes.max_unavailable import allowed
 from runup.checks.catalogue.nodes.node_pools import by_pool
 from runup.checks.catalogue.nodes.shared.groups import by_group
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.placement import Repelling, is_windows, repelling, takes_pods
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_node, drained
-from runup.checks.catalogue.shared.result_cache import of_each, of_groups
+from runup.checks.catalogue.shared.result_cache import cache_each, cache_groups
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.cluster_kinds import BOTH, ClusterKind
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -104,7 +104,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     silent = [node for node in nodes if not ("cpu" in node.status.allocatable and "memory" in node.status.allocatable)]
     if silent:
         why = f"{count(len(silent), 'node')} ({names([n.metadata.name for n in silent])}) report nothing allocatable"
-        yield unsure(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
+        yield unknown_finding(NAME, why, silent, fix="See whether the kubelet runs there: `oc describe node NAME`.")
         return
     groups = (
         _label_groups(snapshot, nodes) if context.cluster is ClusterKind.KUBERNETES else _pool_groups(snapshot, nodes)
@@ -147,7 +147,7 @@ class _Room:
         return self._left[taints]
 
 
-@of_groups
+@cache_groups
 def _requested_load(pods: Sequence[PlacedPod]) -> _Load:
     """Returns what the running pods request together, and how much of it has to move in a drain."""
     load = _Load()
@@ -213,7 +213,7 @@ def _capacity(node: Node) -> _Capacity | None:
     return _Load(_millicores(allocatable["cpu"]), _whole_units(allocatable["memory"])), repelling(node)
 
 
-@of_each
+@cache_each
 def _capacities(node: Node, _: tuple[()]) -> _Capacity | None:
     return _capacity(node)
 

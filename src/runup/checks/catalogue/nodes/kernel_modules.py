@@ -24,8 +24,8 @@ from collections.abc import Iterator, Sequence
 from kubekit.api.scheme import Resource, resource_of
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry, PreflightValidation, PreflightValidationOCP
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, listed_any
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, list_first_served
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
@@ -77,7 +77,8 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             snapshot.require_all(kind)
         yield risk(
             NAME,
-            f"{count(len(modules), 'kernel module')} ({names([named(module) for module in modules])}) of the cluster "
+            f"{count(len(modules), 'kernel module')} ({names([namespaced_name(module) for module in modules])}) of the "
+            "cluster "
             f"{'was' if len(modules) == 1 else 'were'} never verified for another kernel: there is no "
             "PreflightValidation.",
             modules,
@@ -100,7 +101,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         open_ = [name for name, entry in sorted(entries.items()) if entry.verification_status not in (*GOOD, *BAD)]
         if open_ or not entries:
             progress_text = f"has not verified {names(open_)} yet" if open_ else "has no result for any module yet"
-            yield unsure(
+            yield unknown_finding(
                 NAME,
                 f"{type(validation).__name__} {validation.metadata.name} {progress_text}",
                 [validation],
@@ -111,7 +112,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def all_validations(snapshot: Snapshot) -> list[PreflightValidation | PreflightValidationOCP]:
     """Returns the validations of both kinds, in order. Raises Unreadable."""
     return sorted(
-        (*listed_any(snapshot, OCP), *listed_any(snapshot, PLAIN)),
+        (*list_first_served(snapshot, OCP), *list_first_served(snapshot, PLAIN)),
         key=lambda validation: (type(validation).__name__, validation.metadata.name),
     )
 

@@ -25,7 +25,7 @@ from kubekit.api.meta_v1 import NamespacedName, key_of
 from kubekit.lang.truncate import cut
 from runup.api.kmm_v1beta1 import Module
 from runup.api.platform_v1 import KMMStatusEntry
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.nodes.kernel_modules import (
     BAD,
     GOOD,
@@ -80,7 +80,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     tried = _validated_modules(snapshot, context)
     verdicts = context.kernel_modules or NOBODY
     for module in modules:
-        name = named(module)
+        name = namespaced_name(module)
         entry = tried.get(name)
         if entry is not None and entry.verification_status in (*GOOD, *BAD):
             yield from _findings_of_validation(module, entry)
@@ -91,7 +91,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             if NamespacedName(readiness_found.namespace, readiness_found.name) == key_of(module)
         ]
         if not readiness:
-            yield unsure(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
+            yield unknown_finding(NAME, f"{name}: {verdicts.why or 'its image is being looked at'}", [module], fix=LOOK)
         for readiness_found in readiness:
             yield from _findings_of_image(module, readiness_found)
 
@@ -111,13 +111,13 @@ def _findings_of_validation(module: Module, entry: KMMStatusEntry) -> Iterator[F
     """Yields a finding if the module failed its validation for the target."""
     if entry.verification_status in BAD:
         why = _short_reason(entry.status_reason)
-        text = f"Kernel module {named(module)} failed its validation for the target{at_stage(entry)}: {why}."
+        text = f"Kernel module {namespaced_name(module)} failed its validation for the target{at_stage(entry)}: {why}."
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
 
 
 def _findings_of_image(module: Module, readiness: Readiness) -> Iterator[Finding]:
     """Yields a finding by what was found in the module's image."""
-    name, kernel = named(module), f" on kernel {readiness.kernel}" if readiness.kernel else ""
+    name, kernel = namespaced_name(module), f" on kernel {readiness.kernel}" if readiness.kernel else ""
     if readiness.status is Status.FALSE:
         text = (
             f"Kernel module {name} will not load{kernel}, by stage "
@@ -126,7 +126,7 @@ def _findings_of_image(module: Module, readiness: Readiness) -> Iterator[Finding
         yield risk(NAME, text, [module], severity="critical", fix=FIX)
     elif readiness.status is Status.UNKNOWN:
         text = f"{name}{kernel}, at stage {readiness.stage}: {_short_reason(readiness.reason)}"
-        yield unsure(NAME, text, [module], fix=LOOK if readiness.stage == "Image" else TRY)
+        yield unknown_finding(NAME, text, [module], fix=LOOK if readiness.stage == "Image" else TRY)
 
 
 def _short_reason(reason: str) -> str:

@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from runup.api.platform_v1 import Machine
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import at, count, names
+from runup.checks.decide.wording import count, names, since_text
 
 NAME = "MachineFailed"
 ON_THE_WAY = ("Provisioning", "Provisioned")
@@ -41,7 +41,7 @@ status: {phase: Failed, errorReason: InsufficientResources}
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     broken = [
         (machine, why)
-        for machine in sorted(all_or_none(snapshot, Machine), key=named)
+        for machine in sorted(all_or_none(snapshot, Machine), key=namespaced_name)
         if (why := _failure_reason(machine, context))
     ]
     if broken:
@@ -68,7 +68,7 @@ def _failure_reason(machine: Machine, context: Context) -> str:
     since = metadata.deletion_timestamp or (metadata.creation_timestamp if status.phase in ON_THE_WAY else None)
     if since is None or context.now - since < PATIENCE:
         return ""
-    return f"{'Deleting' if metadata.deletion_timestamp else status.phase} {at(since)}"
+    return f"{'Deleting' if metadata.deletion_timestamp else status.phase} {since_text(since)}"
 
 
 CHECK = declared(__doc__, NAME, "machine-api", (Machine, DEFINITIONS), _run, rank=570, example=EXAMPLE)

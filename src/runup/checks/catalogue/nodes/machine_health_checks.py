@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.platform_v1 import MachineHealthCheck
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -45,7 +45,7 @@ status: {expectedMachines: 5}
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     active = sorted(
         (health_check for health_check in all_or_none(snapshot, MachineHealthCheck) if _is_active(health_check)),
-        key=named,
+        key=namespaced_name,
     )
     if active:
         listing = names(

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from kubekit.api.core_v1 import Node
 from kubekit.api.scheme import resource_of
 from runup.api.machineconfig_v1 import MachineConfigPool
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.nodes.node_pools import by_pool
 from runup.checks.catalogue.nodes.shared.groups import by_group
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
@@ -69,7 +69,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     else:
         yield from _judge_pools(snapshot, nodes)
     if silent:
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"{count(len(silent), 'node')} ({names([node.metadata.name for node in silent])}) report no kubelet "
             "version",

@@ -13,7 +13,7 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import Node
 from kubekit.api.meta_v1 import Condition
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.result_cache import of_each
+from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first, is_control_plane
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
 from runup.checks.decide.wording import count, dated, names, resource
@@ -36,7 +36,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     yield from _cordon_findings(nodes)
 
 
-@of_each
+@cache_each
 def _ready_condition(node: Node, _: tuple[()]) -> Condition | None:
     return find(node.status.conditions, "Ready")
 

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.cluster_kinds import KUBERNETES
@@ -43,7 +43,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     nodes = control_plane_first(snapshot.all(Node))
     target = target_minor(context)
     if target is None and nodes:
-        yield unsure(NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release.")
+        yield unknown_finding(
+            NAME, "the target does not say which Kubernetes it ships", fix="Ask the publisher of the release."
+        )
         return
     distribution = distribution_of(nodes).name
     reported_names: set[str] = set()

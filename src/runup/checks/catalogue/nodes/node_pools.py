@@ -17,7 +17,7 @@ from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.catalogue.nodes.shared.pools import READS, all_pools
 from runup.checks.catalogue.shared.placement import is_windows
-from runup.checks.catalogue.shared.result_cache import of_each
+from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane, control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names, resource
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if none and all_known:
         yield _nodes_finding(
             IN_NONE,
-            f"{_nodes_are(none)} in no machine config pool: an update leaves {_them_at_release(none)}.",
+            f"{_nodes_are(none)} in no machine config pool: an update leaves {_at_own_release_text(none)}.",
             none,
             "Give each the role of a pool (a label such as node-role.kubernetes.io/worker), or update it yourself.",
         )
@@ -84,7 +84,7 @@ class _Pools:
     updating: str
 
 
-@of_each
+@cache_each
 def _pools_of_node(node: Node, pools: tuple[MachineConfigPool, ...]) -> _Pools:
     selecting = [pool.metadata.name for pool in pools if _selects_node(pool, node)]
     custom = sorted(set(selecting) - set(BUILT_IN))
@@ -113,7 +113,7 @@ def _nodes_are(nodes: Sequence[Node]) -> str:
     return f"{count(len(nodes), 'node')} ({listed}) {'is' if len(nodes) == 1 else 'are'}"
 
 
-def _them_at_release(nodes: Sequence[Node]) -> str:
+def _at_own_release_text(nodes: Sequence[Node]) -> str:
     return "it at the release that it runs" if len(nodes) == 1 else "them at the release that they run"
 
 

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Node
 from runup.checks.catalogue.declaring import declared, risk
-from runup.checks.catalogue.shared.result_cache import of_each
+from runup.checks.catalogue.shared.result_cache import cache_each
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -47,7 +47,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         )
 
 
-@of_each
+@cache_each
 def _pressure_types(node: Node, _: tuple[()]) -> str:
     return ", ".join(
         condition.type for condition in node.status.conditions if condition.type in TYPES and condition.status == "True"

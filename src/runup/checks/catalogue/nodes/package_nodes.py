@@ -24,7 +24,7 @@ from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
 from kubekit.lang.version import Version
-from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
+from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -58,7 +58,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
     silent = [node for node in nodes if not node.status.node_info.os_image]
     if silent and _minor_version(context.source) < GONE_IN:
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"{count(len(silent), 'node')} {'does' if len(silent) == 1 else 'do'} not say which system it is: "
             f"{names([node.metadata.name for node in silent])}",

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from runup.api.platform_v1 import CertificateSigningRequest
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, at, count, names
+from runup.checks.decide.wording import DOWN_PATIENCE, count, names, since_text
 
 NAME = "CertificateRequestsPending"
 SIGNERS = ("kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving")
@@ -50,7 +50,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             NAME,
             f"{count(len(waiting), 'certificate request')} of kubelets {'waits' if len(waiting) == 1 else 'wait'} "
             "for an "
-            f"answer ({at(oldest)}): {who}.",
+            f"answer ({since_text(oldest)}): {who}.",
             waiting,
             fix="Look at them with `oc get csr`, and approve what is right: `oc adm certificate approve NAME`.",
         )

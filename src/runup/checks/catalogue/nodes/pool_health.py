@@ -14,9 +14,15 @@ from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import Condition
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.nodes.shared.pools import DEGRADED_TYPES, READS, all_pools, behind, is_degraded
+from runup.checks.catalogue.nodes.shared.pools import (
+    DEGRADED_TYPES,
+    READS,
+    all_pools,
+    is_degraded,
+    machines_behind_text,
+)
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import DEGRADED_PATIENCE, cause, count, graver, resource, said
+from runup.checks.decide.wording import DEGRADED_PATIENCE, cause, condition_text, count, resource, severity_after
 from runup.preflight.decide.report import Severity
 
 DEGRADED = "MachineConfigPoolDegraded"
@@ -38,7 +44,9 @@ def _degraded_findings(pool: MachineConfigPool, context: Context) -> Iterator[Fi
     machines = f" ({status.degraded_machine_count} of {count(status.machine_count, 'machine')})"
     machines_text = machines if status.degraded_machine_count else ""
     if degraded:
-        severity = graver(degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical")
+        severity = severity_after(
+            degraded[0].last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"
+        )
         yield _pool_finding(
             DEGRADED,
             pool,
@@ -65,21 +73,21 @@ def _degraded_causes(degraded: Sequence[Condition]) -> str:
     more = [
         condition for condition in other_conditions if condition.type != "Degraded" and cause(condition) not in causes
     ]
-    return said(first) + "".join(f" {condition.type}{said(condition)}" for condition in more)
+    return condition_text(first) + "".join(f" {condition.type}{condition_text(condition)}" for condition in more)
 
 
 def _updating_findings(pool: MachineConfigPool) -> Iterator[Finding]:
     """Yields the finding that a pool is being updated or has Nodes that still wait for it."""
     name, status = pool.metadata.name, pool.status
     updating = find(status.conditions, "Updating")
-    late = behind(pool)
+    late = machines_behind_text(pool)
     moving = updating is not None and updating.status == "True"
     # A paused pool is behind on purpose, which the check MachineConfigPoolPaused reports.
     if not status.machine_count or (pool.spec.paused and not moving):
         return
     if moving or late or status_of(status.conditions, "Updated") == "False":
         late_text = f", {late} still to come" if late else ""
-        words = said(updating) if updating is not None and moving else "."
+        words = condition_text(updating) if updating is not None and moving else "."
         state = "is being updated" if moving else "is behind its newest configuration"
         yield _pool_finding(UPDATING, pool, f"Machine config pool {name} {state}{late_text}{words}")
     elif updating is None:
@@ -91,7 +99,7 @@ def _updating_findings(pool: MachineConfigPool) -> Iterator[Finding]:
 
 def _unknown_words(pool: MachineConfigPool, condition: Condition) -> str:
     name = pool.metadata.name
-    return f"Machine config pool {name} reports {condition.type}=Unknown{said(condition)}"
+    return f"Machine config pool {name} reports {condition.type}=Unknown{condition_text(condition)}"
 
 
 def _remediation(risk: str, pool: MachineConfigPool, applies: Applies) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, behind
+from runup.checks.catalogue.nodes.shared.pools import READS, all_pools, machines_behind_text
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, resource
 
@@ -21,7 +21,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if not pool.spec.paused or not machines:
             continue
         name = pool.metadata.name
-        late = behind(pool)
+        late = machines_behind_text(pool)
         already = f" Already behind its newest configuration: {late}." if late else ""
         yield Finding(
             f"{NAME}-{name}",

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import declared, risk, unsure
+from runup.checks.catalogue.declaring import declared, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -51,7 +51,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ]
     target = target_minor(context)
     if target is None and nodes:
-        yield unsure(
+        yield unknown_finding(
             NAME, "the target does not say which Kubernetes it ships", nodes, fix="Ask the publisher of the release."
         )
         return

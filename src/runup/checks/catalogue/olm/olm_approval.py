@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import InstallPlan, Subscription
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -41,14 +41,16 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     present = {(csv.metadata.namespace, csv.metadata.name) for csv in installed(snapshot)}
     waiting = [
         plan
-        for plan in sorted(all_or_none(snapshot, InstallPlan), key=named)
+        for plan in sorted(all_or_none(snapshot, InstallPlan), key=namespaced_name)
         if plan.status.phase == "RequiresApproval"
         and any((plan.metadata.namespace, name) not in present for name in plan.spec.cluster_service_version_names)
     ]
     if waiting:
         waiting = _current_plans(snapshot, waiting)
     if waiting:
-        listing = names([f"{named(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting])
+        listing = names(
+            [f"{namespaced_name(plan)} ({names(plan.spec.cluster_service_version_names)})" for plan in waiting]
+        )
         yield risk(
             NAME,
             f"{count(len(waiting), 'InstallPlan')} {'waits' if len(waiting) == 1 else 'wait'} for approval: {listing}.",

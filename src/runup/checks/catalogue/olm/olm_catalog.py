@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.olm_v1alpha1 import CatalogSource
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -35,11 +35,11 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     unreachable = [
         catalog
-        for catalog in sorted(all_or_none(snapshot, CatalogSource), key=named)
+        for catalog in sorted(all_or_none(snapshot, CatalogSource), key=namespaced_name)
         if _connection_state(catalog) not in WELL
     ]
     if unreachable:
-        listing = names([f"{named(catalog)} ({_connection_state(catalog)})" for catalog in unreachable])
+        listing = names([f"{namespaced_name(catalog)} ({_connection_state(catalog)})" for catalog in unreachable])
         yield risk(
             NAME,
             f"{count(len(unreachable), 'catalog')} of operators cannot be reached: {listing}.",

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from kubekit.api.meta_v1 import LooseCondition
 from runup.api.olm_v1alpha1 import Subscription
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
@@ -37,7 +37,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    for sub in sorted(all_or_none(snapshot, Subscription), key=named):
+    for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
         deprecations = [
             condition for condition in sub.status.conditions if condition.type in TYPES and condition.status == "True"
         ]
@@ -45,7 +45,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             texts = "; ".join(_deprecation_text(deprecation, sub) for deprecation in deprecations)
             yield risk(
                 f"{NAME}-{sub.spec.name or sub.metadata.name}",
-                f"Operator {named(sub)} is at its end: {texts}.",
+                f"Operator {namespaced_name(sub)} is at its end: {texts}.",
                 [sub],
                 severity="info",
                 fix="Change to what its catalog recommends; `oc get subscription -A -o yaml` shows the condition.",

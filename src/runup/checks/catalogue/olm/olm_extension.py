@@ -22,7 +22,7 @@ from runup.api.olm_v1alpha1 import ClusterExtension
 from runup.checks.catalogue.declaring import declared, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import DOWN_PATIENCE, said
+from runup.checks.decide.wording import DOWN_PATIENCE, condition_text
 
 NAME = "ClusterExtensionNotInstalled"
 BAD = (("Installed", "False", "is not installed"), ("Deprecated", "True", "is deprecated"))
@@ -45,7 +45,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             if condition is not None and condition.status == bad:
                 yield risk(
                     f"{NAME}-{name}",
-                    f"ClusterExtension {name} {words}{said(condition)}",
+                    f"ClusterExtension {name} {words}{condition_text(condition)}",
                     [extension],
                     severity="warning" if type_ == "Installed" else "info",
                     fix=f"See `oc describe clusterextension {name}`, and mend what it names.",
@@ -56,7 +56,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if installed and progressing is not None and _retries_for_long(progressing, context):
             yield risk(
                 f"{NAME}-{name}",
-                f"ClusterExtension {name} cannot become what is asked for{said(progressing)}",
+                f"ClusterExtension {name} cannot become what is asked for{condition_text(progressing)}",
                 [extension],
                 fix=f"See `oc describe clusterextension {name}`, and mend what it names.",
             )

@@ -22,7 +22,7 @@ from datetime import timedelta
 
 from kubekit.api.scheme import resource_of
 from runup.api.olm_v1alpha1 import ClusterServiceVersion, InstallPlan, Subscription
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.olm.shared.installed_operators import CSVS, READS, installed
 from runup.checks.catalogue.shared.presence import all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -52,14 +52,14 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             why = ": ".join(part for part in (status.reason, " ".join(status.message.split())) if part)
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
-                f"Operator {named(csv)} is in phase "
+                f"Operator {namespaced_name(csv)} is in phase "
                 f"{status.phase}{': ' if why else ''}{why[:LONGEST_CAUSE].rstrip('.')}"
                 f"{dated(status.last_transition_time)}.",
                 [csv],
                 fix=f"See `oc describe csv {csv.metadata.name} -n {csv.metadata.namespace}`, and mend what it names.",
             )
     succeeded = {csv.metadata.name for csv in csvs if csv.status.phase == "Succeeded"}
-    plans = sorted(all_or_none(snapshot, InstallPlan), key=named)
+    plans = sorted(all_or_none(snapshot, InstallPlan), key=namespaced_name)
     for plan in plans:
         missing = _not_installed(plan, succeeded, csvs)
         if plan.status.phase != "Failed" or not missing or any(_supersedes_plan(other, plan) for other in plans):
@@ -68,7 +68,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if snapshot.has_all(resource_of(InstallPlan), plan.metadata.namespace) and snapshot.has_all(CSVS):
             yield risk(
                 f"{NAME}-{plan.metadata.name}",
-                f"InstallPlan {named(plan)} failed, and {names(missing)} did not come"
+                f"InstallPlan {namespaced_name(plan)} failed, and {names(missing)} did not come"
                 f"{_cause_text(plan.status.message)}.",
                 [plan],
                 fix=f"See `oc describe installplan {plan.metadata.name} -n {plan.metadata.namespace}`; delete it "
@@ -86,7 +86,7 @@ def _installs_for_long(csv: ClusterServiceVersion, context: Context) -> bool:
 
 def _resolution_findings(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     """Yields the findings about Subscriptions for which OLM finds no set of versions that fit together."""
-    for sub in sorted(all_or_none(snapshot, Subscription), key=named):
+    for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
         failed = next((condition for condition in sub.status.conditions if condition.type == "ResolutionFailed"), None)
         if failed is None or failed.status != "True":
             continue
@@ -94,7 +94,7 @@ def _resolution_findings(snapshot: Snapshot, context: Context) -> Iterator[Findi
         if since is None or context.now - since >= DOWN_PATIENCE:
             yield risk(
                 f"{NAME}-{sub.metadata.name}",
-                f"No versions fit for Subscription {named(sub)}, so no operator of its namespace is updated"
+                f"No versions fit for Subscription {namespaced_name(sub)}, so no operator of its namespace is updated"
                 f"{_cause_text(failed.message)}{dated(since)}.",
                 [sub],
                 fix=f"See `oc describe subscription {sub.metadata.name} -n {sub.metadata.namespace}`: a catalog that "

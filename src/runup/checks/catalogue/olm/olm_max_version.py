@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
+from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import (
     CSVS,
     PROPERTIES,
@@ -49,9 +49,9 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         try:
             highest = maximum(csv.metadata.annotations.get(PROPERTIES, ""))
         except BadMaximum as bad:
-            yield unsure(
+            yield unknown_finding(
                 NAME,
-                f"operator {named(csv)} has {bad}",
+                f"operator {namespaced_name(csv)} has {bad}",
                 [csv],
                 fix=f"OLM refuses minor updates for it: `oc get csv {name} -n {namespace} -o yaml`; tell its maker.",
             )
@@ -59,7 +59,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         if highest is not None and not allows(highest, context.target):
             yield risk(
                 f"{NAME}-{name}",
-                f"Operator {named(csv)} runs on OpenShift up to {highest[0]}.{highest[1]}, not on "
+                f"Operator {namespaced_name(csv)} runs on OpenShift up to {highest[0]}.{highest[1]}, not on "
                 f"{target_name(context)}.",
                 [csv],
                 fix=f"Update it first, if need be from another channel; `oc get csv -n {namespace}` shows the new one.",

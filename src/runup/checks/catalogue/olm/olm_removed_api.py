@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import READS, installed
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -39,7 +39,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and needing:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, needing, fix="Ask the publisher of the release.")
+        yield unknown_finding(NAME, why, needing, fix="Ask the publisher of the release.")
         return
     removed = removed_versions(0, target or 0)
     for csv in needing:
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             listing = names([f"{api.kind} in {api.group}/{api.version}" for api in removed_apis])
             yield risk(
                 f"{NAME}-{csv.metadata.name}",
-                f"Operator {named(csv)} needs {listing}, which {context.target} does not serve.",
+                f"Operator {namespaced_name(csv)} needs {listing}, which {context.target} does not serve.",
                 [csv],
                 fix=f"Update it first; `oc get csv {csv.metadata.name} -n {csv.metadata.namespace} -o yaml` names "
                 "its needs.",

@@ -28,7 +28,7 @@ from collections.abc import Iterator, Sequence
 
 from kubekit.lang.truncate import cut
 from runup.api.olm_v1alpha1 import CatalogSource, Subscription
-from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
+from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import target_name
 from runup.checks.catalogue.olm.shared.olm_catalog_images import UNTOUCHED, of_subscription
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
@@ -70,7 +70,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     # Only an installed operator can be left behind.
     subs = [
         subscription
-        for subscription in sorted(all_or_none(snapshot, Subscription), key=named)
+        for subscription in sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
         if subscription.status.installed_csv
     ]
     unnamed = any(sub.spec.source not in context.catalogs.named for sub in subs)
@@ -95,7 +95,7 @@ def _catalog_problem(catalog: TargetCatalog) -> str:
 def _unknown_finding(sub: Subscription, why: str) -> Finding:
     option = f"--target-catalog {sub.spec.source or 'SOURCE'}=IMAGE"
     fix = f"Let it be read, or look from where it can be: runup preflight run --read-catalogs, or {option}."
-    return unsure(NAME, f"{named(sub)}: {why}", [sub], fix=fix)
+    return unknown_finding(NAME, f"{namespaced_name(sub)}: {why}", [sub], fix=fix)
 
 
 def _judge_subscription(sub: Subscription, catalog: TargetCatalog, context: Context) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def _judge_subscription(sub: Subscription, catalog: TargetCatalog, context: Cont
     if lack:
         yield risk(
             f"{NAME}-{sub.metadata.name}",
-            f"Operator {named(sub)} has no update path in the catalog of {target_name(context)} "
+            f"Operator {namespaced_name(sub)} has no update path in the catalog of {target_name(context)} "
             f"({catalog.image}): {lack}.",
             [sub],
             fix="Change its channel to one that both catalogs have, before the cluster is updated; or plan without it.",
@@ -142,7 +142,7 @@ def _deprecation_findings(sub: Subscription, package: Package, context: Context)
     if messages:
         yield risk(
             f"{DEPRECATED}-{sub.metadata.name}",
-            f"Operator {named(sub)} is at the end of its life in the catalog of {target_name(context)}: "
+            f"Operator {namespaced_name(sub)} is at the end of its life in the catalog of {target_name(context)}: "
             f"{'; '.join(messages)}.",
             [sub],
             fix="Do what the catalog says: another channel, or another operator.",

@@ -32,19 +32,19 @@ from runup.api.olm_v1alpha1 import (
     PackageManifest,
     Subscription,
 )
-from runup.checks.catalogue.declaring import MINOR, declared, named, risk, unsure
+from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.olm.shared.installed_operators import (
     PACKAGES,
     PROPERTIES,
     READS,
     BadMaximum,
     allows,
-    brought,
     head_maximum,
     installed,
     maximum,
     of_subscription,
     packages_of,
+    properties_in_plans,
     target_name,
 )
 from runup.checks.catalogue.shared.presence import all_or_none
@@ -97,7 +97,7 @@ Step = tuple[Subscription, ClusterServiceVersion]
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     csvs = installed(snapshot)
-    subs = sorted(all_or_none(snapshot, Subscription), key=named)
+    subs = sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
     old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _excludes_target(csv, context)]
     # OLM names in currentCSV what it is about to install: such an update is on its way.
     steps = [(sub, csv) for sub, csv in old if sub.status.current_csv not in ("", sub.status.installed_csv)]
@@ -129,18 +129,18 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         packages = snapshot.listed(PACKAGES)
         snapshot.require_all(PACKAGES)
     except Unreadable as lacking:
-        subscription_names = names([named(sub) for sub in subs])
+        subscription_names = names([namespaced_name(sub) for sub in subs])
         why = f"what the catalogs have for {subscription_names} is not known: {str(lacking).rstrip('.')}"
-        yield unsure(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
+        yield unknown_finding(NAME, why, subs, fix="Look there: `oc get packagemanifests -n NAMESPACE`.")
         return
     try:
         orphans = _orphaned_subscriptions([sub for sub in subs if not packages_of(packages, sub)], snapshot)
     except Unreadable as lacking:
         why = f"which catalogs there are is not known: {str(lacking).rstrip('.')}"
-        yield unsure(NAME, why, subs, fix="Look there: `oc get catalogsources -A`.")
+        yield unknown_finding(NAME, why, subs, fix="Look there: `oc get catalogsources -A`.")
         return
     listing = "; ".join(
-        f"{named(sub)}: "
+        f"{namespaced_name(sub)}: "
         + (f"its catalog {sub.spec.source} is not there" if sub in orphans else _channel_choice(sub, packages, context))
         for sub in subs
     )
@@ -149,9 +149,8 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
         "Change the Subscription's channel to one that has a version for the target, and let it update first; "
         "where there is none, plan without the operator."
     )
-    restore = (
-        f"Bring the CatalogSource of {names([named(sub) for sub in orphans])} back first: `oc get catalogsources -A`."
-    )
+    orphan_names = names([namespaced_name(sub) for sub in orphans])
+    restore = f"Bring the CatalogSource of {orphan_names} back first: `oc get catalogsources -A`."
     yield risk(
         NAME,
         f"{count(len(subs), 'operator')} {'does' if is_single else 'do'} not run on {target_name(context)}, and "
@@ -215,14 +214,14 @@ def _excludes_target(csv: ClusterServiceVersion, context: Context) -> bool:
 
 def _step_text(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[InstallPlan]) -> str:
     """Returns one step in words: from which version to which, and up to which OpenShift that one runs."""
-    properties = brought(plans, sub.metadata.namespace, sub.status.current_csv)
+    properties = properties_in_plans(plans, sub.metadata.namespace, sub.status.current_csv)
     until = ""
     try:
         highest = maximum(properties) if properties is not None else None
         until = f", which runs up to {highest[0]}.{highest[1]}" if highest else ""
     except BadMaximum as bad:
         until = f", which has {bad}"
-    return f"{named(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
+    return f"{namespaced_name(sub)} from {csv.metadata.name} to {sub.status.current_csv}{until}"
 
 
 def _owners_first(steps: Sequence[Step]) -> list[Step]:

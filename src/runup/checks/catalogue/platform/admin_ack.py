@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kubekit.api.core_v1 import ConfigMap
-from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
+from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
 from runup.checks.catalogue.shared.config_maps import ACKS, CONFIG, GATES, MANAGED
 from runup.checks.decide.cluster_kinds import OPENSHIFT
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -53,11 +53,13 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     for gate, text in sorted(gates.items()):
         match = _GATE.fullmatch(gate)
         if match is None:
-            yield unsure(NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it.")
+            yield unknown_finding(
+                NAME, f"{GATES} has the gate {gate[:80]!r}, which names no version", fix="Ask who set it."
+            )
         elif not _is_left_behind(int(match[1]), int(match[2]), context) or acks.get(gate) == "true":
             continue
         elif not text.strip():
-            yield unsure(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
+            yield unknown_finding(NAME, f"gate {gate} of {GATES} does not say what it asks for", fix="Ask who set it.")
         else:
             yield risk(
                 f"{NAME}-{gate}",

@@ -27,9 +27,9 @@ from datetime import UTC, datetime, timedelta
 
 from runup.api.machineconfig_v1 import MachineConfigPool
 from runup.api.platform_v1 import CertManagerCertificate
-from runup.checks.catalogue.declaring import declared, named, refer, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, refer, risk
 from runup.checks.catalogue.shared.certificate_bundles import Validity, is_late
-from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, told_of_each
+from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none, yield_from_all
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -54,20 +54,20 @@ _Ending = tuple[str, datetime, ReportedResource]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    yield from told_of_each(
+    yield from yield_from_all(
         lambda: _renewal_findings(list(_ending_cert_manager(snapshot, context.now)), context.now),
         lambda: _renewal_findings(list(_ending_in_pools(snapshot, context.now)), context.now),
     )
 
 
 def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
-    for certificate in sorted(all_or_none(snapshot, CertManagerCertificate), key=named):
+    for certificate in sorted(all_or_none(snapshot, CertManagerCertificate), key=namespaced_name):
         if (end := _overdue_end(certificate, now)) is not None:
-            yield f"Certificate {named(certificate)}", end, refer(certificate)
+            yield f"Certificate {namespaced_name(certificate)}", end, refer(certificate)
 
 
 def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
-    for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=named):
+    for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=namespaced_name):
         for name, (begin, end) in sorted(_last_validities(pool).items()):
             # One that ended long ago is of an authority that nobody uses any more: the node still runs.
             if now < end <= now + MARGIN and is_late((begin, end), now):

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from kubekit.api.scheme import resource_of
 from kubekit.lang.version import parse
 from runup.api.operator_v1 import CloudCredential, CredentialsRequest
-from runup.checks.catalogue.declaring import MINOR, declared, named, risk
+from runup.checks.catalogue.declaring import MINOR, declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot, Unreadable
 from runup.checks.decide.wording import names
@@ -73,7 +73,7 @@ def _new_requests(snapshot: Snapshot, context: Context) -> tuple[list[str], Unre
     There are none if not all of the cluster's own are known.
     """
     try:
-        present = {named(request) for request in all_or_none(snapshot, CredentialsRequest)}
+        present = {namespaced_name(request) for request in all_or_none(snapshot, CredentialsRequest)}
     except Unreadable as lacking:
         return [], lacking
     if not snapshot.has_all(resource_of(CredentialsRequest)):

@@ -14,7 +14,16 @@ from kubekit.lang.version import Version, VersionError
 from runup.api.config_v1 import ClusterVersion, UpdateHistory
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import DEGRADED_PATIENCE, NO_REASONS, at, graver, minor_or_major, names, resource, said
+from runup.checks.decide.wording import (
+    DEGRADED_PATIENCE,
+    NO_REASONS,
+    condition_text,
+    minor_or_major,
+    names,
+    resource,
+    severity_after,
+    since_text,
+)
 
 CHECK_NAME = "ClusterVersionHealth"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -49,14 +58,16 @@ def _failing_findings(cluster: ClusterVersion, context: Context) -> Iterator[Fin
     if failing is not None and failing.status == "True":
         yield Finding(
             FAILING,
-            f"The cluster-version operator fails to apply the cluster's release{said(failing)}",
+            f"The cluster-version operator fails to apply the cluster's release{condition_text(failing)}",
             reason=failing.reason,
-            severity=graver(failing.last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"),
+            severity=severity_after(
+                failing.last_transition_time, context.now, DEGRADED_PATIENCE, "warning", "critical"
+            ),
             resources=(resource(cluster),),
             remediation="Repair what its message names; `oc adm upgrade status` shows who holds it up.",
         )
         return
-    words = said(failing) if failing else ": ClusterVersion has no condition Failing."
+    words = condition_text(failing) if failing else ": ClusterVersion has no condition Failing."
     yield _unknown_finding(cluster, f"Whether the cluster-version operator fails could not be told{words}")
 
 
@@ -67,13 +78,13 @@ def _upgradeable_findings(cluster: ClusterVersion) -> Iterator[Finding]:
         return
     if condition.status == "Unknown":
         yield _unknown_finding(
-            cluster, f"Whether ClusterVersion forbids minor updates could not be told{said(condition)}"
+            cluster, f"Whether ClusterVersion forbids minor updates could not be told{condition_text(condition)}"
         )
         return
     explained = condition.reason not in NO_REASONS or condition.message
     yield Finding(
         UPGRADEABLE,
-        f"ClusterVersion forbids updates to another minor version{said(condition)}",
+        f"ClusterVersion forbids updates to another minor version{condition_text(condition)}",
         reason=condition.reason,
         resources=(resource(cluster),),
         remediation="Do what its message asks for; `oc adm upgrade` shows the newest."
@@ -101,7 +112,7 @@ def _abandoned_updates_findings(cluster: ClusterVersion) -> Iterator[Finding]:
     }
     if not abandoned:
         return
-    listing = names([f"{version} ({at(entry.started_time)})" for version, entry in abandoned.items()])
+    listing = names([f"{version} ({since_text(entry.started_time)})" for version, entry in abandoned.items()])
     subject, of = ("An update was", "that release") if len(abandoned) == 1 else ("Updates were", "those releases")
     yield Finding(
         PARTIAL,

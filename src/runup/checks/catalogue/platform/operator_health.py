@@ -16,7 +16,7 @@ from kubekit.api.meta_v1 import ConditionStatus
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.declaring import BY_HAND, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, graver, resource, said
+from runup.checks.decide.wording import DEGRADED_PATIENCE, DOWN_PATIENCE, condition_text, resource, severity_after
 from runup.preflight.decide.report import Severity
 
 
@@ -56,16 +56,16 @@ def _judge_condition(operator: ClusterOperator, expected: _Expectation, context:
     if condition is None:
         message = f"Cluster operator {name} does not report {expected.condition}."
     elif condition.status == "Unknown":
-        message = f"Cluster operator {name} reports {expected.condition}=Unknown{said(condition)}"
+        message = f"Cluster operator {name} reports {expected.condition}=Unknown{condition_text(condition)}"
     else:
-        message = f"Cluster operator {name} {expected.is_broken}{said(condition)}"
+        message = f"Cluster operator {name} {expected.is_broken}{condition_text(condition)}"
     is_known = condition is not None and condition.status != "Unknown"
     yield Finding(
         f"{expected.risk}-{name}",
         message,
         Applies.YES if is_known else Applies.UNKNOWN,
         reason=condition.reason if condition else f"{expected.condition}Missing",
-        severity=graver(
+        severity=severity_after(
             condition.last_transition_time if condition else None,
             context.now,
             expected.patience,

@@ -12,7 +12,7 @@ from kubekit.api.conditions import find
 from runup.api.config_v1 import ClusterOperator
 from runup.checks.catalogue.declaring import BY_HAND, MINOR, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import NO_REASONS, resource, said
+from runup.checks.decide.wording import NO_REASONS, condition_text, resource
 
 NAME = "ClusterOperatorUpgradeable"
 
@@ -27,7 +27,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield Finding(
             f"{NAME}-{name}",
             f"Cluster operator {name} {'is not upgradeable' if refuses else 'does not know whether it is upgradeable'}"
-            f"{said(condition)}",
+            f"{condition_text(condition)}",
             Applies.YES if refuses else Applies.UNKNOWN,
             reason=condition.reason,
             resources=(resource(operator),),

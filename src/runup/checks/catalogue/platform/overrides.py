@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.config_v1 import ClusterVersion
-from runup.checks.catalogue.declaring import MINOR, declared, risk, unsure
+from runup.checks.catalogue.declaring import MINOR, declared, risk, unknown_finding
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import names
 
@@ -36,7 +36,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         why = "there is no ClusterVersion named version"
-        yield unsure(NAME, why, fix="See whether the cluster-version operator runs: it creates that object.")
+        yield unknown_finding(NAME, why, fix="See whether the cluster-version operator runs: it creates that object.")
         return
     unmanaged = [override for override in cluster.spec.overrides if override.unmanaged]
     if unmanaged:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from kubekit.api.core_v1 import Node
-from runup.checks.catalogue.declaring import BY_HAND, declared, risk, unsure
+from runup.checks.catalogue.declaring import BY_HAND, declared, risk, unknown_finding
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.distributions import Support, distribution_of
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -24,7 +24,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if by:
         end = min(support.ends.values())
     if end is None and max(support.ends.values()) < today:
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"the calendar of {support.of} ({calendar}) ends with 1.{max(support.ends)}",
             fix="Look up how long the target is supported, where the calendar is published.",

@@ -13,7 +13,7 @@ from kubekit.api.meta_v1 import Condition
 from runup.api.config_v1 import ClusterVersion, UpdateHistory
 from runup.checks.catalogue.declaring import BY_HAND, OWN_NAME, declared
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot
-from runup.checks.decide.wording import at, cause, minor_or_major, resource, said
+from runup.checks.decide.wording import cause, condition_text, minor_or_major, resource, since_text
 
 NAME = "ClusterVersionUpdating"
 
@@ -35,7 +35,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     if newest is not None and newest.state == "Partial":
         message = _unfinished_text(newest, progressing)
     elif progressing is not None and progressing.status == "True":
-        message = f"The cluster is progressing{said(progressing)}"
+        message = f"The cluster is progressing{condition_text(progressing)}"
     elif newest is not None and progressing is not None and progressing.status == "False":
         return
     else:
@@ -56,7 +56,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 def _unfinished_text(newest: UpdateHistory, progressing: Condition | None) -> str:
     """Returns the message about an unfinished update: the cause, and then the time of its start."""
     why = cause(progressing) if progressing and progressing.status == "True" else ""
-    began = at(newest.started_time)
+    began = since_text(newest.started_time)
     update = f"The update to {newest.version or newest.image} is not finished"
     return f"{update}{': ' if why else ''}{why} (it has been running {began})."
 

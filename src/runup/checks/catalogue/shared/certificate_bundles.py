@@ -39,7 +39,7 @@ def validities(bundle: str) -> Sequence[Validity]:
     return [(certificate.not_valid_before_utc, certificate.not_valid_after_utc) for certificate in certificates]
 
 
-def ends(bundle: str) -> Sequence[datetime]:
+def expiry_times(bundle: str) -> Sequence[datetime]:
     """Returns the end of validity of each certificate in a PEM bundle, in order. Raises BadBundle."""
     return [end for _, end in validities(bundle)]
 

@@ -27,9 +27,9 @@ from kubekit.api.core_v1 import (
     WaitingContainer,
 )
 from kubekit.lang.quantity import parse_quantity
-from runup.checks.catalogue.declaring import named
+from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pod_security_levels import exceeded
-from runup.checks.catalogue.shared.result_cache import grouped, of_groups
+from runup.checks.catalogue.shared.result_cache import cache_groups, grouped
 from runup.checks.decide.addon_images import is_addon
 from runup.checks.decide.reads import Slim
 
@@ -104,16 +104,17 @@ def by_namespace(pods: _Pods) -> Mapping[str, list[PlacedPod]]:
     return _groups(pods)[1]
 
 
-def those(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callable[[_Pods], list[PlacedPod]]:
+def select_pods(choose: Callable[[list[PlacedPod]], list[PlacedPod]]) -> Callable[[_Pods], list[PlacedPod]]:
     """Returns a function that takes a list of pods and returns those that `choose` chooses, by namespace and name.
 
     `choose` gets the pods of one namespace. It must not depend on the time, because its results are cached.
     """
-    chosen_groups = of_groups(choose)
+    chosen_groups = cache_groups(choose)
 
     def found(pods: _Pods) -> list[PlacedPod]:
         return sorted(
-            (pod for group_pods in chosen_groups(by_namespace(pods)).values() for pod in group_pods), key=named
+            (pod for group_pods in chosen_groups(by_namespace(pods)).values() for pod in group_pods),
+            key=namespaced_name,
         )
 
     return found
@@ -128,7 +129,7 @@ def drained(pod: PlacedPod) -> bool:
         bool(pod.spec.node_name)
         and pod.status.phase not in ENDED
         and pod.metadata.deletion_timestamp is None
-        and not stays(pod)
+        and not stays_on_node(pod)
     )
 
 
@@ -142,7 +143,7 @@ def is_broken(pod: PlacedPod, now: datetime, patience: timedelta) -> bool:
 
 
 @lru_cache(4096)
-def amount(quantity: str | float) -> Decimal | None:
+def quantity_or_none(quantity: str | float) -> Decimal | None:
     """Returns a quantity as a number, or None if it cannot be read: the API server would not have stored such a one."""
     try:
         return parse_quantity(str(quantity))
@@ -150,7 +151,7 @@ def amount(quantity: str | float) -> Decimal | None:
         return None
 
 
-def stays(pod: PlacedPod) -> bool:
+def stays_on_node(pod: PlacedPod) -> bool:
     """Returns whether no drain moves the pod: a DaemonSet owns it, or it is the node's own."""
     # Called for hundreds of thousands of pods: a loop takes a third of the time of `any`.
     for owner in pod.metadata.owner_references:  # noqa: SIM110
@@ -172,8 +173,8 @@ def _shared_pod_spec(
     images of known add-ons.
     """
     requests = [container.resources.requests for container in containers]
-    cpu_milli = int(sum(amount(request.cpu) or 0 for request in requests) * 1000)
-    memory_bytes = int(sum(amount(request.memory) or 0 for request in requests))
+    cpu_milli = int(sum(quantity_or_none(request.cpu) or 0 for request in requests) * 1000)
+    memory_bytes = int(sum(quantity_or_none(request.memory) or 0 for request in requests))
     exceeds = exceeded((*init_containers, *containers), of_pod, on_node, windows=windows)
     return (
         cpu_milli,
@@ -200,7 +201,7 @@ def _host_access(spec: PodPlace) -> str:
 
 
 def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
-    # Called for hundreds of thousands of pods, as `stays` is.
+    # Called for hundreds of thousands of pods, as `stays_on_node` is.
     for condition in conditions:
         if condition.type == "Ready":
             return condition.status == "True"

@@ -33,7 +33,7 @@ def listed_or_none(snapshot: Snapshot, resource: Resource) -> tuple[Any, ...]:
     return snapshot.listed(resource)
 
 
-def listed_any(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, ...]:
+def list_first_served(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, ...]:
     """Returns every object of a kind, listed by the first of its `versions` that the server has; none without any."""
     return listed_or_none(
         snapshot,
@@ -43,7 +43,7 @@ def listed_any(snapshot: Snapshot, versions: Sequence[Resource]) -> tuple[Any, .
     )
 
 
-def told_of_each(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:
+def yield_from_all(*parts: Callable[[], Iterable[T]]) -> Iterator[T]:
     """Yields what the parts give. One that raises Unreadable does not keep the others from it; it is raised at the end.
 
     What is known of one kind can show a risk where another kind could not be read.

@@ -18,7 +18,7 @@ A = TypeVar("A")
 
 
 # Compared by identity (`is`): a comparison by value would look at every field of every object.
-def of_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], T]:
+def cache_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], T]:
     """Returns `make` with a cache of its last result for the very same tuple; `make` must only read its argument."""
     last_results: list[tuple[tuple[K, ...], T]] = []
 
@@ -34,7 +34,7 @@ def of_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], T]:
     return made
 
 
-def of_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
+def cache_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T]]:
     """Returns a function that applies `make` to each item, with a cache of the last results for the very same items.
 
     `make` must only read them. The cache is valid as long as the second argument of all of them is equal.
@@ -128,7 +128,7 @@ def _regroup_changed(
     return {name: items for name, items in regrouped.items() if items}
 
 
-def of_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]], dict[str, T]]:
+def cache_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]]], dict[str, T]]:
     """Returns a function that applies `make` to each group, with a cache of the last results.
 
     A result is reused for a group of the very same name and objects.

@@ -6,14 +6,14 @@ from operator import attrgetter
 
 from kubekit.api.core_v1 import Node
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.shared.result_cache import of_last
+from runup.checks.catalogue.shared.result_cache import cache_last
 from runup.checks.decide.model import Snapshot, Unreadable
 
 TODAYS_ROLE, OLDER_ROLE = "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"
 _NAME = attrgetter("metadata.name")
 
 
-@of_last
+@cache_last
 def control_plane_first(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """Returns the nodes of the control plane, then the others, each by name.
 

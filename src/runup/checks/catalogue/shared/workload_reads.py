@@ -13,9 +13,9 @@ import msgspec
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition, LabelSelectorRequirement, Object, ObjectMeta, Wire
-from runup.checks.catalogue.declaring import named
+from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
-from runup.checks.catalogue.shared.result_cache import of_groups
+from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.decide.model import Snapshot
 from runup.checks.decide.reads import Slim
 from runup.checks.decide.removal_tables import table
@@ -174,13 +174,13 @@ STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=Tru
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
     """Yields the workloads of a kind of which a drain evicts pods, with these, in order. Raises Unreadable."""
     moving = _evicted_pods_by_owner(by_namespace(snapshot.listed(PODS)))
-    for workload in sorted(snapshot.listed(kind), key=named):
+    for workload in sorted(snapshot.listed(kind), key=namespaced_name):
         pods = moving.get(workload.metadata.namespace, {}).get((kind.kind, workload.metadata.name))
         if pods and workload.spec.replicas:
             yield workload, pods
 
 
-@of_groups
+@cache_groups
 def _evicted_pods_by_owner(pods: Sequence[PlacedPod]) -> dict[tuple[str, str], list[PlacedPod]]:
     """Returns the pods of a namespace that a drain evicts, by the kind and name of what makes them again."""
     by_owner: dict[tuple[str, str], list[PlacedPod]] = {}

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.platform_v1 import CephCluster, CephHealth
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import LONGEST_CAUSE
@@ -41,15 +41,17 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    for cluster in sorted(all_or_none(snapshot, CephCluster), key=named):
+    for cluster in sorted(all_or_none(snapshot, CephCluster), key=namespaced_name):
         ceph = cluster.status.ceph
         look = f"`oc describe cephcluster {cluster.metadata.name} -n {cluster.metadata.namespace}`"
         if ceph is None or not ceph.health:
-            yield unsure(NAME, f"{named(cluster)} does not say how it is", [cluster], fix=f"See {look}.")
+            yield unknown_finding(
+                NAME, f"{namespaced_name(cluster)} does not say how it is", [cluster], fix=f"See {look}."
+            )
         elif ceph.health != "HEALTH_OK" and not _warns_of_past_crashes(ceph):
             yield risk(
                 NAME,
-                f"Ceph cluster {named(cluster)} says {ceph.health}{_health_details(cluster)}.",
+                f"Ceph cluster {namespaced_name(cluster)} says {ceph.health}{_health_details(cluster)}.",
                 [cluster],
                 severity="warning" if ceph.health == "HEALTH_WARN" else "critical",
                 fix=f"Mend what {look} names, and wait until its data is complete.",

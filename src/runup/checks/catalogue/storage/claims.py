@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.storage.shared.volumes import CLAIMS, Claim, claims_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -50,7 +50,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
             snapshot.require_all(CLAIMS, pod.metadata.namespace)
         if why := _claim_problem(claim):
             has_claims = has_claims or claim is not None
-            lost.append((pod, f"{named(pod)} ({name} {why})"))
+            lost.append((pod, f"{namespaced_name(pod)} ({name} {why})"))
     if lost:
         yield risk(
             NAME,

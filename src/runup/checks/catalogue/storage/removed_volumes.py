@@ -20,9 +20,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kubekit.api.meta_v1 import Object
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
-from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, REMOVED_PLUGINS, STATEFUL_SETS, inline_plugins
 from runup.checks.catalogue.storage.shared.volumes import VOLUMES
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -40,7 +40,7 @@ spec: {cephfs: {monitors: ["10.0.0.1:6789"]}}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    yield from told_of_each(
+    yield from yield_from_all(
         lambda: _findings_of_kind(VOLUMES, _volumes_with_removed_plugins(snapshot), context),
         *(partial(_template_findings, snapshot, kind, context) for kind in (DEPLOYMENTS, STATEFUL_SETS)),
     )
@@ -68,14 +68,14 @@ def _findings_of_kind(kind: Slim, old: Sequence[tuple[Object, frozenset[str]]], 
     target = target_minor(context)
     if target is None and old:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(NAME, why, [obj for obj, _ in old], fix="Ask the publisher of the release.", kind=kind)
+        yield unknown_finding(NAME, why, [obj for obj, _ in old], fix="Ask the publisher of the release.", kind=kind)
         return
     removed_plugins = {plugin for _, row in table("removed-volumes").between(0, target or 0) for plugin in row}
     dropped = sorted(
-        ((obj, plugins) for obj, plugins in old if removed_plugins & plugins), key=lambda pair: named(pair[0])
+        ((obj, plugins) for obj, plugins in old if removed_plugins & plugins), key=lambda pair: namespaced_name(pair[0])
     )
     if dropped:
-        listing = names([f"{named(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
+        listing = names([f"{namespaced_name(obj)} ({names(sorted(plugins))})" for obj, plugins in dropped])
         subject = "volume" if kind is VOLUMES else f"{kind.kind}'s volume"
         yield risk(
             NAME,

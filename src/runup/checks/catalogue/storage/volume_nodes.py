@@ -25,10 +25,10 @@ import msgspec
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.scheme import resource_of
 from runup.api.platform_v1 import CSINode, PersistentVolume
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.node_fit import has
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.workload_reads import NodeSelector
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -75,7 +75,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     volumes = {volume_object.metadata.name: volume_object for volume_object in snapshot.listed(VOLUMES)}
     mounted = [(pod, volumes[name]) for pod, name in bound if name in volumes]
-    yield from told_of_each(
+    yield from yield_from_all(
         partial(_missing_driver_findings, snapshot, mounted), partial(_affinity_findings, snapshot, mounted)
     )
 
@@ -125,7 +125,10 @@ def _volumes_finding(
     """Yields the finding about these volumes, if there are any."""
     if placed_volumes:
         listing = names(
-            [f"{volume.metadata.name} of {named(pod)} ({why.format(text)})" for pod, volume, text in placed_volumes]
+            [
+                f"{volume.metadata.name} of {namespaced_name(pod)} ({why.format(text)})"
+                for pod, volume, text in placed_volumes
+            ]
         )
         yield risk(
             NAME,

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from runup.checks.catalogue.declaring import declared, named, risk, unsure
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import Number, Running, number, running
@@ -51,7 +51,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     target = target_minor(context)
     if target is None and addons:
         fix = "Ask the publisher of the release."
-        yield unsure(NAME, "the target does not say which Kubernetes it ships", fix=fix)
+        yield unknown_finding(NAME, "the target does not say which Kubernetes it ships", fix=fix)
         return
     unknown: list[str] = []
     findings_by_name: dict[str, Finding] = {}
@@ -65,7 +65,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             )
     yield from findings_by_name.values()
     if unknown:
-        yield unsure(
+        yield unknown_finding(
             NAME,
             f"no table has it for Kubernetes 1.{target}: {'; '.join(unknown)}",
             fix="See the project's own table of today, which may be newer.",
@@ -142,7 +142,7 @@ def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> 
     return risk(
         f"{NAME}-{name.replace(' ', '')}",
         f"{name} {addon.tag} {relation}.",
-        [min(addon.pods, key=named)],
+        [min(addon.pods, key=namespaced_name)],
         severity="info" if untested else "warning",
         fix=f"Update {name}: {addon.row['update']}.",
         kind=PODS,

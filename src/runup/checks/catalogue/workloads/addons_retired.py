@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.decide.addon_images import running
 from runup.checks.decide.cluster_kinds import KUBERNETES
@@ -46,7 +46,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
             f"{NAME}-{row['name']}",
             f"{row['name']} {tags} {ended} on {row['ended']} ({row['source']}): from then on nothing of it is mended "
             "or tested.",
-            [min(addon.pods, key=named) for addon in addons],
+            [min(addon.pods, key=namespaced_name) for addon in addons],
             severity="info",
             fix=f"Move to {row['instead']}.",
             kind=PODS,

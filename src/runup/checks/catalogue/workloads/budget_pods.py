@@ -20,13 +20,13 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
 from runup.checks.catalogue.declaring import BY_HAND, declared
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, is_broken, stays
-from runup.checks.catalogue.shared.result_cache import of_groups
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, is_broken, stays_on_node
+from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
-from runup.checks.catalogue.workloads.shared.budgets import in_order, named, not_computed
+from runup.checks.catalogue.workloads.shared.budgets import budget_name, not_computed, sorted_budgets
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Applies, Context, Finding, Snapshot, Unreadable
-from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, graver, names, resource
+from runup.checks.decide.wording import DOWN_PATIENCE, count, dated, names, resource, severity_after
 
 CHECK_NAME = "PodDisruptionBudgetPods"
 UNKNOWN = f"{CHECK_NAME}Unknown"
@@ -40,7 +40,7 @@ Labelled = list[tuple[dict[str, str], int]]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    budgets = in_order(snapshot.all(PodDisruptionBudget))
+    budgets = sorted_budgets(snapshot.all(PodDisruptionBudget))
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
@@ -71,7 +71,7 @@ def _pods_by_namespace(snapshot: Snapshot, namespaces: set[str]) -> Mapping[str,
     return _label_counts(by_namespace(snapshot.listed(PODS))) if namespaces else {}
 
 
-@of_groups
+@cache_groups
 def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
     """Returns the distinct labels of the pods that a drain would have to evict, and how many pods have them."""
     # Pods of one workload share one object of labels (`catalogue.shared.pods`): a selector is matched once for all.
@@ -86,7 +86,7 @@ def _label_counts(pods: Sequence[PlacedPod]) -> Labelled:
 def _may_block(pod: PlacedPod) -> bool:
     if not pod.spec.node_name or pod.status.phase != "Running" or pod.metadata.deletion_timestamp:
         return False
-    return not stays(pod)
+    return not stays_on_node(pod)
 
 
 def _pods_in_namespace(pods: Mapping[str, Labelled], pdb: PodDisruptionBudget) -> Labelled:
@@ -105,15 +105,15 @@ def _unready_findings(budgets: Budgets, context: Context) -> Iterator[Finding]:
     """Yields the finding about budgets that have no ready pod, so that none can be evicted."""
     if not budgets:
         return
-    since = {named(pdb): _disallowed_since(pdb) for pdb in budgets}
-    listing = names([f"{named(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in budgets])
+    since = {budget_name(pdb): _disallowed_since(pdb) for pdb in budgets}
+    listing = names([f"{budget_name(pdb)} ({count(pdb.status.expected_pods, 'pod')})" for pdb in budgets])
     earliest = min((time for time in since.values() if time), default=None)
     yield Finding(
         UNREADY,
         f"No pod of {count(len(budgets), 'PodDisruptionBudget')} is ready, so none can be evicted and "
         f"{'its' if len(budgets) == 1 else 'their'} nodes cannot be drained: {listing}{dated(earliest)}.",
         reason="NoPodReady",
-        severity=graver(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
+        severity=severity_after(earliest, context.now, DOWN_PATIENCE, "info", "warning"),
         resources=tuple(resource(pdb) for pdb in budgets),
         remediation="Make the pods ready, scale them to none, or let the budget say unhealthyPodEvictionPolicy: "
         "AlwaysAllow.",
@@ -144,7 +144,9 @@ def _used_up_findings(snapshot: Snapshot, budgets: Budgets, context: Context) ->
         if broken and any(pod.ready and _may_block(pod) for pod in selected):
             spent.append((pdb, min(broken, key=lambda pod: pod.metadata.name)))
     if spent:
-        listing = names([f"{named(pdb)} ({pod.metadata.name}: {pod.waiting or pod.pending})" for pdb, pod in spent])
+        listing = names(
+            [f"{budget_name(pdb)} ({pod.metadata.name}: {pod.waiting or pod.pending})" for pdb, pod in spent]
+        )
         yield Finding(
             SPENT,
             f"{count(len(spent), 'PodDisruptionBudget')} {'is' if len(spent) == 1 else 'are'} used up by pods that do "
@@ -170,8 +172,8 @@ def _overlap_findings(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -
         for labels, times in _pods_in_namespace(pods, budgets[0]):
             selecting = [pdb for pdb in budgets if _selects_labels(pdb, labels)]
             if len(selecting) > 1:
-                pods_by_budgets[tuple(named(pdb) for pdb in selecting)] += times
-                overlapping |= {named(pdb): pdb for pdb in selecting}
+                pods_by_budgets[tuple(budget_name(pdb) for pdb in selecting)] += times
+                overlapping |= {budget_name(pdb): pdb for pdb in selecting}
     if not pods_by_budgets:
         return
     number = sum(pods_by_budgets.values())
@@ -189,7 +191,7 @@ def _overlap_findings(shared: Sequence[Budgets], pods: Mapping[str, Labelled]) -
 
 def _unknown_finding(budgets: Budgets, lacking: Unreadable) -> Finding:
     """Returns the finding that the pods of these budgets could not be read."""
-    distinct = list({named(pdb): pdb for pdb in budgets}.values())
+    distinct = list({budget_name(pdb): pdb for pdb in budgets}.values())
     why = str(lacking).rstrip(".")
     return Finding(
         UNKNOWN,

@@ -22,11 +22,11 @@ from runup.checks.catalogue.shared.pods import PODS, drained
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.workloads.shared.budgets import (
     all_stay,
+    budget_name,
     cannot_be_computed,
-    in_order,
-    named,
     not_computed,
     pods_by_namespace,
+    sorted_budgets,
     without_machines,
 )
 from runup.checks.decide.cluster_kinds import BOTH
@@ -39,7 +39,7 @@ SHARE = re.compile(r"[0-9]+%")
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
-    budgets = without_machines(in_order(snapshot.all(PodDisruptionBudget)))
+    budgets = without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget)))
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":
         return
@@ -65,7 +65,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         yield Finding(
             UNKNOWN,
             f"Whether {count(len(unknown), 'PodDisruptionBudget')} ever allows an eviction could not be told: "
-            f"{names([f'{named(pdb)} ({why})' for pdb, why in unknown])}.",
+            f"{names([f'{budget_name(pdb)} ({why})' for pdb, why in unknown])}.",
             Applies.UNKNOWN,
             reason="BudgetStatusUnknown",
             resources=tuple(resource(pdb) for pdb, _ in unknown),
@@ -128,13 +128,13 @@ def _budget_text(pdb: PodDisruptionBudget) -> str:
     """Returns a budget with its rule, or with what is not known of it."""
     spec = pdb.spec
     if _unknown_reason(pdb):
-        return f"{named(pdb)} ({_unknown_reason(pdb)})"
+        return f"{budget_name(pdb)} ({_unknown_reason(pdb)})"
     rule = (
         f"maxUnavailable {spec.max_unavailable}"
         if spec.max_unavailable is not None
         else f"minAvailable {spec.min_available}"
     )
-    return f"{named(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
+    return f"{budget_name(pdb)} ({rule} of {count(pdb.status.expected_pods, 'pod')})"
 
 
 CHECK = declared(

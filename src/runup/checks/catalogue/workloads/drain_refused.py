@@ -23,12 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.nodes.shared.groups import by_group
 from runup.checks.catalogue.shared.pods import PODS, by_node, drained
 from runup.checks.catalogue.shared.topology import control_plane_first
 from runup.checks.catalogue.workloads.drain_blocked import never_allows
-from runup.checks.catalogue.workloads.shared.budgets import in_order, without_machines
+from runup.checks.catalogue.workloads.shared.budgets import sorted_budgets, without_machines
 from runup.checks.decide.cluster_kinds import KUBERNETES
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -74,7 +74,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     if len(nodes) < 2:
         return
     budgets: dict[str, list[PodDisruptionBudget]] = {}
-    for pdb in without_machines(in_order(snapshot.all(PodDisruptionBudget))):
+    for pdb in without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget))):
         budgets.setdefault(pdb.metadata.namespace, []).append(pdb)
     pods = by_node(snapshot.listed(PODS))
     for group, members in sorted(by_group(nodes).items()):
@@ -103,9 +103,9 @@ def _first_reasons(why: list[str]) -> list[str]:
 
 def _reasons_to_stay(pods: Sequence[PlacedPod], budgets: Mapping[str, list[PodDisruptionBudget]]) -> list[str]:
     """Returns why each pod that a drain cannot evict stays, by the pods' names."""
-    leaving = sorted((pod for pod in pods if drained(pod)), key=named)
+    leaving = sorted((pod for pod in pods if drained(pod)), key=namespaced_name)
     return [
-        f"{named(pod)}: {why}"
+        f"{namespaced_name(pod)}: {why}"
         for pod in leaving
         if (why := _eviction_refusal(pod, budgets.get(pod.metadata.namespace, ())))
     ]

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition, Object, Wire
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -93,7 +93,7 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=named)
+    fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=namespaced_name)
     if not fragile:
         return
     pods = by_namespace(snapshot.listed(PODS))
@@ -102,7 +102,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield risk(
             NAME,
             f"{count(len(lost), 'Job')} would fail for good by the eviction of a pod: "
-            f"{names([named(job) for job in lost])}.",
+            f"{names([namespaced_name(job) for job in lost])}.",
             lost,
             severity="info",
             fix="Let them end first, or give them a podFailurePolicy that ignores the condition DisruptionTarget.",

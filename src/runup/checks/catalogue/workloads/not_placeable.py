@@ -26,10 +26,10 @@ from functools import partial
 
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheme import resource_of
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.node_fit import fits, project_selector
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
@@ -59,7 +59,7 @@ metadata: {name: worker-0}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
-    yield from told_of_each(*(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
+    yield from yield_from_all(*(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
 
 
 def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
@@ -78,7 +78,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
         return
     # A node that is not in the list may take them.
     snapshot.require_all(resource_of(Node))
-    listing = names([f"{named(workload)} ({why})" for workload, why in homeless])
+    listing = names([f"{namespaced_name(workload)} ({why})" for workload, why in homeless])
     yield risk(
         NAME,
         f"The pods of {count(len(homeless), kind.kind)} would not find a node again: {listing}.",

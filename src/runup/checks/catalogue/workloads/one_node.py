@@ -24,10 +24,10 @@ from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.scheme import resource_of
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import ENDED, PODS, by_namespace
-from runup.checks.catalogue.shared.result_cache import of_groups
+from runup.checks.catalogue.shared.result_cache import cache_groups
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -102,7 +102,7 @@ def _budget_selects(budget: PodDisruptionBudget, pod: PlacedPod) -> bool:
     return budget.spec.selector.matches(pod.metadata.labels)
 
 
-@of_groups
+@cache_groups
 def _workloads_on_one_node(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedPod, ...]]:
     """Returns the workloads of a namespace with several pods, all on one node.
 
@@ -131,7 +131,8 @@ def _workloads_on_one_node(pods: Sequence[PlacedPod]) -> dict[Key, tuple[PlacedP
             if (owner.kind, owner.name) in members and _stays_up(pod):
                 members[owner.kind, owner.name].append(pod)
     return {
-        (namespace, *workload): tuple(sorted(workload_pods, key=named)) for workload, workload_pods in members.items()
+        (namespace, *workload): tuple(sorted(workload_pods, key=namespaced_name))
+        for workload, workload_pods in members.items()
     }
 
 

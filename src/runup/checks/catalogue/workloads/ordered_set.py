@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kubekit.api.core_v1 import PlacedPod
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pods import PODS, is_broken
 from runup.checks.catalogue.shared.workload_reads import STATEFUL_SETS, with_pods_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -55,7 +55,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ]
     if held_up:
         listing = names(
-            [f"{named(workload)} ({pod.metadata.name}: {_broken_reason(pod)})" for workload, pod in held_up]
+            [f"{namespaced_name(workload)} ({pod.metadata.name}: {_broken_reason(pod)})" for workload, pod in held_up]
         )
         yield risk(
             NAME,

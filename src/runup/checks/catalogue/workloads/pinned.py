@@ -24,11 +24,11 @@ from functools import partial
 from kubekit.api.core_v1 import Namespace, Node
 from kubekit.api.scheme import resource_of
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.node_fit import fits, project_selector
 from runup.checks.catalogue.shared.platform_namespaces import is_system
 from runup.checks.catalogue.shared.pods import PODS
-from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, TemplateSpec, with_pods_that_move
 from runup.checks.decide.cluster_kinds import BOTH
@@ -66,7 +66,9 @@ metadata: {name: worker-1, labels: {licensed: "no"}}
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) != "SingleReplica":
-        yield from told_of_each(*(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS)))
+        yield from yield_from_all(
+            *(partial(_findings_of_kind, snapshot, kind) for kind in (DEPLOYMENTS, STATEFUL_SETS))
+        )
 
 
 def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
@@ -89,7 +91,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     if pinned:
         # A node that is not in the list may take them, too.
         snapshot.require_all(resource_of(Node))
-        listing = names([f"{named(workload)} ({home.metadata.name})" for workload, home in pinned])
+        listing = names([f"{namespaced_name(workload)} ({home.metadata.name})" for workload, home in pinned])
         yield risk(
             NAME,
             f"The pods of {count(len(pinned), kind.kind)} may run on one node alone, and are down while it is updated: "

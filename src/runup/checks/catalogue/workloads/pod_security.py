@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.core_v1 import Namespace, PlacedPod
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.pod_security_levels import BASELINE, RESTRICTED
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -60,7 +60,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     refused = [
         (pod, level)
         for namespace, level in sorted(levels.items())
-        for pod in sorted(pods.get(namespace, ()), key=named)
+        for pod in sorted(pods.get(namespace, ()), key=namespaced_name)
         if _would_be_refused(pod, level)
     ]
     if refused:
@@ -77,7 +77,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _pod_and_level(pod: PlacedPod, level: str) -> str:
-    return f"{named(pod)} ({level}{f': {pod.exceeds[1]}' if pod.exceeds else ''})"
+    return f"{namespaced_name(pod)} ({level}{f': {pod.exceeds[1]}' if pod.exceeds else ''})"
 
 
 def _would_be_refused(pod: PlacedPod, level: str) -> bool:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 from kubekit.api.conditions import find
 from kubekit.api.meta_v1 import Condition
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, Workload
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import cause, count
@@ -40,7 +40,7 @@ status:
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     failing = [
         (deployment, refused)
-        for deployment in sorted(snapshot.listed(DEPLOYMENTS), key=named)
+        for deployment in sorted(snapshot.listed(DEPLOYMENTS), key=namespaced_name)
         if (refused := _replica_failure(deployment)) is not None
     ]
     if failing:
@@ -48,7 +48,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         more = f" (and of {count(len(failing) - 1, 'other')})" if len(failing) > 1 else ""
         yield risk(
             NAME,
-            f"A pod of Deployment {named(first)}{more} was refused: {cause(refused)}.",
+            f"A pod of Deployment {namespaced_name(first)}{more} was refused: {cause(refused)}.",
             [deployment for deployment, _ in failing],
             fix="Mend what the events of `oc describe replicaset -n NAMESPACE` name; the condition then goes away.",
             kind=DEPLOYMENTS,

@@ -25,9 +25,9 @@ from decimal import Decimal
 
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, Wire
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, amount, by_namespace, drained
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, quantity_or_none
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, needs_surge
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.reads import Slim
@@ -90,11 +90,11 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
     surging = {deployment.metadata.namespace for deployment in snapshot.listed(DEPLOYMENTS) if needs_surge(deployment)}
     full = [
         (quota, why)
-        for quota in sorted(quotas, key=named)
+        for quota in sorted(quotas, key=namespaced_name)
         if (why := _lacking_quota(quota, pods.get(quota.metadata.namespace, ()), surging))
     ]
     if full:
-        listing = names([f"{named(quota)} ({why})" for quota, why in full])
+        listing = names([f"{namespaced_name(quota)} ({why})" for quota, why in full])
         yield risk(
             NAME,
             f"{count(len(full), 'ResourceQuota')} {'leaves' if len(full) == 1 else 'leave'} no room for pods that the "
@@ -139,7 +139,7 @@ def _remaining(quota: CountedQuota) -> dict[str, Decimal]:
     """Returns what is left of each resource that pods use up."""
     hard, used = quota.status.hard, quota.status.used
     keys = [key for key in (*_PODS, *_CPU, *_MEMORY, *_LIMITS) if key in hard and key in used]
-    amounts = {key: (amount(hard[key]), amount(used[key])) for key in keys}
+    amounts = {key: (quantity_or_none(hard[key]), quantity_or_none(used[key])) for key in keys}
     return {
         key: most - used_amount
         for key, (most, used_amount) in amounts.items()

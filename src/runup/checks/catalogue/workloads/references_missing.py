@@ -29,9 +29,9 @@ import msgspec
 
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Object, ObjectMeta, Wire
-from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.pods import PODS, amount
-from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none, told_of_each
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
+from runup.checks.catalogue.shared.pods import PODS, quantity_or_none
+from runup.checks.catalogue.shared.presence import DEFINITIONS, listed_or_none, yield_from_all
 from runup.checks.catalogue.shared.workload_reads import DEPLOYMENTS, STATEFUL_SETS, Workload, with_pods_that_move
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -127,7 +127,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         _over_limit_ranges,
         _missing_constraints,
     )
-    yield from told_of_each(
+    yield from yield_from_all(
         partial(read, DEPLOYMENTS),
         partial(read, STATEFUL_SETS),
         *(partial(_findings_of_reference, snapshot, look, moving) for look in looks),
@@ -142,7 +142,7 @@ def _findings_of_reference(snapshot: Snapshot, look: _Look, moving: list[_Moving
             yield risk(
                 NAME,
                 f"New pods of {count(len(of_kind), kind.kind)} would not be admitted: "
-                f"{names([f'{named(workload)} ({why})' for workload, why in of_kind])}.",
+                f"{names([f'{namespaced_name(workload)} ({why})' for workload, why in of_kind])}.",
                 [workload for workload, _ in of_kind],
                 fix="Make again what is missing, or change the template; `oc rollout restart` shows whether pods are "
                 "admitted.",
@@ -231,7 +231,7 @@ def _over_limit_ranges(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_L
         for item in limit_range.spec.limits:
             for key, quantity in item.max.items() if item.type == "Container" else ():
                 # A limit that nobody can read allows everything.
-                if (at_most := amount(quantity)) is not None:
+                if (at_most := quantity_or_none(quantity)) is not None:
                     most_of_namespace[key] = min(at_most, most_of_namespace.get(key, at_most))
     for workload, _, kind in moving:
         if why := _container_over_limit(workload, most.get(workload.metadata.namespace, {})):
@@ -243,7 +243,7 @@ def _container_over_limit(workload: Workload, most: dict[str, Decimal]) -> str:
     for container in workload.spec.template.spec.containers:
         for quantities in (container.resources.limits, container.resources.requests):
             for key, quantity in quantities.items():
-                requested = amount(quantity) if key in most else None
+                requested = quantity_or_none(quantity) if key in most else None
                 if requested is not None and requested > most[key]:
                     return f"container {container.name} asks for {quantity} of {key}, more than a LimitRange allows"
     return ""
@@ -262,7 +262,9 @@ def _missing_constraints(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[
         return
     existing_constraints = {constraint.metadata.name for constraint in listed_or_none(snapshot, CONSTRAINTS)}
     missing_constraints = {
-        named(workload): (workload, scc, kind) for workload, scc, kind in demanding if scc not in existing_constraints
+        namespaced_name(workload): (workload, scc, kind)
+        for workload, scc, kind in demanding
+        if scc not in existing_constraints
     }
     for _, (workload, scc, kind) in sorted(missing_constraints.items()):
         snapshot.require_all(CONSTRAINTS)

@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubekit.api.core_v1 import PlacedPod
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import ENDED, PODS, those
+from runup.checks.catalogue.shared.pods import ENDED, PODS, select_pods
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import DOWN_PATIENCE, count, names
 
@@ -39,7 +39,7 @@ status:
 """
 
 
-@those
+@select_pods
 def _failing_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [
         pod
@@ -52,7 +52,7 @@ def _failing_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     failing = [pod for pod in _failing_pods(snapshot.listed(PODS)) if pod.waiting or _should_have_started(pod, context)]
     if failing:
-        listing = names([f"{named(pod)} ({pod.waiting or pod.pending})" for pod in failing])
+        listing = names([f"{namespaced_name(pod)} ({pod.waiting or pod.pending})" for pod in failing])
         yield risk(
             NAME,
             f"{count(len(failing), 'pod')} of the platform cannot run: {listing}.",

@@ -22,11 +22,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from kubekit.api.core_v1 import Namespace, PlacedPod
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, those
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained, select_pods
 from runup.checks.decide.model import Context, Finding, Snapshot
-from runup.checks.decide.wording import at, count, names
+from runup.checks.decide.wording import count, names, since_text
 
 NAME = "StuckTerminating"
 PATIENCE = timedelta(hours=1)
@@ -37,7 +37,7 @@ metadata: {name: kube-old, deletionTimestamp: "2026-01-10T12:00:00Z"}
 """
 
 
-@those
+@select_pods
 def _ending_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [pod for pod in pods if pod.metadata.deletion_timestamp is not None and pod.spec.node_name]
 
@@ -48,13 +48,16 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
     ]
     if namespaces:
         pods_of: Mapping[str, Sequence[PlacedPod]] = {}
-        if any(not is_system(named(namespace)) for namespace in namespaces):
+        if any(not is_system(namespaced_name(namespace)) for namespace in namespaces):
             pods_of = by_namespace(snapshot.listed(PODS))
         namespaces = [namespace for namespace in namespaces if _affects_update(namespace.metadata.name, pods_of)]
     if namespaces:
-        namespaces.sort(key=named)
+        namespaces.sort(key=namespaced_name)
         listing = names(
-            [f"{named(namespace)} ({at(namespace.metadata.deletion_timestamp)})" for namespace in namespaces]
+            [
+                f"{namespaced_name(namespace)} ({since_text(namespace.metadata.deletion_timestamp)})"
+                for namespace in namespaces
+            ]
         )
         yield risk(
             NAME,
@@ -64,7 +67,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
         )
     pods = [pod for pod in _ending_pods(snapshot.listed(PODS)) if _is_stuck(pod.metadata.deletion_timestamp, context)]
     if pods:
-        listing = names([f"{named(pod)} ({at(pod.metadata.deletion_timestamp)})" for pod in pods])
+        listing = names([f"{namespaced_name(pod)} ({since_text(pod.metadata.deletion_timestamp)})" for pod in pods])
         yield risk(
             NAME,
             f"{count(len(pods), 'pod')} should have ended: {listing}.",

@@ -21,8 +21,8 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import PlacedPod
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, named, risk
-from runup.checks.catalogue.shared.pods import PODS, drained, those
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
+from runup.checks.catalogue.shared.pods import PODS, drained, select_pods
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -39,7 +39,7 @@ status: {phase: Running}
 """
 
 
-@those
+@select_pods
 def _slow_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [pod for pod in pods if pod.spec.termination_grace_period_seconds > DRAIN_TIMEOUT_S and drained(pod)]
 
@@ -50,7 +50,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         return
     slow = _slow_pods(snapshot.listed(PODS))
     if slow:
-        listing = names([f"{named(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
+        listing = names([f"{namespaced_name(pod)} ({pod.spec.termination_grace_period_seconds} s)" for pod in slow])
         yield risk(
             NAME,
             f"{count(len(slow), 'pod')} may take longer to end than a drain waits ({DRAIN_TIMEOUT_S} s): {listing}.",

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 
 from kubekit.api.core_v1 import PlacedPod
 from runup.api.config_v1 import Infrastructure
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.pods import PODS, drained, those
+from runup.checks.catalogue.shared.pods import PODS, drained, select_pods
 from runup.checks.catalogue.shared.topology import control_plane
 from runup.checks.decide.cluster_kinds import BOTH
 from runup.checks.decide.model import Context, Finding, Snapshot
@@ -38,7 +38,7 @@ status: {phase: Running}
 """
 
 
-@those
+@select_pods
 def _unowned_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
     return [
         pod
@@ -56,7 +56,8 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         yield risk(
             NAME,
             f"{count(len(lost), 'pod')} {'has' if len(lost) == 1 else 'have'} no owner that brings "
-            f"{'it' if len(lost) == 1 else 'them'} back after a drain: {names([named(pod) for pod in lost])}.",
+            f"{'it' if len(lost) == 1 else 'them'} back after a drain: "
+            f"{names([namespaced_name(pod) for pod in lost])}.",
             lost,
             severity="info",
             fix="Give them a Deployment, StatefulSet or Job, or delete them; `oc get pods -A` shows what is left.",

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runup.api.platform_v1 import VirtualMachineInstance
-from runup.checks.catalogue.declaring import declared, named, risk
+from runup.checks.catalogue.declaring import declared, namespaced_name, risk
 from runup.checks.catalogue.shared.presence import DEFINITIONS, all_or_none
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -44,8 +44,10 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
         if (why := _migration_problem(machine))
     ]
     if pinned:
-        pinned.sort(key=lambda pair: named(pair[0]))
-        listing = names([f"{named(machine)} on {machine.status.node_name} ({why})" for machine, why in pinned])
+        pinned.sort(key=lambda pair: namespaced_name(pair[0]))
+        listing = names(
+            [f"{namespaced_name(machine)} on {machine.status.node_name} ({why})" for machine, why in pinned]
+        )
         yield risk(
             NAME,
             f"{count(len(pinned), 'virtual machine')} must move when {'its' if len(pinned) == 1 else 'their'} node is "

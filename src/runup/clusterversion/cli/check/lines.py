@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from runup.cli.render import table
 from runup.cli.render.screen import PIPE, Drawn, Screen
-from runup.clusterversion.cli.check.prerequisite_facts import Result, Row
+from runup.clusterversion.cli.check.prerequisite_facts import PrerequisiteRow, Result
 
 _STYLES = {Result.OK.value: "green", Result.PROBLEM.value: "bold red", Result.UNKNOWN.value: "yellow"}
 _WIDEST = max(len(result.value) for result in Result)
 
 
-def text(rows: Sequence[Row], screen: Screen = PIPE) -> Drawn:
+def text(rows: Sequence[PrerequisiteRow], screen: Screen = PIPE) -> Drawn:
     """Returns one line a row, with `ok`, `problem` or `unknown` first."""
     columns = (table.Column("", least=_WIDEST, styles=_STYLES), table.Column("", flows=True))
     lines = [

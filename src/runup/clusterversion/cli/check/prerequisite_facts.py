@@ -18,7 +18,7 @@ class Result(Enum):
     UNKNOWN = "unknown"
 
 
-class Row(msgspec.Struct, frozen=True):
+class PrerequisiteRow(msgspec.Struct, frozen=True):
     """A line of output: what was checked, its result, what was seen, and the way out if there is something to do."""
 
     name: str

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from runup.advice.decide.update_paths import Step, UpdatePaths
+from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, GOOD, WARN, badge, grid
 from runup.console.cli.render.frame import message, whole_page
@@ -51,10 +51,10 @@ def _head(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
     )
 
 
-def _edges(paths: UpdatePaths) -> list[tuple[Step, str]]:
+def _edges(paths: UpdatePaths) -> list[tuple[UpdateStep, str]]:
     steps = dict.fromkeys((*paths.updates, *paths.way))
     edges = [(step, "risky" if step.risks else "plain") for step in steps]
-    return [*edges, *((Step(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
+    return [*edges, *((UpdateStep(paths.origin, to, files), "blocked") for to, files in paths.blocked.items())]
 
 
 def _draw_graph(paths: UpdatePaths) -> Markup:
@@ -83,7 +83,7 @@ def _draw_graph(paths: UpdatePaths) -> Markup:
     return el("section", el("h2", "Drawing"), el("div", legend, frame_, class_="card long"))
 
 
-def _draw_edge(step: Step, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
+def _draw_edge(step: UpdateStep, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
     (x1, y1), (x2, y2) = positions[step.origin], positions[step.to]
     # Releases of one minor version are in one column, so that a straight line would run through them.
     bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)

@@ -11,7 +11,7 @@ from runup.console.cli.render.cluster import where_options
 from runup.console.cli.render.frame import commands, message, path_of, whole_page
 from runup.console.decide.judgement import Board
 from runup.updatestatus.cli.render.html.page import page_body
-from runup.updatestatus.cli.status_reading import StatusReading, moment
+from runup.updatestatus.cli.status_reading import StatusReading, datetime_of_ns
 from runup.updatestatus.decide.decode import decode, with_unknown
 
 
@@ -53,7 +53,7 @@ def status_part(reading: StatusReading) -> Markup:
         status, unknown = decode(reading.obj)
     except codec.DecodeError as error:
         return problem_part(f"the status cannot be read: {error}")
-    now = moment(reading.now_ns)
+    now = datetime_of_ns(reading.now_ns)
     notes = [
         note.strip().removeprefix("warning: ") for note in (*reading.notes, reading.alerts_problem) if note.strip()
     ]

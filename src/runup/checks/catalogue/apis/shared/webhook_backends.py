@@ -42,7 +42,9 @@ class Down(NamedTuple):
     soon: bool = False
 
 
-def down(snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder: str, *, orphan: str) -> Down | None:
+def why_down(
+    snapshot: Snapshot, config: WebhookClientConfig, now: datetime, holder: str, *, orphan: str
+) -> Down | None:
     """Returns why the API server gets no answer, or None.
 
     `holder` is the kind and name of what asks for it, `orphan` what to do with that when its Service is gone. A webhook

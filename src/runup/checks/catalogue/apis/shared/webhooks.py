@@ -21,7 +21,7 @@ from kubekit.api.extension_v1 import (
 )
 from kubekit.api.scheme import Resource, resource_of
 from runup.checks.catalogue.shared.platform_namespaces import is_system
-from runup.checks.catalogue.shared.presence import told_of_each
+from runup.checks.catalogue.shared.presence import yield_from_all
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.removal_tables import removed_resource, removed_versions
 from runup.checks.decide.wording import names
@@ -75,7 +75,7 @@ def webhooks(snapshot: Snapshot) -> Iterator[tuple[Configuration, Webhook]]:
     """Yields every webhook with its configuration, in a fixed order. Raises Unreadable at the end if a kind lacks."""
     kinds: tuple[type[Configuration], ...] = (MutatingWebhookConfiguration, ValidatingWebhookConfiguration)
     of_kinds = (partial(_sorted_by_name, snapshot, kind) for kind in kinds)
-    for configuration in told_of_each(*of_kinds):
+    for configuration in yield_from_all(*of_kinds):
         for webhook in configuration.webhooks:
             yield configuration, webhook
 
@@ -137,7 +137,7 @@ def is_called_for_pod(webhook: Webhook, namespace: dict[str, str], labels: dict[
 _NEW_POD: _Written = ("", ("pods",), frozenset({"CREATE"}))
 
 
-def in_force(webhook: Webhook, minor: int) -> Webhook:
+def with_served_rules(webhook: Webhook, minor: int) -> Webhook:
     """Returns the webhook without the rules whose versions Kubernetes of that minor version does not serve any more.
 
     The API server asks nobody by such a rule, of matchPolicy Equivalent either (the Kubernetes documentation of dynamic

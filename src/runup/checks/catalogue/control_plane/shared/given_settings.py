@@ -19,7 +19,7 @@ from kubekit.api.meta_v1 import Object, ObjectMeta
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.lang import yaml as kyaml
 from kubekit.lang.yaml_errors import YamlError
-from runup.checks.catalogue.declaring import named
+from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.decide.distributions import distribution_of
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.reads import Slim
@@ -142,7 +142,7 @@ def given_settings(snapshot: Snapshot) -> Iterator[Given | Malformed]:
     written_by_nodes = [node for node in nodes if any(key in node.metadata.annotations for key in _NODE_ARGUMENTS)]
     for node in written_by_nodes:
         yield from _of_node(node)
-    pods = sorted(snapshot.listed(STATIC_PODS), key=named)
+    pods = sorted(snapshot.listed(STATIC_PODS), key=namespaced_name)
     if written_by_nodes or not pods:
         return
     distribution = distribution_of(nodes).name
@@ -173,12 +173,12 @@ def _of_config_map(
     try:
         content = kyaml.load(config_map.data.get(key, ""))
     except YamlError as error:
-        yield Malformed(config_map, f"{key} of ConfigMap {named(config_map)} is not YAML: {error}", fix)
+        yield Malformed(config_map, f"{key} of ConfigMap {namespaced_name(config_map)} is not YAML: {error}", fix)
         return
     if isinstance(content, dict):
         yield from reader(config_map, content)
     else:
-        yield Malformed(config_map, f"ConfigMap {named(config_map)} has no mapping in {key}", fix)
+        yield Malformed(config_map, f"ConfigMap {namespaced_name(config_map)} has no mapping in {key}", fix)
 
 
 def _of_cluster_configuration(config_map: ConfigMap, content: Any) -> Iterator[Given]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from runup.checks.catalogue.control_plane.shared.component_settings import Setting
-from runup.checks.catalogue.declaring import risk, unsure
+from runup.checks.catalogue.declaring import risk, unknown_finding
 from runup.checks.catalogue.shared.kubernetes_versions import target_minor
 from runup.checks.decide.model import Context, Finding
 from runup.checks.decide.removal_tables import table
@@ -35,7 +35,9 @@ def removed_findings(
     target, rows = target_minor(context), table(table_name)
     if target is None:
         why = "the target does not say which Kubernetes it ships"
-        yield unsure(name, why, [setting.holder for setting in all_settings], fix="Ask the publisher of the release.")
+        yield unknown_finding(
+            name, why, [setting.holder for setting in all_settings], fix="Ask the publisher of the release."
+        )
         return
     for setting in all_settings:
         place = f"{type(setting.holder).__name__} {setting.holder.metadata.name}, {setting.path}"
@@ -53,7 +55,7 @@ def removed_findings(
                 fix=f"Take it out of {place}; `oc get {type(setting.holder).__name__.lower()} -o yaml` shows it gone.",
             )
         elif not rows.knows(target):
-            yield unsure(
+            yield unknown_finding(
                 name,
                 f"{is_set}, and the table of what is removed ends with Kubernetes 1.{rows.last}",
                 [setting.holder],

@@ -32,7 +32,7 @@ def is_degraded(pool: MachineConfigPool) -> bool:
     return pool.status.degraded_machine_count > 0 or any(status_of(conditions, t) == "True" for t in DEGRADED_TYPES)
 
 
-def behind(pool: MachineConfigPool) -> str:
+def machines_behind_text(pool: MachineConfigPool) -> str:
     """Returns in words how many machines lack the configuration that the pool should have; empty if all have it.
 
     The pool's status takes over the name of its configuration when the last machine has it. While the names differ some

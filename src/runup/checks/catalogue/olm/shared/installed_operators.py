@@ -163,7 +163,7 @@ def packages_of(packages: Iterable[PackageManifest], sub: Subscription) -> tuple
     )
 
 
-def brought(plans: Iterable[InstallPlan], namespace: str, csv: str) -> str | None:
+def properties_in_plans(plans: Iterable[InstallPlan], namespace: str, csv: str) -> str | None:
     """Returns the properties with which an install plan brings `csv`, or None if no plan does."""
     for plan in plans:
         if plan.metadata.namespace == namespace:

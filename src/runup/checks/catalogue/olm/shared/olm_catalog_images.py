@@ -67,7 +67,7 @@ def of_source(source: CatalogSource, context: Context) -> Expected:
     return _unless_unchanged(source, Expected(image or _default_image(source, context)))
 
 
-def wanted(
+def catalog_images_of_target(
     subscriptions: Iterable[Subscription], sources: Iterable[CatalogSource], context: Context
 ) -> dict[str, frozenset[str]]:
     """Returns the images that the target brings, and which packages of each are installed."""

@@ -8,17 +8,17 @@ from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
 from kubekit.api.meta_v1 import Condition
 from kubekit.api.workloads_v1 import PodDisruptionBudget
-from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays
+from runup.checks.catalogue.shared.pods import PODS, by_namespace, stays_on_node
 from runup.checks.decide.model import Snapshot, Unreadable
 from runup.checks.decide.wording import cause, dated
 
 
-def in_order(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
+def sorted_budgets(budgets: Iterable[PodDisruptionBudget]) -> list[PodDisruptionBudget]:
     """Returns the budgets by namespace and name."""
     return sorted(budgets, key=lambda pdb: (pdb.metadata.namespace, pdb.metadata.name))
 
 
-def named(pdb: PodDisruptionBudget) -> str:
+def budget_name(pdb: PodDisruptionBudget) -> str:
     """Returns `namespace/name` of a budget."""
     return f"{pdb.metadata.namespace}/{pdb.metadata.name}"
 
@@ -71,4 +71,4 @@ def all_stay(pdb: PodDisruptionBudget, pods: Mapping[str, Sequence[PlacedPod]]) 
     selected = [
         pod for pod in pods.get(pdb.metadata.namespace, ()) if selector and selector.matches(pod.metadata.labels)
     ]
-    return bool(selected) and all(map(stays, selected))
+    return bool(selected) and all(map(stays_on_node, selected))

@@ -41,7 +41,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class UpdateTimes:
     """Times of an update: now, its start, and the controller's first observation.
 
     A state that was already there at the first observation has lasted for an unknown time before it.
@@ -89,7 +89,7 @@ def timeline(status: UpdateStatusStatus, now: datetime) -> Markup | None:
     version = next((i.cluster_version for i in insights_of(control_plane) if i.cluster_version), None)
     if version is None or version.started_at is None:
         return None
-    since = Since(now, version.started_at, _first_look(status) or now)
+    since = UpdateTimes(now, version.started_at, _first_look(status) or now)
     groups = list(_lane_groups(status, since))
     end = max(_end_of_drawing(groups, version.completed_at, now), version.started_at + timedelta(minutes=1))
     span = Span(version.started_at, end)
@@ -118,7 +118,7 @@ def _end_of_drawing(groups: Sequence[tuple[str, list[Lane]]], completed: datetim
     return min(now, max([completed, *(lane.since for lane in lanes if lane.since and not lane.before)]))
 
 
-def _lane_groups(status: UpdateStatusStatus, since: Since) -> Iterable[tuple[str, list[Lane]]]:
+def _lane_groups(status: UpdateStatusStatus, since: UpdateTimes) -> Iterable[tuple[str, list[Lane]]]:
     """Yields the title and the lanes of each group: operators, control plane, each worker pool."""
     control_plane = status.control_plane or ControlPlane()
     operators = [i.cluster_operator for i in insights_of(control_plane) if i.cluster_operator]
@@ -134,7 +134,7 @@ def _sorted(lanes: Iterable[Lane]) -> list[Lane]:
     return sorted(lanes, key=lambda lane: (lane.until is not None, lane.since or latest, lane.name))
 
 
-def _operator(insight: ClusterOperatorInsight, since: Since) -> Lane:
+def _operator(insight: ClusterOperatorInsight, since: UpdateTimes) -> Lane:
     """Returns an operator's lane. The operator records its own times, so the first observation does not matter."""
     updating, healthy = find(insight.conditions, "Updating"), find(insight.conditions, "Healthy")
     reason = updating.reason if updating else "CannotDetermine"
@@ -153,13 +153,13 @@ def _operator(insight: ClusterOperatorInsight, since: Since) -> Lane:
     return Lane(insight.name, {"Pending": "waiting"}.get(reason, "not known"), IDLE)
 
 
-def _nodes(part: ControlPlane | WorkerPool, since: Since) -> Iterable[Lane]:
+def _nodes(part: ControlPlane | WorkerPool, since: UpdateTimes) -> Iterable[Lane]:
     for insight in insights_of(part):
         if insight.node:
             yield _node(insight.node, since)
 
 
-def _node(insight: NodeInsight, since: Since) -> Lane:
+def _node(insight: NodeInsight, since: UpdateTimes) -> Lane:
     """Returns the Node's lane: its state, its tone, and since when it has it."""
     row, updating = row_of(insight), find(insight.conditions, "Updating")
     moved = updating.last_transition_time if updating else None
