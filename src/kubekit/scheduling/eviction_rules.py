@@ -57,8 +57,3 @@ def lets_go(budget: BudgetNow, *, ready: bool) -> bool:
     if not ready and (budget.policy == "AlwaysAllow" or budget.healthy >= budget.desired > 0):
         return True
     return budget.allowed > 0
-
-
-def is_unguarded(phase: str, *, terminating: bool) -> bool:
-    """Returns whether the eviction API asks no budget about a pod in this phase."""
-    return terminating or phase in (*ENDED, "Pending")

@@ -22,7 +22,7 @@ from kubekit.lang.removal import remove_tree
 from kubesandbox.apiserver.custom import custom_kinds
 from kubesandbox.apiserver.metadata import encoder_of
 from kubesandbox.apiserver.objects import restoring
-from kubesandbox.apiserver.objects.views import from_stored, to_stored
+from kubesandbox.apiserver.objects.views import to_stored
 from kubesandbox.apiserver.policies.evaluation import AUTHORIZER
 from kubesandbox.apiserver.schema import DecodeError
 from kubesandbox.apiserver.served_kinds import Kind
@@ -344,8 +344,3 @@ def _undeclared_namespaces(objects: Iterable[JSON]) -> list[JSON]:
         }
         for name in sorted(named_namespaces)
     ]
-
-
-def served_form(kind: Kind, entry: Entry) -> JSON:
-    """Returns a stored object as `kind` serves it."""
-    return from_stored(kind, entry.load())
