@@ -10,7 +10,7 @@ import click
 from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import LazyGroup
-from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
+from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.release.cli.shared import access, registry_options, run_guarded
 
 if TYPE_CHECKING:
@@ -142,17 +142,7 @@ def fleet() -> None:
 @click.option("--release-dir", default="", metavar="DIR", help="A folder with what the release image has at its root.")
 @outputs_option((*FORMS, "parquet"))
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
-    default="unknown",
-    show_default=True,
-    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
-)
-@click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
-@click.option(
-    "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
-)
+@verdict_options
 @click.option(
     "--store",
     default="",

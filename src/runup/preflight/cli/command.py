@@ -16,7 +16,7 @@ import click
 from runup.cli import cluster_completion as names
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Group
-from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
+from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.release.cli.shared import access, inner_option, registry_options, run_guarded
 
 if TYPE_CHECKING:
@@ -389,17 +389,7 @@ def _page(page: str, cluster: ClusterVersion | None) -> str:
 )
 @outputs_option(FORMS)
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, every check and every kind that a dump lacks, too.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
-    default="unknown",
-    show_default=True,
-    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
-)
-@click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
-@click.option(
-    "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
-)
+@verdict_options
 @click.option(
     "--store",
     default="",

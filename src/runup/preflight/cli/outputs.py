@@ -67,6 +67,34 @@ def outputs_option(forms: Sequence[str]) -> Callable[[F], F]:
     )
 
 
+def verdict_options(command: F) -> F:
+    """Adds the options that decide which risks count, and so the exit code: by severity, suppression and baseline."""
+    options = (
+        click.option(
+            "--fail-on",
+            type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
+            default="unknown",
+            show_default=True,
+            help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
+        ),
+        click.option(
+            "--suppressions",
+            default="",
+            metavar="FILE",
+            help="Risks to live with: globs, with reason and last day.",
+        ),
+        click.option(
+            "--baseline",
+            default="",
+            metavar="FILE",
+            help="An earlier `-o json`: only what is new since then counts.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def targets_of(typed: Sequence[Sequence[Target]]) -> tuple[Target, ...]:
     """Returns the targets of all `-o`. Raises CommandError for two of one file, and for a file that cannot be made."""
     targets = tuple(target for targets in typed for target in targets)
