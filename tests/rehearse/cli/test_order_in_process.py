@@ -15,9 +15,10 @@ from tests.servers import Server
 from kubekit.error_types import Terminal
 from runup.checks.decide.rehearsed_outcomes import decode_outcomes
 from runup.cli.errors import CommandError
+from runup.cli.signals import exit_on_sigterm
 from runup.preflight.control.rehearsal_process import RehearsalOrder
 from runup.rehearse.cli.ordered_rehearsal import answer_order, is_want_of_memory, message_of
-from runup.rehearse.cli.signals import exits_by_sigterm, run_until_signal
+from runup.rehearse.cli.signals import run_until_signal
 
 RELEASE = Path(__file__).parents[3] / "examples" / "rehearsal" / "release"
 
@@ -94,7 +95,7 @@ def test_what_no_signal_ends() -> None:
         return "done"
 
     before = signal.getsignal(signal.SIGTERM)
-    with exits_by_sigterm():
+    with exit_on_sigterm():
         assert run_until_signal(work()) == "done"
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -102,6 +103,6 @@ def test_what_no_signal_ends() -> None:
 def test_a_block_is_left_by_sigterm() -> None:
     """By an exception, so that what it holds is removed."""
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(SystemExit) as error, exits_by_sigterm():
+    with pytest.raises(SystemExit) as error, exit_on_sigterm():
         signal.raise_signal(signal.SIGTERM)
     assert (error.value.code, signal.getsignal(signal.SIGTERM)) == (143, before)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -19,6 +17,7 @@ from kubekit.lang.printable import one_line
 from runup.cli.errors import CommandError, describe
 from runup.cli.output import without_printable
 from runup.cli.render.screen import join_parts
+from runup.cli.signals import exit_on_sigterm
 from runup.fleet.control import cluster_sources, remote_dumps
 from runup.fleet.control.workers import Lost, Pool, Retried, workers_for
 from runup.fleet.decide.members import BadFleet, Member, fleet_of, is_address, refuse_password, select_members
@@ -62,7 +61,7 @@ def resolve_members(
     members: list[Member] = []
     notes: list[str] = []
     try:
-        with _exit_on_sigterm(), ExitStack() as unpacked:
+        with exit_on_sigterm(), ExitStack() as unpacked:
             if named_members.contexts:
                 _append_members(
                     cluster_sources.members_of_contexts(named_members.contexts, connection.kubeconfig), members, notes
@@ -95,24 +94,6 @@ def _remote_members(address: str, named_members: NamedMembers) -> tuple[list[Mem
         elif not isinstance(answer, Retried):
             listing = answer
     return remote_dumps.members_of(address, listing)
-
-
-@contextmanager
-def _exit_on_sigterm() -> Iterator[None]:
-    """Lets SIGTERM end the command as Ctrl-C does: with what it unpacked and its processes removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    previous_handler = signal.signal(signal.SIGTERM, _stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
-
-
-def _stop(number: int, _: object) -> None:
-    # 128 + the signal, as shells report it.
-    raise SystemExit(128 + number)
 
 
 def _append_members(read_members: tuple[list[Member], list[str]], members: list[Member], notes: list[str]) -> None:

@@ -7,14 +7,11 @@ an evaluation on this machine would have been. ClusterVersion is read, never wri
 from __future__ import annotations
 
 import secrets
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
-from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from kubekit.api.core_v1 import ConfigMap
 from kubekit.kube import calls
@@ -31,6 +28,7 @@ from runup.checks.decide import rights
 from runup.cli.clusterversion_client import ACCEPTED
 from runup.cli.errors import CommandError
 from runup.cli.operator_namespace import operator_namespace
+from runup.cli.signals import exit_on_sigterm
 from runup.preflight.cli.evaluate import EvaluatedCluster, target_version
 from runup.preflight.control import cluster_runs, kept_reports
 from runup.preflight.control.cluster_runs import ClusterRun
@@ -195,7 +193,7 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
     notes = list(cluster_runs.sweep(client, clock))
     running = ClusterRun(client, run, clock, _tell_user)
     try:
-        with _exit_on_sigterm():
+        with exit_on_sigterm():
             running.start()
             _tell_user(f"Job {run.name} in namespace {NAMESPACE} checks the update to {run.checking.target_version}")
             end = running.follow()
@@ -211,20 +209,6 @@ def _report_of(client: SyncClient, run: Run, *, keep: bool) -> tuple[Report, tup
     except KubeError as error:
         notes.append(f"the report is not kept in the cluster: {error}")
     return end.report, tuple(notes)
-
-
-@contextmanager
-def _exit_on_sigterm() -> Iterator[None]:
-    """Lets SIGTERM end the command as Ctrl-C does, so that a cancelled pipeline leaves nothing in the cluster."""
-
-    def exit_on_signal(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001
-        raise SystemExit(128 + number)
-
-    previous_handler = signal.signal(signal.SIGTERM, exit_on_signal)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def _tell_user(line: str) -> None:

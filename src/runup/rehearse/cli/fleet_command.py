@@ -20,7 +20,7 @@ import click
 from runup.cli.connection import connection_of, connection_options
 from runup.cli.lazy import Command
 from runup.fleet.cli.command import SECTIONS, member_options, named_by
-from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of
+from runup.preflight.cli.outputs import FORMS, Target, outputs_option, targets_of, verdict_options
 from runup.release.cli.shared import access, registry_options, run_guarded
 
 if TYPE_CHECKING:
@@ -47,17 +47,7 @@ if TYPE_CHECKING:
 )
 @outputs_option(FORMS)
 @click.option("-v", "--verbose", is_flag=True, help="Every risk, group and name, and a line for each cluster.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["unknown", "info", "warning", "critical", "never"]),
-    default="unknown",
-    show_default=True,
-    help="What makes the exit code not 0: all that is open, or risks that apply and are as grave.",
-)
-@click.option("--suppressions", default="", metavar="FILE", help="Risks to live with: globs, with reason and last day.")
-@click.option(
-    "--baseline", default="", metavar="FILE", help="An earlier `-o json`: only what is new since then counts."
-)
+@verdict_options
 @click.option(
     "--max-objects",
     default=100_000,
@@ -96,9 +86,9 @@ def rehearse(
       runup fleet rehearse --dumps DIR --to-image registry.example/release:5.2.0
       runup fleet rehearse --inventory clusters.yaml -l env=production --release-dir ./release -o junit=fleet.xml
     """
+    from runup.cli.signals import exit_on_sigterm
     from runup.fleet.cli import preflight_command
     from runup.preflight.cli.run_flags import Flags
-    from runup.rehearse.cli.signals import exits_by_sigterm
     from runup.rehearse.control.cluster_copy import PREFIX
 
     if bool(to_image) == bool(release_dir):
@@ -122,7 +112,7 @@ def rehearse(
 
     def run() -> int:
         with (
-            exits_by_sigterm(),
+            exit_on_sigterm(),
             tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as scratch,
         ):
             limits = Limits(declared, max_objects, named_members.timeout_s / 2, Path(scratch))

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import threading
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
-
-@contextmanager
-def exits_by_sigterm() -> Iterator[None]:
-    """Lets SIGTERM raise SystemExit(143) within the block, so that what it holds is removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    previous_handler = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
