@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kubekit.api.core_v1 import Namespace, Node, Taint
-from kubekit.api.meta_v1 import LabelSelectorRequirement
-from runup.checks.catalogue.shared.workload_reads import NodeSelectorTerm, TemplateSpec, Toleration
+from kubekit.scheduling.node_rules import REPELLING, is_selected, is_tolerated
+from kubekit.scheduling.pod_spec import Toleration
+from runup.checks.catalogue.shared.workload_reads import TemplateSpec
 
 # Taints that controllers set and take back, or with which a node goes and is replaced: of the node lifecycle and the
 # cloud controller (kubernetes, core/v1 well-known taints), of the cluster autoscaler and of Karpenter.
@@ -34,16 +35,16 @@ def project_selector(namespace: Namespace) -> dict[str, str]:
 def fits(template: TemplateSpec, node: Node, project: Mapping[str, str]) -> bool:
     """Returns whether pods of the template may be on the node; `project` is the node selector of their project."""
     labels = node.metadata.labels
-    if not (template.node_selector.items() <= labels.items() and project.items() <= labels.items()):
+    required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    if not (
+        project.items() <= labels.items() and is_selected(labels, node.metadata.name, template.node_selector, required)
+    ):
         return False
     extended = _extended_resources(template)
     if any(_has_none_allocatable(resource, node) for resource in extended):
         return False
-    required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    if required is not None and not any(has(node, term) for term in required.node_selector_terms):
-        return False
     tolerations = (*template.tolerations, *map(_device_toleration, extended))
-    return not any(_repels_pods(taint) and not _is_tolerated(taint, tolerations) for taint in node.spec.taints)
+    return not any(_repels_pods(taint) and not is_tolerated(taint, tolerations) for taint in node.spec.taints)
 
 
 def _extended_resources(template: TemplateSpec) -> set[str]:
@@ -74,49 +75,5 @@ def _has_none_allocatable(resource: str, node: Node) -> bool:
     return bool(node.status.allocatable) and node.status.allocatable.get(resource, "0") in ("", "0")
 
 
-def has(node: Node, term: NodeSelectorTerm) -> bool:
-    """Returns whether the node has what the term demands; an empty term demands what no node has."""
-    if not term.match_expressions and not term.match_fields:
-        return False
-    fields = {"metadata.name": node.metadata.name}
-    return all(
-        _satisfies_requirement(node.metadata.labels, expression) for expression in term.match_expressions
-    ) and all(_satisfies_requirement(fields, expression) for expression in term.match_fields)
-
-
-def _satisfies_requirement(labels: Mapping[str, str], requirement: LabelSelectorRequirement) -> bool:
-    """Returns whether labels satisfy a requirement of a node selector (k8s.io/api/core/v1, NodeSelectorOperator)."""
-    present, value = requirement.key in labels, labels.get(requirement.key, "")
-    match requirement.operator:
-        case "In":
-            return present and value in requirement.values
-        case "NotIn":
-            return not present or value not in requirement.values
-        case "Exists":
-            return present
-        case "DoesNotExist":
-            return not present
-        case "Gt" | "Lt":
-            return _satisfies_comparison(value, requirement)
-    # An operator that is not known is taken for satisfied: nothing is claimed because of it.
-    return True
-
-
-def _satisfies_comparison(value: str, requirement: LabelSelectorRequirement) -> bool:
-    if not (value.isdigit() and requirement.values and requirement.values[0].isdigit()):
-        return False
-    difference = int(value) - int(requirement.values[0])
-    return difference > 0 if requirement.operator == "Gt" else difference < 0
-
-
 def _repels_pods(taint: Taint) -> bool:
-    return taint.effect in ("NoSchedule", "NoExecute") and not taint.key.startswith(_PASSING)
-
-
-def _is_tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
-    return any(
-        toleration.effect in ("", taint.effect)
-        and (toleration.key == taint.key if toleration.key else toleration.operator == "Exists")
-        and (toleration.operator == "Exists" or toleration.value == taint.value)
-        for toleration in tolerations
-    )
+    return taint.effect in REPELLING and not taint.key.startswith(_PASSING)

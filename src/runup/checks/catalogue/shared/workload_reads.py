@@ -12,7 +12,8 @@ import msgspec
 
 from kubekit.api.conditions import find
 from kubekit.api.core_v1 import PlacedPod
-from kubekit.api.meta_v1 import Condition, LabelSelectorRequirement, Object, ObjectMeta, Wire
+from kubekit.api.meta_v1 import Condition, Object, ObjectMeta, Wire
+from kubekit.scheduling.pod_spec import NodeAffinity, Toleration
 from runup.checks.catalogue.declaring import namespaced_name
 from runup.checks.catalogue.shared.pods import PODS, by_namespace, drained
 from runup.checks.catalogue.shared.result_cache import cache_groups
@@ -36,34 +37,6 @@ class DeploymentStrategy(Wire, frozen=True):
 
     type: str = ""
     rolling_update: RollingUpdate | None = None
-
-
-class Toleration(Wire, frozen=True):
-    """Taints that a pod tolerates: all of them without a key, of any value with operator Exists."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class NodeSelectorTerm(Wire, frozen=True):
-    """Requirements on a node, by labels and by fields; it must meet all of them."""
-
-    match_expressions: tuple[LabelSelectorRequirement, ...] = ()
-    match_fields: tuple[LabelSelectorRequirement, ...] = ()
-
-
-class NodeSelector(Wire, frozen=True):
-    """The nodes that have what one of the terms demands."""
-
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
-class NodeAffinity(Wire, frozen=True):
-    """The nodes on which pods must be; what they would rather have is not read."""
-
-    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
 
 
 class Affinity(Wire, frozen=True):

@@ -24,12 +24,12 @@ import msgspec
 
 from kubekit.api.core_v1 import Node, PlacedPod
 from kubekit.api.scheme import resource_of
+from kubekit.scheduling.node_rules import matches_term
+from kubekit.scheduling.pod_spec import NodeSelector
 from runup.api.platform_v1 import CSINode, PersistentVolume
 from runup.checks.catalogue.declaring import declared, namespaced_name, risk
-from runup.checks.catalogue.shared.node_fit import has
 from runup.checks.catalogue.shared.pods import PODS
 from runup.checks.catalogue.shared.presence import yield_from_all
-from runup.checks.catalogue.shared.workload_reads import NodeSelector
 from runup.checks.catalogue.storage.shared.volumes import AFFINITY, CLAIMS, DRIVER, VOLUMES, claims_that_move
 from runup.checks.decide.model import Context, Finding, Snapshot
 from runup.checks.decide.wording import count, names
@@ -111,7 +111,11 @@ def _affinity_findings(snapshot: Snapshot, mounted: list[_Mounted]) -> Iterator[
     homeless = [
         (pod, volume, "")
         for pod, volume, selector in choosy
-        if not any(has(node, term) for node in nodes for term in selector.node_selector_terms)
+        if not any(
+            matches_term(node.metadata.labels, node.metadata.name, term)
+            for node in nodes
+            for term in selector.node_selector_terms
+        )
     ]
     if homeless and nodes:
         # A node that is not in the list may satisfy it.
