@@ -24,7 +24,7 @@ from kubekit.kube.config import ClusterConfig
 from runup.api.config_v1 import Release, SignatureStore
 from runup.clusterversion.control.clusterversion import reflectors
 from runup.clusterversion.decide.observed import OperatorFacts
-from runup.operator.manager import Manager, Options, load_own, options_from_environment
+from runup.operator.manager import Manager, Options, load_own_release, options_from_environment
 from runup.preflight.decide.preflight_deployment import PodSettings
 from runup.process import shutdown
 from runup.process.leader_election import cancel
@@ -162,11 +162,11 @@ def test_what_the_environment_says(environ: dict[str, str], changes: dict[str, A
 def test_its_own_release(tmp_path: Path) -> None:
     """Out of the files of its image; without any it is nothing to begin with."""
     folder = payload(tmp_path / "payload")
-    release, own = load_own(Options(release_image=OWN, place=PLACE, payload=folder))
+    release, own = load_own_release(Options(release_image=OWN, place=PLACE, payload=folder))
     assert (release.version, release.image) == ("5.0.0", OWN)
     assert own.verifier(None) is not None
     with pytest.raises(Terminal, match="no release payload in"):
-        load_own(Options(release_image=OWN, place=PLACE, payload=tmp_path / "elsewhere"))
+        load_own_release(Options(release_image=OWN, place=PLACE, payload=tmp_path / "elsewhere"))
 
 
 def test_an_odd_verification_config_map_is_told(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_an_odd_verification_config_map_is_told(tmp_path: Path) -> None:
     path = folder / "manifests" / "0000_00_verification.yaml"
     path.write_text(path.read_text().replace("store-test:", "store-test: x\n  odd-key:"))
     with capture_logs() as logs:
-        load_own(Options(release_image=OWN, place=PLACE, payload=folder))
+        load_own_release(Options(release_image=OWN, place=PLACE, payload=folder))
     assert [line["event"] for line in logs] == ["the verification ConfigMap of this release cannot be used"] * len(logs)
     assert logs
 

@@ -111,20 +111,20 @@ class Cache(Generic[K]):
         """Removes a deleted object; `obj` is its last state, whose resourceVersion is that of its deletion."""
         self._remove_key(key_of(obj), obj.metadata.resource_version)
 
-    def put_undecoded(self, bad: Undecodable) -> None:
+    def put_undecoded(self, undecodable: Undecodable) -> None:
         """Records that an object exists but cannot be decoded; for listeners, its earlier state is deleted."""
-        key = NamespacedName(bad.namespace, bad.name)
+        key = NamespacedName(undecodable.namespace, undecodable.name)
         old = self._take_out(key)
         undecoded = self._undecoded.get(key)
-        changed = undecoded is None or undecoded.problem != bad.problem
-        self._undecoded[key] = bad
-        self.bookmark(bad.resource_version)
+        changed = undecoded is None or undecoded.problem != undecodable.problem
+        self._undecoded[key] = undecodable
+        self.bookmark(undecodable.resource_version)
         self._notify_changes([] if old is None else [("DELETED", old, None)])
         self._notify_state(changed=changed)
 
-    def remove_undecoded(self, bad: Undecodable) -> None:
+    def remove_undecoded(self, undecodable: Undecodable) -> None:
         """Removes the record of an object that could not be decoded and is deleted."""
-        self._remove_key(NamespacedName(bad.namespace, bad.name), bad.resource_version)
+        self._remove_key(NamespacedName(undecodable.namespace, undecodable.name), undecodable.resource_version)
 
     def _remove_key(self, key: NamespacedName, resource_version: str) -> None:
         old = self._take_out(key)
@@ -147,7 +147,10 @@ class Cache(Generic[K]):
         """
         changes = self._store_first_list(objects) if not self._objects else self._store_and_compare(objects)
         self.resource_version = resource_version
-        before, self._undecoded = self._undecoded, {NamespacedName(bad.namespace, bad.name): bad for bad in undecoded}
+        before, self._undecoded = (
+            self._undecoded,
+            {NamespacedName(undecodable.namespace, undecodable.name): undecodable for undecodable in undecoded},
+        )
         self._notify_changes(changes)
         changed = before != self._undecoded or incomplete != self.incomplete or not self.synced
         self.synced, self.incomplete = True, incomplete

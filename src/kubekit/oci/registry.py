@@ -323,29 +323,29 @@ class RegistryClient:
         """Yields the bytes from `received` on; if the registry does not support ranges, the first ones are skipped."""
         # A download of gigabytes is resumed rather than started again.
         headers = {"Range": f"bytes={received}-"} if received else {}
-        question = RegistryRequest(
+        request = RegistryRequest(
             reference, "GET", f"blobs/{blob.digest}", operation, headers, size=blob.size - received
         )
-        with self._transport.ask(question) as answer:
+        with self._transport.ask(request) as answer:
             # 206 Partial Content: the registry supports ranges (RFC 9110, 15.3.7).
             skip = 0 if answer.status == 206 else received
-            while piece := self._next_piece(answer, question):
+            while piece := self._next_piece(answer, request):
                 yield piece[skip:]
                 skip = max(skip - len(piece), 0)
 
-    def _next_piece(self, answer: Answer, question: RegistryRequest) -> bytes:
+    def _next_piece(self, answer: Answer, request: RegistryRequest) -> bytes:
         """Returns the bytes that have arrived, none at the end.
 
         Raises Unreachable, or Interrupted if another attempt may help.
         """
         if self.access.wait(0):
-            raise Unreachable(f"{question.what}: given up")
+            raise Unreachable(f"{request.what}: given up")
         try:
             return answer.read1()
         except Incomplete:
             return b""  # the caller knows how many bytes are missing, and asks for them
         except OSError as error:
-            raise connection_error(question, question.reference.host, error) from error
+            raise connection_error(request, request.reference.host, error) from error
 
     def _upload_blob(self, layout: Layout, blob: Descriptor, target: Reference) -> None:
         """Uploads a blob unless the registry has it, in one PUT (distribution-spec, "Pushing blobs")."""
@@ -360,8 +360,8 @@ class RegistryClient:
             joint = "&" if "?" in location else "?"
             headers = {"Content-Type": "application/octet-stream"}
             path = f"{urljoin('blobs/uploads/', location)}{joint}{urlencode({'digest': blob.digest})}"
-            question = self._push_question(target, "PUT", path, headers, layout.blob(blob.digest), blob.size)
-            with self._transport.ask(question):
+            request = self._push_question(target, "PUT", path, headers, layout.blob(blob.digest), blob.size)
+            with self._transport.ask(request):
                 return
 
     def _has_blob(self, blob: Descriptor, target: Reference) -> bool:

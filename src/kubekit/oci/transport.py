@@ -104,9 +104,9 @@ class Transport:
         self._probed: set[str] = set()
 
     @contextlib.contextmanager
-    def ask(self, question: RegistryRequest) -> Iterator[Answer]:
+    def ask(self, request: RegistryRequest) -> Iterator[Answer]:
         """Opens the answer, whose status is below 300. Raises OciError."""
-        with contextlib.closing(self._authorized_answer(question)) as answer:
+        with contextlib.closing(self._authorized_answer(request)) as answer:
             yield answer
 
     def _repository_url(self, reference: Reference) -> str:
@@ -114,73 +114,73 @@ class Transport:
         scheme = "http" if self._access.is_plain(host) and host not in self._secure else "https"
         return f"{scheme}://{host}/v2/{reference.path}/"
 
-    def _request_url(self, question: RegistryRequest) -> SplitResult:
+    def _request_url(self, request: RegistryRequest) -> SplitResult:
         """Returns the URL to request.
 
         Raises Unauthorized for a URL that is not allowed, BadImage for an invalid one.
         """
-        return self.allowed(self._repository_url(question.reference), question.path, question)
+        return self.allowed(self._repository_url(request.reference), request.path, request)
 
-    def _authorized_answer(self, question: RegistryRequest) -> Answer:
+    def _authorized_answer(self, request: RegistryRequest) -> Answer:
         """Returns a successful answer; after a 401 it gets an authorization and sends the request once more."""
-        key = (question.reference.host, question.reference.path, question.scope)
-        on_registry = self._is_registrys(question)
-        answer = self._answer_after_retries(question, self._authorizations.get(key, "") if on_registry else "")
+        key = (request.reference.host, request.reference.path, request.scope)
+        on_registry = self._is_registrys(request)
+        answer = self._answer_after_retries(request, self._authorizations.get(key, "") if on_registry else "")
         # The registry's challenge names the token service and the scope (distribution project, token specification).
         if answer.status == 401 and on_registry:
             with contextlib.closing(answer):
                 challenges = answer.headers.get_all("WWW-Authenticate")
-            self._authorizations[key] = self._authorization_for(question, challenges)
-            answer = self._answer_after_retries(question, self._authorizations[key])
+            self._authorizations[key] = self._authorization_for(request, challenges)
+            answer = self._answer_after_retries(request, self._authorizations[key])
         if answer.status >= 300:
             with contextlib.closing(answer):
-                raise self._error_for_status(question, answer.status, _registry_message(answer))
+                raise self._error_for_status(request, answer.status, _registry_message(answer))
         return answer
 
-    def _is_registrys(self, question: RegistryRequest) -> bool:
+    def _is_registrys(self, request: RegistryRequest) -> bool:
         """Returns whether the URL is on the registry itself: another host, named for an upload, gets no credentials."""
-        return self._request_url(question).netloc == urlsplit(self._repository_url(question.reference)).netloc
+        return self._request_url(request).netloc == urlsplit(self._repository_url(request.reference)).netloc
 
-    def _answer_after_retries(self, question: RegistryRequest, authorization: str) -> Answer:
+    def _answer_after_retries(self, request: RegistryRequest, authorization: str) -> Answer:
         """Returns the answer, after retries while the registry reports that it is overloaded or broken."""
         for attempt in range(1, self._access.attempts + 1):
             last = attempt == self._access.attempts
             try:
-                answer = self._attempt_once(question, authorization)
+                answer = self._attempt_once(request, authorization)
             except Interrupted as error:
                 if last or self._access.wait(pause_s(attempt)):
-                    raise Unreachable(f"{question.what}: {question.reference.host} broke off: {error}") from error
+                    raise Unreachable(f"{request.what}: {request.reference.host} broke off: {error}") from error
                 continue
             if answer.status not in AGAIN or last:
                 return answer
             with contextlib.closing(answer):
                 seconds = pause_s(attempt, answer.headers.get("Retry-After"), answer.headers.get("Date"))
             if self._access.wait(seconds):
-                raise Unreachable(f"{question.what}: given up while {question.reference.host} answered {answer.status}")
+                raise Unreachable(f"{request.what}: given up while {request.reference.host} answered {answer.status}")
         raise AssertionError("the last attempt returns or raises")
 
-    def _attempt_once(self, question: RegistryRequest, authorization: str) -> Answer:
+    def _attempt_once(self, request: RegistryRequest, authorization: str) -> Answer:
         """Makes one attempt. Raises Unreachable if another one does not help, else Interrupted."""
-        url, access = self._request_url(question), self._access
-        seconds = access.request_s + question.size / access.slowest_bytes_s
+        url, access = self._request_url(request), self._access
+        seconds = access.request_s + request.size / access.slowest_bytes_s
         deadline = Deadline.after(seconds, access.timeout_s, access.monotonic)
         try:
-            answer = self._follow_redirects(url, question, authorization, deadline)
+            answer = self._follow_redirects(url, request, authorization, deadline)
             # Servers that speak TLS alone answer a plain request by this status, by a TLS alert, or not at all.
             if answer.status != _BAD_REQUEST or not self._speaks_tls(url):
                 return answer
             answer.close()
-            return self._over_tls(question, authorization, url)
+            return self._over_tls(request, authorization, url)
         except ForbiddenAddress as error:
-            raise Unauthorized(f"{question.what}: {question.reference.host} leads elsewhere: {error}") from error
+            raise Unauthorized(f"{request.what}: {request.reference.host} leads elsewhere: {error}") from error
         except OSError as error:
             unanswered = isinstance(error, ConnectionRefusedError | TimeoutError)
             if not unanswered and self._speaks_tls(url):
-                return self._over_tls(question, authorization, url)
-            raise connection_error(question, url.netloc, error) from error
+                return self._over_tls(request, authorization, url)
+            raise connection_error(request, url.netloc, error) from error
         except ValueError as error:
             # A host that no resolver takes, or a header that no request can have.
-            raise BadImage(f"{question.what}: {url.netloc} cannot be asked: {error}") from error
+            raise BadImage(f"{request.what}: {url.netloc} cannot be asked: {error}") from error
 
     def _speaks_tls(self, url: SplitResult) -> bool:
         """Returns whether the server behind a plain URL, which did not answer as HTTP servers do, speaks TLS."""
@@ -199,31 +199,31 @@ class Transport:
         except (OSError, ValueError):
             return False
 
-    def _over_tls(self, question: RegistryRequest, authorization: str, url: SplitResult) -> Answer:
+    def _over_tls(self, request: RegistryRequest, authorization: str, url: SplitResult) -> Answer:
         """Sends the request over TLS to a registry on this machine. Raises Unreachable for one that was listed."""
-        if url.netloc in self._access.plain_http or not self._is_registrys(question):
-            raise Unreachable(f"{question.what}: {url.netloc} speaks TLS, but is listed for plain HTTP: do not list it")
+        if url.netloc in self._access.plain_http or not self._is_registrys(request):
+            raise Unreachable(f"{request.what}: {url.netloc} speaks TLS, but is listed for plain HTTP: do not list it")
         self._secure.add(url.netloc)
-        return self._attempt_once(question, authorization)
+        return self._attempt_once(request, authorization)
 
     def _follow_redirects(
-        self, url: SplitResult, question: RegistryRequest, authorization: str, deadline: Deadline
+        self, url: SplitResult, request: RegistryRequest, authorization: str, deadline: Deadline
     ) -> Answer:
         """Returns the answer after redirects of a read; a redirect of a write is returned as it is."""
-        reference, reads = question.reference, question.method in _READS
+        reference, reads = request.reference, request.method in _READS
         registry = urlsplit(self._repository_url(reference)).netloc
         # This machine and listed hosts are reached directly, all others through the environment's proxies.
         direct = self._access.is_plain(url.netloc)
-        headers = {"User-Agent": kubekit.product, **question.headers}
+        headers = {"User-Agent": kubekit.product, **request.headers}
         request_headers = {"Authorization": authorization} if authorization else {}
         for hop in range(MAX_REDIRECTS + 1):
             proxy = "" if direct else proxies.proxy_url_for(url.scheme, url.netloc)
             # Reading the machine's authorities takes longer than most requests; a file that was named must be one.
             tls = url.scheme == "https" or proxy.lower().startswith("https:") or self._access.ca_file
             try:
-                with _open_body(question.body) as (body, length):
+                with _open_body(request.body) as (body, length):
                     answer = send_once(
-                        question.method,
+                        request.method,
                         url,
                         {**headers, **request_headers, **length},
                         body,
@@ -235,12 +235,12 @@ class Transport:
             except ForbiddenAddress as error:
                 if hop or url.netloc != registry:
                     raise
-                raise AddressNotAllowed(_not_allowed_text(question)) from error
+                raise AddressNotAllowed(_not_allowed_text(request)) from error
             location = answer.headers.get("Location")
             if not reads or not location or answer.status not in _REDIRECTS:
                 return answer
             answer.close()
-            url = self.allowed(url.geturl(), location, question)
+            url = self.allowed(url.geturl(), location, request)
             # Blobs are often in another owner's storage, which must not see the credentials.
             request_headers = {}
         raise OSError(errno.ELOOP, f"more than {MAX_REDIRECTS} redirects, the last to {url.netloc}")
@@ -251,7 +251,7 @@ class Transport:
             self._tls[checked] = _verifying_context(self._access.ca_file) if checked else _unverifying_context()
         return self._tls[checked]
 
-    def allowed(self, base: str, url: str, question: RegistryRequest) -> SplitResult:
+    def allowed(self, base: str, url: str, request: RegistryRequest) -> SplitResult:
         """Returns `url` resolved against `base`.
 
         Raises Unauthorized for another scheme, or plain HTTP to a host not listed for it.
@@ -263,32 +263,32 @@ class Transport:
                 host.encode("idna")
         except ValueError as error:
             raise BadImage(
-                f"{question.what}: {question.reference.host} leads to {url[:_SHOWN]!r}, which is not a URL"
+                f"{request.what}: {request.reference.host} leads to {url[:_SHOWN]!r}, which is not a URL"
             ) from error
         if parts.scheme == "https" or (parts.scheme == "http" and self._access.is_plain(parts.netloc)):
             return parts
         raise Unauthorized(
-            f"{question.what}: {question.reference.host} leads to {parts.scheme[:_SHOWN]}://{parts.netloc[:_SHOWN]}; "
+            f"{request.what}: {request.reference.host} leads to {parts.scheme[:_SHOWN]}://{parts.netloc[:_SHOWN]}; "
             "plain HTTP is for this machine and for hosts that were listed for it"
         )
 
-    def _authorization_for(self, question: RegistryRequest, challenges: list[str]) -> str:
+    def _authorization_for(self, request: RegistryRequest, challenges: list[str]) -> str:
         """Returns the Authorization header that answers the registry's challenges: a token, else user and password."""
-        login = self._access.credentials.login(question.reference)
+        login = self._access.credentials.login(request.reference)
         offered = parse_challenges(challenges)
         if "realm" in offered.get("bearer", {}):
-            return f"Bearer {self._fetch_token(question, offered['bearer'], login)}"
+            return f"Bearer {self._fetch_token(request, offered['bearer'], login)}"
         if "basic" in offered:
             if login is not None and login.basic:
                 return login.basic
-            raise Unauthorized(_no_login_text(question))
+            raise Unauthorized(_no_login_text(request))
         raise Unauthorized(
-            f"{question.what}: {question.reference.host} asks for {quote_headers(challenges) or 'nothing known'}"
+            f"{request.what}: {request.reference.host} asks for {quote_headers(challenges) or 'nothing known'}"
         )
 
-    def _fetch_token(self, question: RegistryRequest, challenge: Mapping[str, str], login: Login | None) -> str:
+    def _fetch_token(self, request: RegistryRequest, challenge: Mapping[str, str], login: Login | None) -> str:
         """Returns the token that the challenge's service issues for the request's scope. Raises Unauthorized."""
-        scope = f"repository:{question.reference.path}:{question.scope}"
+        scope = f"repository:{request.reference.path}:{request.scope}"
         parameters = {"service": challenge.get("service", ""), "scope": scope}
         if login is not None and login.identity_token:
             form = {
@@ -299,40 +299,38 @@ class Transport:
             }
             headers = {"Content-Type": "application/x-www-form-urlencoded"}
             token_request = RegistryRequest(
-                question.reference, "POST", challenge["realm"], question.what, headers, urlencode(form).encode()
+                request.reference, "POST", challenge["realm"], request.what, headers, urlencode(form).encode()
             )
         else:
             joint = "&" if "?" in challenge["realm"] else "?"
             query = urlencode({key: value for key, value in parameters.items() if value})
             token_request = RegistryRequest(
-                question.reference, "GET", f"{challenge['realm']}{joint}{query}", question.what
+                request.reference, "GET", f"{challenge['realm']}{joint}{query}", request.what
             )
         with contextlib.closing(self._answer_after_retries(token_request, login.basic if login else "")) as answer:
             if answer.status in AGAIN:
-                raise Unreachable(
-                    f"{question.what}: the token service of {question.reference.host} said {answer.status}"
-                )
+                raise Unreachable(f"{request.what}: the token service of {request.reference.host} said {answer.status}")
             if answer.status >= 400:
                 raise Unauthorized(
-                    _no_login_text(question) if login is None else _wrong_login(question, _registry_message(answer))
+                    _no_login_text(request) if login is None else _wrong_login(request, _registry_message(answer))
                 )
             try:
                 data = answer.read(_MAX_ANSWER)
             except OSError as error:
-                raise Unreachable(f"{question.what}: the token service broke off: {error}") from error
-            return _token_in(data, question)
+                raise Unreachable(f"{request.what}: the token service broke off: {error}") from error
+            return _token_in(data, request)
 
-    def _error_for_status(self, question: RegistryRequest, status: int, message: str) -> OciError:
+    def _error_for_status(self, request: RegistryRequest, status: int, message: str) -> OciError:
         """Returns the error for an answer with that status and message."""
         if status == 404:
-            return ImageNotFound(f"{question.what}: {question.noun} unknown")
+            return ImageNotFound(f"{request.what}: {request.noun} unknown")
         if status in {401, 403}:
             # The remedy differs: without a login one is needed, with a login it lacks the permission.
-            has_login = self._access.credentials.login(question.reference) is not None
-            return Unauthorized(_wrong_login(question, message) if has_login else _no_login_text(question))
+            has_login = self._access.credentials.login(request.reference) is not None
+            return Unauthorized(_wrong_login(request, message) if has_login else _no_login_text(request))
         quote = f" ({message})" if message else ""
         error = Unreachable if status in AGAIN else BadImage
-        return error(f"{question.what}: registry {question.reference.host} answered {status}{quote}")
+        return error(f"{request.what}: registry {request.reference.host} answered {status}{quote}")
 
 
 class Interrupted(Exception):
@@ -388,10 +386,10 @@ def _open_body(body: bytes | Path | None) -> Iterator[tuple[bytes | Iterator[byt
         yield pieces, {"Content-Length": str(body.stat().st_size)}
 
 
-def connection_error(question: RegistryRequest, host: str, reason: Any) -> Exception:
+def connection_error(request: RegistryRequest, host: str, reason: Any) -> Exception:
     """Returns the error that ends the attempts, or Interrupted for one that may pass."""
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return Untrusted(f"{question.what}: {_untrusted_text(host, reason)}")
+        return Untrusted(f"{request.what}: {_untrusted_text(host, reason)}")
     if isinstance(reason, ssl.SSLError):
         why = (
             f"{host} does not speak TLS as expected ({reason.reason}); if it speaks plain HTTP, name it by --plain-http"
@@ -406,7 +404,7 @@ def connection_error(question: RegistryRequest, host: str, reason: Any) -> Excep
         return Interrupted(reason.strerror)
     else:
         why = f"registry {host} cannot be reached: {getattr(reason, 'strerror', None) or reason}"
-    return Unreachable(f"{question.what}: {why}")
+    return Unreachable(f"{request.what}: {why}")
 
 
 def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
@@ -424,27 +422,25 @@ def _untrusted_text(host: str, error: ssl.SSLCertVerificationError) -> str:
     return f"the certificate of {host} is not trusted ({reason}); name its certificate authority"
 
 
-def _not_allowed_text(question: RegistryRequest) -> str:
+def _not_allowed_text(request: RegistryRequest) -> str:
     return (
-        f"{question.what}: registry {question.reference.host} was not asked, because it is at an inner address (this "
+        f"{request.what}: registry {request.reference.host} was not asked, because it is at an inner address (this "
         "machine, link-local, or the cluster's Services): an administrator may list it as an inner registry"
     )
 
 
-def _no_login_text(question: RegistryRequest) -> str:
-    host = question.reference.host
-    return (
-        f"{question.what}: registry {host} wants credentials, and none are known for {host}/{question.reference.path}"
-    )
+def _no_login_text(request: RegistryRequest) -> str:
+    host = request.reference.host
+    return f"{request.what}: registry {host} wants credentials, and none are known for {host}/{request.reference.path}"
 
 
-def _wrong_login(question: RegistryRequest, message: str) -> str:
+def _wrong_login(request: RegistryRequest, message: str) -> str:
     """Returns the message for credentials that the registry refused."""
     quote = f" ({message})" if message else ""
-    action = "pushing to" if "push" in question.scope else "reading"
-    host = question.reference.host
+    action = "pushing to" if "push" in request.scope else "reading"
+    host = request.reference.host
     return (
-        f"{question.what}: registry {host} refused {action} {question.reference.path} with the credentials given{quote}"
+        f"{request.what}: registry {host} refused {action} {request.reference.path} with the credentials given{quote}"
     )
 
 
@@ -467,13 +463,13 @@ def _on_one_line(text: str) -> str:
     return "".join(char if char.isprintable() and char != '"' else " " for char in " ".join(text.split()))
 
 
-def _token_in(data: bytes, question: RegistryRequest) -> str:
+def _token_in(data: bytes, request: RegistryRequest) -> str:
     """Returns the token in a token service's answer. Raises Unauthorized if there is none."""
     try:
         document = json.loads(data)
         token = document.get("token") or document.get("access_token")
     except (ValueError, RecursionError, AttributeError) as error:
-        raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no JSON") from error
+        raise Unauthorized(f"{request.what}: the token service of {request.reference.host} sent no JSON") from error
     if not isinstance(token, str) or not 0 < len(token) <= _MAX_TOKEN or not token.isprintable():
-        raise Unauthorized(f"{question.what}: the token service of {question.reference.host} sent no token")
+        raise Unauthorized(f"{request.what}: the token service of {request.reference.host} sent no token")
     return token

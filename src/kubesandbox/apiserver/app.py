@@ -64,15 +64,15 @@ class App:
         parts = self._parts
         received = parts.audit.now_text()
         target = parse_target(request.method, request.path, request.query)
-        who: User | None = None
+        user: User | None = None
         acting: User | None = None
         failure: ApiError | None = None
         audit_id = request.header("audit-id") or str(uuid.uuid4())
         try:
             check_timeout(target, request.query)
-            who = parts.authn.identify(request, certificate)
-            acting = self._impersonated_user(request, who)
-            request.user = acting or who
+            user = parts.authn.identify(request, certificate)
+            acting = self._impersonated_user(request, user)
+            request.user = acting or user
             parts.authz.require(request.user, Attributes.of(target))
             response = await self._dispatch_request(request, target)
         except ApiError as error:
@@ -91,7 +91,7 @@ class App:
             received,
             stage="ResponseStarted" if response.stream else "ResponseComplete",
             audit_id=audit_id,
-            user=who,
+            user=user,
             impersonated=acting,
             reason=failure.reason if failure else "",
             message=failure.message if failure else "",
@@ -156,7 +156,7 @@ class App:
 
     # -- impersonation -----------------------------------------------------------------------------------------------
 
-    def _impersonated_user(self, request: Request, who: User) -> User | None:
+    def _impersonated_user(self, request: Request, user: User) -> User | None:
         """Returns the user that the request's headers name, None without such headers. Raises ApiError."""
         name = request.header("impersonate-user")
         groups = tuple(filter(None, request.header("impersonate-group").split("\n")))
@@ -165,7 +165,7 @@ class App:
             if groups or request.header("impersonate-uid"):
                 raise status_errors.internal("requested impersonation without impersonating a user")
             return None
-        self._require_impersonation(who, name, groups)
+        self._require_impersonation(user, name, groups)
         # Impersonating a ServiceAccount adds its groups unless others are given.
         if name.startswith("system:serviceaccount:") and name.count(":") == 3 and not groups:
             namespace = name.split(":")[2]
@@ -174,16 +174,16 @@ class App:
             groups = (*groups, "system:authenticated")
         return User(name, request.header("impersonate-uid"), groups)
 
-    def _require_impersonation(self, who: User, name: str, groups: tuple[str, ...]) -> None:
-        """Raises ApiError 403 unless `who` may impersonate that user and those groups."""
+    def _require_impersonation(self, user: User, name: str, groups: tuple[str, ...]) -> None:
+        """Raises ApiError 403 unless `user` may impersonate that user and those groups."""
         authz = self._parts.authz
         if name.startswith("system:serviceaccount:") and name.count(":") == 3:
             _, _, namespace, account = name.split(":")
-            authz.require(who, Attributes("impersonate", "", "serviceaccounts", namespace=namespace, name=account))
+            authz.require(user, Attributes("impersonate", "", "serviceaccounts", namespace=namespace, name=account))
         else:
-            authz.require(who, Attributes("impersonate", "", "users", name=name))
+            authz.require(user, Attributes("impersonate", "", "users", name=name))
         for group in groups:
-            authz.require(who, Attributes("impersonate", "", "groups", name=group))
+            authz.require(user, Attributes("impersonate", "", "groups", name=group))
 
     def _authorize_as(self, request: Request, target: Target) -> None:
         if request.user is not None:

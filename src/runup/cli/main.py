@@ -92,10 +92,10 @@ def _run_command(argv: Sequence[str] | None, prog: str) -> int:
     """Runs one command line and returns the exit code; errors become texts on stderr."""
     stdout = sys.stdout
     try:
-        words = list(sys.argv[1:] if argv is None else argv)
+        arguments = list(sys.argv[1:] if argv is None else argv)
         variable = f"_{prog.upper().replace(' ', '_').replace('-', '_')}_COMPLETE"
         # Without standalone mode click raises its errors, and this module words them as oc does.
-        result = root.main(words, prog_name=prog, complete_var=variable, standalone_mode=False)
+        result = root.main(arguments, prog_name=prog, complete_var=variable, standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as stop:
         if sys.stdout is not stdout:  # click replaces stdout when the reader of a pipe has left

@@ -71,9 +71,9 @@ def _run_command(args: Sequence[str] | None) -> int:
     from kubekit.error_types import RunupError
     from runup.cli.errors import describe
 
-    words = list(sys.argv[1:] if args is None else args)
+    arguments = list(sys.argv[1:] if args is None else args)
     try:
-        result = operator.main(words, prog_name=PROGRAM, standalone_mode=False)
+        result = operator.main(arguments, prog_name=PROGRAM, standalone_mode=False)
     except UnknownCommand as error:
         return _fail(f'error: unknown command "{error}" for "{PROGRAM}"')
     except RunupError as error:

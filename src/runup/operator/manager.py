@@ -84,7 +84,7 @@ class Options(ProcessOptions):
     payload_folder: Path = Path(retrieval_pod.PAYLOADS)
 
 
-def load_own(options: Options) -> tuple[Release, OwnRelease]:
+def load_own_release(options: Options) -> tuple[Release, OwnRelease]:
     """Returns the operator's own release. Raises Terminal if it is unusable, Unverified if its keys are."""
     files = read_folder(options.payload)
     payload = payloads.load_payload(
@@ -135,7 +135,7 @@ class Manager:
 
     async def run(self) -> None:
         """Serves until stopped. Raises Terminal (payload), KubeError (configuration), ValueError (flags), LeaseLost."""
-        release, own_release = await asyncio.to_thread(load_own, self._options)
+        release, own_release = await asyncio.to_thread(load_own_release, self._options)
         options = self._options
         facts = OperatorFacts(
             release,

@@ -51,29 +51,29 @@ async def fetch(
     `authorization` is sent to the named server, over TLS, and to none that it redirects to.
     """
     try:
-        loopback, place = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
+        loopback, location = is_loopback(urlsplit(url).netloc.rpartition("@")[2]), url
         async with asyncio.timeout(within_s):
             for hop in range(MAX_REDIRECTS + 1):
                 request_headers = (
-                    {"Authorization": authorization} if authorization and is_same_server(place, url) else {}
+                    {"Authorization": authorization} if authorization and is_same_server(location, url) else {}
                 )
                 # The first URL is the administrator's and may name any address; a redirect may name no internal one.
                 reach = AddressPolicy(not hop, loopback)
-                answer = await _fetch_once(place, reach, limit, {**(headers or {}), **request_headers}, context)
+                answer = await _fetch_once(location, reach, limit, {**(headers or {}), **request_headers}, context)
                 if isinstance(answer, Page):
                     return answer
-                place = answer
+                location = answer
     except ValueError as error:
         # A server may redirect to a text that is not a URL.
         if isinstance(error, aiohttp.ClientError):
             raise
         raise aiohttp.InvalidURL(url, str(error)) from error
-    raise aiohttp.ClientPayloadError(f"more than {MAX_REDIRECTS} redirects, the last to {place[:_SHOWN]}")
+    raise aiohttp.ClientPayloadError(f"more than {MAX_REDIRECTS} redirects, the last to {location[:_SHOWN]}")
 
 
-def is_same_server(place: str, url: str) -> bool:
-    """Returns whether a password for `url` may be sent to `place`."""
-    requested, first = urlsplit(place), urlsplit(url)
+def is_same_server(location: str, url: str) -> bool:
+    """Returns whether a password for `url` may be sent to `location`."""
+    requested, first = urlsplit(location), urlsplit(url)
     return (requested.scheme, requested.netloc) == ("https", first.netloc)
 
 
@@ -99,17 +99,17 @@ async def _fetch_once(
         ) as session,
         session.get(url, allow_redirects=False) as response,
     ):
-        place = response.headers.get("Location", "")
-        if response.status in _REDIRECTS and place:
-            return _redirect_target(url, place)
+        location = response.headers.get("Location", "")
+        if response.status in _REDIRECTS and location:
+            return _redirect_target(url, location)
         try:
             return Page(response.status, await response.content.readexactly(limit + 1))
         except asyncio.IncompleteReadError as error:
             return Page(response.status, error.partial)
 
 
-def _redirect_target(url: str, place: str) -> str:
-    target = urljoin(url, place)
+def _redirect_target(url: str, location: str) -> str:
+    target = urljoin(url, location)
     if urlsplit(target).scheme not in ("http", "https"):
         raise aiohttp.ClientPayloadError(f"a redirect to {target[:_SHOWN]}, which is not an http or https address")
     return target
@@ -118,8 +118,8 @@ def _redirect_target(url: str, place: str) -> str:
 def _factory(reach: AddressPolicy) -> Any:
     """Returns a function that creates a socket for an address. It raises ForbiddenAddress if that is not allowed."""
 
-    def make_socket(place: tuple[Any, ...]) -> socket.socket:
-        family, kind, protocol, _, address = place
+    def make_socket(location: tuple[Any, ...]) -> socket.socket:
+        family, kind, protocol, _, address = location
         _refuse_address(reach, ipaddress.ip_address(str(address[0]).partition("%")[0]))
         return socket.socket(family, kind, protocol)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema.crd_versions import version_faults
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, not_supported
-from kubesandbox.apiserver.schema.name_rules import dns1035_label, dns1123_subdomain
+from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.schema.object_schema import Schema, compile_schema
 
 JSON = dict[str, Any]
@@ -102,7 +102,7 @@ def _spec_faults(spec: JSON) -> Errors:
     group, scope = spec.get("group", ""), spec.get("scope", "")
     if not group:
         yield FieldError(Fault.REQUIRED, "spec.group")
-    elif faults := dns1123_subdomain(group):
+    elif faults := dns1123_subdomain_faults(group):
         yield FieldError(Fault.INVALID, "spec.group", group, faults)
     elif "." not in group:
         yield FieldError(Fault.INVALID, "spec.group", group, "should be a domain with at least one dot")
@@ -127,12 +127,12 @@ def _names_faults(names: JSON) -> Errors:
         value = names.get(key) or (_default_name(names, key) if key in ("singular", "listKind") else "")
         if not value:
             yield FieldError(Fault.REQUIRED, f"spec.names.{key}")
-        elif faults := dns1035_label(value.lower() if key in ("kind", "listKind") else value):
+        elif faults := dns1035_label_faults(value.lower() if key in ("kind", "listKind") else value):
             mixed = "may have mixed case, but should otherwise match: " if key in ("kind", "listKind") else ""
             yield FieldError(Fault.INVALID, f"spec.names.{key}", value, mixed + faults)
     for key in ("shortNames", "categories"):
         for index, value in enumerate(names.get(key) or ()):
-            if faults := dns1035_label(value):
+            if faults := dns1035_label_faults(value):
                 yield FieldError(Fault.INVALID, f"spec.names.{key}[{index}]", value, faults)
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         detail = "kind and listKind may not be the same"

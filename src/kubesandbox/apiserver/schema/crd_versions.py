@@ -17,7 +17,7 @@ from kubesandbox.apiserver.schema.crd_rules import rule_faults
 from kubesandbox.apiserver.schema.crd_structure import structural
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.go_json import go_json
-from kubesandbox.apiserver.schema.name_rules import dns1035_label
+from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults
 from kubesandbox.apiserver.schema.pruning import prune_unknown
 from kubesandbox.apiserver.schema.structural import SchemaError, compile_node
 from kubesandbox.apiserver.schema.validate import validate_value
@@ -47,12 +47,12 @@ def version_faults(spec: JSON) -> Errors:
     listed = spec.get("versions") or []
     names = [version.get("name", "") for version in listed]
     for index, version in enumerate(listed):
-        if faults := dns1035_label(names[index]):
+        if faults := dns1035_label_faults(names[index]):
             yield FieldError(Fault.INVALID, f"spec.versions[{index}].name", names[index], faults)
         yield from _deprecation_faults(version, f"spec.versions[{index}].deprecationWarning")
         if _schema_of(version) is None:
             yield FieldError(Fault.REQUIRED, f"spec.versions[{index}].schema.openAPIV3Schema")
-    if names and (faults := dns1035_label(names[0])):
+    if names and (faults := dns1035_label_faults(names[0])):
         yield FieldError(Fault.INVALID, "spec.version", names[0], faults)
     if len(set(names)) != len(names):
         yield FieldError(Fault.INVALID, "spec.versions", _versions_as_go(listed), "must contain unique version names")

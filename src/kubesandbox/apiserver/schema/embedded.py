@@ -12,7 +12,7 @@ from typing import Any
 from kubesandbox.apiserver.schema import object_meta, typed
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError
 from kubesandbox.apiserver.schema.go_json import go_json
-from kubesandbox.apiserver.schema.name_rules import dns1035_label
+from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults
 from kubesandbox.apiserver.schema.structural import Structural
 from kubesandbox.apiserver.schema.typed import DecodeError
 
@@ -90,7 +90,7 @@ def _resource_faults(value: JSON, path: str) -> Iterator[FieldError]:
             yield FieldError(Fault.INVALID, f"{path}.{key}", field_value, "must be a string")
         elif not field_value:
             yield FieldError(Fault.INVALID, f"{path}.{key}", field_value, "must not be empty")
-        elif key == "kind" and (why := dns1035_label(field_value.lower())):
+        elif key == "kind" and (why := dns1035_label_faults(field_value.lower())):
             yield FieldError(
                 Fault.INVALID, f"{path}.kind", field_value, f"may have mixed case, but should otherwise match: {why}"
             )

@@ -9,13 +9,13 @@ _LABEL_1123 = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def _too_long(value: str, limit: int) -> list[str]:
+def _length_faults(value: str, limit: int) -> list[str]:
     return [f"must be no more than {limit} bytes"] if len(value) > limit else []
 
 
-def dns1035_label(value: str) -> str:
+def dns1035_label_faults(value: str) -> str:
     """Returns the faults of a name such as `clusterversions`: a letter first, at most 63 characters."""
-    faults = _too_long(value, 63)
+    faults = _length_faults(value, 63)
     if not _LABEL_1035.fullmatch(value):
         faults.append(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
@@ -25,9 +25,9 @@ def dns1035_label(value: str) -> str:
     return ",".join(faults)
 
 
-def dns1123_label(value: str) -> str:
+def dns1123_label_faults(value: str) -> str:
     """Returns the faults of a name such as a namespace's: at most 63 characters."""
-    faults = _too_long(value, 63)
+    faults = _length_faults(value, 63)
     if not _LABEL_1123.fullmatch(value):
         faults.append(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
@@ -37,9 +37,9 @@ def dns1123_label(value: str) -> str:
     return ",".join(faults)
 
 
-def dns1123_subdomain(value: str) -> str:
+def dns1123_subdomain_faults(value: str) -> str:
     """Returns the faults of a name such as most objects': labels joined by dots, at most 253 characters."""
-    faults = _too_long(value, 253)
+    faults = _length_faults(value, 253)
     if not _SUBDOMAIN.fullmatch(value):
         faults.append(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "

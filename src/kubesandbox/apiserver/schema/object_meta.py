@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesandbox.apiserver.schema.field_errors import Fault, FieldError, Verbatim
 from kubesandbox.apiserver.schema.go_json import struct_text
-from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain
+from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain_faults
 
 JSON = dict[str, Any]
 Faults = Iterator[FieldError]
@@ -130,7 +130,7 @@ def qualified_name(key: str) -> list[str]:
     prefix, slash, name = key.rpartition("/")
     faults = []
     if slash:
-        why = "prefix part must be non-empty" if not prefix else dns1123_subdomain(prefix)
+        why = "prefix part must be non-empty" if not prefix else dns1123_subdomain_faults(prefix)
         if why:
             faults.append(why if not prefix else f"prefix part {why}")
     if not name:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubekit.lang.quantity import parse_quantity
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
-from kubesandbox.apiserver.schema.name_rules import dns1123_label
+from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults
 from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, not_negative, port_name, port_number
 
 JSON = dict[str, Any]
@@ -50,7 +50,7 @@ def _faults_of_container(container: JSON, path: str, volumes: set[str]) -> Fault
     name = container.get("name") or ""
     if not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
-    elif why := dns1123_label(name):
+    elif why := dns1123_label_faults(name):
         yield FieldError(Fault.INVALID, f"{path}.name", name, why)
     if not container.get("image"):
         yield FieldError(Fault.REQUIRED, f"{path}.image")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
-from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain
+from kubesandbox.apiserver.schema.name_rules import dns1123_subdomain_faults
 from kubesandbox.apiserver.validation.common import Faults, changed_paths, is_address, port_name, port_number
 
 JSON = dict[str, Any]
@@ -30,7 +30,7 @@ def ingress_faults(obj: JSON, _old: JSON | None) -> Faults:
         for number, host in enumerate(tls.get("hosts") or ()):
             yield from _host_faults(host, f"spec.tls[{index}].hosts[{number}]")
         secret = tls.get("secretName")
-        if secret and (why := dns1123_subdomain(secret)):
+        if secret and (why := dns1123_subdomain_faults(secret)):
             yield FieldError(Fault.INVALID, f"spec.tls[{index}].secretName", secret, why)
 
 
@@ -51,7 +51,7 @@ def _rule_faults(rule: JSON, path: str) -> Faults:
 
 def _host_faults(host: str, path: str) -> Faults:
     # Only the first label may be a wildcard.
-    if "*" not in host and (why := dns1123_subdomain(host)):
+    if "*" not in host and (why := dns1123_subdomain_faults(host)):
         yield FieldError(Fault.INVALID, path, host, why)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from kubesandbox.apiserver.metadata import meta
 from kubesandbox.apiserver.schema import Fault, FieldError, object_meta
-from kubesandbox.apiserver.schema.name_rules import dns1035_label, dns1123_label, dns1123_subdomain
+from kubesandbox.apiserver.schema.name_rules import dns1035_label_faults, dns1123_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.served_kinds import Kind
 
 JSON = dict[str, Any]
@@ -73,12 +73,12 @@ def _name_rule(kind: Kind) -> Callable[[str], str]:
     if kind.group == "" and kind.kind == "Namespace":
         return _why_no_namespace_name
     if kind.group == "" and kind.kind == "Service":
-        return dns1035_label
-    return dns1123_subdomain
+        return dns1035_label_faults
+    return dns1123_subdomain_faults
 
 
 def _why_no_namespace_name(name: str) -> str:
-    return "must not contain dots" if "." in name else dns1123_label(name)
+    return "must not contain dots" if "." in name else dns1123_label_faults(name)
 
 
 def _path_segment(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kubesandbox.apiserver.json_copy import copy_json
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
-from kubesandbox.apiserver.schema.name_rules import dns1123_label, dns1123_subdomain
+from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults, dns1123_subdomain_faults
 from kubesandbox.apiserver.validation.common import Faults
 from kubesandbox.apiserver.validation.containers import container_faults
 from kubesandbox.apiserver.validation.topology_spread import spread_faults
@@ -85,7 +85,7 @@ def pod_spec(spec: JSON, path: str) -> Faults:
         yield not_supported(f"{path}.dnsPolicy", dns, _DNS_POLICIES)
     yield from object_meta.label_faults(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
     for name in ("serviceAccountName", "nodeName"):
-        if (value := spec.get(name)) and (why := dns1123_subdomain(value)):
+        if (value := spec.get(name)) and (why := dns1123_subdomain_faults(value)):
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)
     if dns == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
         yield _dns_fault(spec, path)
@@ -136,7 +136,7 @@ def _number_faults(spec: JSON, path: str) -> Faults:
         why = "must be between 1 and 2147483647, inclusive"
         yield FieldError(Fault.INVALID, f"{path}.activeDeadlineSeconds", deadline, why)
     for name in ("hostname", "subdomain"):
-        if (value := spec.get(name)) and (why := dns1123_label(value)):
+        if (value := spec.get(name)) and (why := dns1123_label_faults(value)):
             yield FieldError(Fault.INVALID, f"{path}.{name}", value, why)
 
 
@@ -147,7 +147,7 @@ def _volume_faults(volumes: list[JSON] | tuple[()], path: str, names: set[str]) 
         faults = list(_source_faults(volume, volume_path))
         if not name:
             faults.append(FieldError(Fault.REQUIRED, f"{volume_path}.name"))
-        elif why := dns1123_label(name):
+        elif why := dns1123_label_faults(name):
             faults.append(FieldError(Fault.INVALID, f"{volume_path}.name", name, why))
         if name in names:
             faults.append(FieldError(Fault.DUPLICATE, f"{volume_path}.name", name))

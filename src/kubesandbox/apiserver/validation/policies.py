@@ -6,7 +6,7 @@ import ipaddress
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported
-from kubesandbox.apiserver.schema.name_rules import dns1123_label
+from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults
 from kubesandbox.apiserver.validation.common import NOT_NEGATIVE, Faults, changed_paths, port_name, port_number
 
 JSON = dict[str, Any]
@@ -133,7 +133,7 @@ def runtime_class(obj: JSON, old: JSON | None) -> Faults:
         yield from changed_paths(obj, old, "handler")
         return
     handler = obj.get("handler") or ""
-    if why := "must not contain dots" if "." in handler else dns1123_label(handler):
+    if why := "must not contain dots" if "." in handler else dns1123_label_faults(handler):
         yield FieldError(Fault.INVALID, "handler", handler, why)
 
 

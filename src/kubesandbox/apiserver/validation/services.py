@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kubesandbox.apiserver.schema import Fault, FieldError, not_supported, object_meta
-from kubesandbox.apiserver.schema.name_rules import dns1123_label
+from kubesandbox.apiserver.schema.name_rules import dns1123_label_faults
 from kubesandbox.apiserver.validation.common import PROTOCOLS, Faults, is_address, port_name, port_number
 
 JSON = dict[str, Any]
@@ -66,7 +66,7 @@ def _port_faults(port: JSON, path: str, names_seen: set[str], *, name_required: 
     if name_required and not name:
         yield FieldError(Fault.REQUIRED, f"{path}.name")
     elif name:
-        if why := dns1123_label(name):
+        if why := dns1123_label_faults(name):
             yield FieldError(Fault.INVALID, f"{path}.name", name, why)
         if name in names_seen:
             yield FieldError(Fault.DUPLICATE, f"{path}.name", name)

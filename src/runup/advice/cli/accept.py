@@ -183,7 +183,7 @@ def _carry_out(change: Change, ctx: click.Context, reason: AcceptanceReason, out
         carry_out(change, client, reason, ResultPrinter("accept", output))
 
 
-def carry_out(change: Change, client: SyncClient, reason: AcceptanceReason, teller: ResultPrinter) -> None:
+def carry_out(change: Change, client: SyncClient, reason: AcceptanceReason, printer: ResultPrinter) -> None:
     """Records the reason, accepts the risks and prints the result. Keeps concurrent changes of others.
 
     Raises CommandError if a request fails.
@@ -196,11 +196,11 @@ def carry_out(change: Change, client: SyncClient, reason: AcceptanceReason, tell
     cluster = clusters.read(client, no="no", server="")
     known_names = known_risk_names(cluster)
     check_names(change, _accepted_names(cluster), known_names)
-    teller.extend(("err", line) for line in unknown_names(change, _accepted_names(cluster), known_names))
+    printer.extend(("err", line) for line in unknown_names(change, _accepted_names(cluster), known_names))
     # A record is written before its name and removed after it: a name without its record would never expire.
     history = clusters.read_history(client, clusters.namespace()) if change.add else None
     objects = {name: objects_of(cluster, history, name) for name in change.add} if history else {}
-    teller.extend(("err", line) for line in without_effect(change, cluster))
+    printer.extend(("err", line) for line in without_effect(change, cluster))
     recorded = acceptance_records.keep_records(client, change.add, reason.reason, reason.until, objects)
     try:
         # Strict: a server without the field would drop it and answer as if the risks were accepted.
@@ -217,8 +217,8 @@ def carry_out(change: Change, client: SyncClient, reason: AcceptanceReason, tell
     text = (
         "Accept risks are not changed" if answer is None and not recorded else f"Accept risks are [{', '.join(after)}]"
     )
-    teller.say(("out", f"info: {text}\n"))
-    teller.done(_patch(change, before) if answer else None, acceptRisks=list(after), recorded=recorded)
+    printer.say(("out", f"info: {text}\n"))
+    printer.done(_patch(change, before) if answer else None, acceptRisks=list(after), recorded=recorded)
 
 
 def _accepted_names(cluster: ClusterVersion) -> tuple[str, ...]:

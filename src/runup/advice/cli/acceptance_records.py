@@ -85,24 +85,24 @@ def plan(
     return change
 
 
-def removal_data(records: Mapping[str, str], remaining_names: Iterable[str]) -> Data:
+def removal_data(records: Mapping[str, str], ended_names: Iterable[str]) -> Data:
     """Returns the removal of the records of those names that are no longer accepted, and of no others.
 
     A record without its name may belong to somebody who is accepting the risk just now, and writes the name next.
     """
     # One by one: an unreadable record is named by its key, and removed under that name.
     names = {key: next(iter(acceptance.read({key: text}))) for key, text in records.items()}
-    return {key: None for key, name in names.items() if name in set(remaining_names)}
+    return {key: None for key, name in names.items() if name in set(ended_names)}
 
 
-def forget_records(client: SyncClient, remaining_names: Iterable[str]) -> bool:
+def forget_records(client: SyncClient, ended_names: Iterable[str]) -> bool:
     """Removes the records of names that are no longer accepted; returns whether there were any.
 
     If that fails, it only warns, because a record without its name accepts nothing.
     """
-    remaining_names = set(remaining_names)
-    document = clusters.read_record(client, acceptance.NAME) if remaining_names else None
-    change = removal_data(texts(document, "data"), remaining_names) if document is not None else {}
+    ended_names = set(ended_names)
+    document = clusters.read_record(client, acceptance.NAME) if ended_names else None
+    change = removal_data(texts(document, "data"), ended_names) if document is not None else {}
     try:
         if change:
             _write_records(client, change)

@@ -114,14 +114,14 @@ def _change_channel(connection: Connection, new: str, *, explicit: bool, output:
     from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of
 
-    teller = ResultPrinter("channel", output)
+    printer = ResultPrinter("channel", output)
     with connection.client() as client:
         facts = read(clusters.read_raw(client, no="no"))
         decided = plan(facts, new, explicit=explicit)
-        teller.extend(decided.said)
+        printer.extend(decided.said)
         if decided.patch is not None:
             try:
                 clusters.patch(client, decided.patch)
             except KubeError as error:
                 raise CommandError(f"unable to set channel: {message_of(error)}") from error
-        teller.done(decided.patch, channel=new)
+        printer.done(decided.patch, channel=new)

@@ -112,7 +112,7 @@ def _merge_problems(problems: Iterable[Problem]) -> list[Problem]:
         if problem.plural or _is_wait(problem):
             key = (problem.reason, problem.plural)
         by_key.setdefault(key, []).append(problem)
-    merged = [_as_one(same) for same in by_key.values()]
+    merged = [_as_one(problems) for problems in by_key.values()]
     return sorted(merged, key=lambda problem: (problem.reason, problem.message))
 
 
@@ -121,30 +121,30 @@ def _is_wait(problem: Problem) -> bool:
     return problem.effect is Effect.NONE and not problem.names
 
 
-def _as_one(same: Sequence[Problem]) -> Problem:
-    if len(same) == 1:
-        return same[0]
-    if same[0].plural:
-        return _merged_problem(same)
-    return _several_waits(same) if _is_wait(same[0]) else same[0]
+def _as_one(problems: Sequence[Problem]) -> Problem:
+    if len(problems) == 1:
+        return problems[0]
+    if problems[0].plural:
+        return _merged_problem(problems)
+    return _several_waits(problems) if _is_wait(problems[0]) else problems[0]
 
 
-def _several_waits(same: Sequence[Problem]) -> Problem:
-    messages = sorted({problem.message for problem in same})
+def _several_waits(problems: Sequence[Problem]) -> Problem:
+    messages = sorted({problem.message for problem in problems})
     more = len(messages) - MAX_WAITS
     texts = [*messages[:MAX_WAITS], *([f"and {more} more"] if more > 0 else [])]
-    return Problem(same[0].reason, "; ".join(texts), Effect.NONE)
+    return Problem(problems[0].reason, "; ".join(texts), Effect.NONE)
 
 
-def _merged_problem(same: Sequence[Problem]) -> Problem:
+def _merged_problem(problems: Sequence[Problem]) -> Problem:
     """Returns one problem that stands for the same problem of several operators."""
-    names = tuple(sorted({name for problem in same for name in problem.names}))
-    since = tuple(sorted({pair for problem in same for pair in problem.since}))
-    first_problem = same[0]
+    names = tuple(sorted({name for problem in problems for name in problem.names}))
+    since = tuple(sorted({pair for problem in problems for pair in problem.since}))
+    first_problem = problems[0]
     return Problem(
         first_problem.plural,
         f"Cluster operators {', '.join(names)} {first_problem.told}",
-        _worst_effect(same),
+        _worst_effect(problems),
         names,
         first_problem.plural,
         first_problem.told,

@@ -58,7 +58,7 @@ def _lags_behind(wanted_versions: tuple[OperandVersion, ...], operator: ClusterO
     return any(reported_versions.get(version.name) != version.version for version in wanted_versions)
 
 
-def _operator_problem(name: str, state_name: str, words: str, effect: Effect, since: datetime) -> Problem:
+def _operator_problem(name: str, state_name: str, text: str, effect: Effect, since: datetime) -> Problem:
     reasons = (f"ClusterOperator{state_name}", f"ClusterOperators{state_name}")
-    message = f"Cluster operator {name} is {words}"
-    return Problem(reasons[0], message, effect, (name,), reasons[1], f"are {words}", ((name, since),))
+    message = f"Cluster operator {name} is {text}"
+    return Problem(reasons[0], message, effect, (name,), reasons[1], f"are {text}", ((name, since),))

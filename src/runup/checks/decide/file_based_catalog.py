@@ -56,20 +56,20 @@ def folders(packages: Iterable[str]) -> tuple[str, ...]:
 
 def keep_used_schemas(path: str, data: bytes) -> bytes:
     """Returns the file `path` as JSON without unused schemas: bundles, which are most of it. Raises BadCatalog."""
-    return b"\n".join(msgspec.json.encode(part) for part in _parts(path, data) if part.get("schema") in _KEPT)
+    return b"\n".join(msgspec.json.encode(blob) for blob in _parts(path, data) if blob.get("schema") in _KEPT)
 
 
 def parse(files: Mapping[str, bytes]) -> dict[str, Package]:
     """Returns the packages in `files` (path -> bytes) by name. Raises BadCatalog."""
-    parts = [part for path in sorted(files) for part in _parts(path, files[path]) if part.get("schema") in _KEPT]
+    parts = [blob for path in sorted(files) for blob in _parts(path, files[path]) if blob.get("schema") in _KEPT]
     names = dict.fromkeys(_text(part, "name") for part in parts if part.get("schema") == PACKAGE)
     return {name: _package(name, [part for part in parts if _owner(part) == name]) for name in names if name}
 
 
 # A package's own object has its name in `name`; all others have it in `package`.
-def _owner(part: dict[str, Any]) -> str:
+def _owner(blob: dict[str, Any]) -> str:
     """Returns the name of the package that a part belongs to."""
-    return _text(part, "name") if part.get("schema") == PACKAGE else _text(part, "package")
+    return _text(blob, "name") if blob.get("schema") == PACKAGE else _text(blob, "package")
 
 
 def _package(name: str, parts: list[dict[str, Any]]) -> Package:
@@ -77,14 +77,14 @@ def _package(name: str, parts: list[dict[str, Any]]) -> Package:
     default = ""
     channels: dict[str, tuple[Entry, ...]] = {}
     deprecated: dict[str, str] = {}
-    for part in parts:
-        match part.get("schema"):
+    for blob in parts:
+        match blob.get("schema"):
             case "olm.package":
-                default = _text(part, "defaultChannel")
+                default = _text(blob, "defaultChannel")
             case "olm.channel":
-                channels[_text(part, "name")] = tuple(_channel_entry(entry) for entry in _maps(part, "entries"))
+                channels[_text(blob, "name")] = tuple(_channel_entry(entry) for entry in _maps(blob, "entries"))
             case "olm.deprecations":
-                deprecated.update(_deprecated(part))
+                deprecated.update(_deprecated(blob))
     return Package(name, default, channels, deprecated)
 
 
@@ -94,9 +94,9 @@ def _channel_entry(entry_data: dict[str, Any]) -> Entry:
     return Entry(_text(entry_data, "name"), _text(entry_data, "replaces"), skipped, _text(entry_data, "skipRange"))
 
 
-def _deprecated(part: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _deprecated(blob: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yields what a part deprecates (`package`, `channel NAME` or `bundle NAME`), with the message."""
-    for entry in _maps(part, "entries"):
+    for entry in _maps(blob, "entries"):
         reference = entry.get("reference")
         if isinstance(reference, dict):
             deprecated_kind = _text(reference, "schema").removeprefix("olm.")
@@ -133,13 +133,13 @@ def _objects(path: str, data: bytes) -> Iterator[dict[str, Any]]:
         raise BadCatalog(f"{path}: {error}") from error
 
 
-def _maps(part: dict[str, Any], key: str) -> list[dict[str, Any]]:
+def _maps(blob: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """Returns the dicts of a list field, or none if the field is not a list."""
-    items = part.get(key)
+    items = blob.get(key)
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def _text(part: dict[str, Any], key: str) -> str:
+def _text(blob: dict[str, Any], key: str) -> str:
     """Returns a string field, or an empty string if the field is not a string."""
-    value = part.get(key)
+    value = blob.get(key)
     return value if isinstance(value, str) else ""

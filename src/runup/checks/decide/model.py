@@ -64,9 +64,9 @@ class Unreadable(Exception):
 class UnreadableObject(Unreadable):
     """Error raised if the requested object exists but does not match the type of its kind."""
 
-    def __init__(self, resource: Resource, bad: Undecodable) -> None:
-        super().__init__(resource, bad.problem, f"{resource.kind} {bad}")
-        self.bad = bad
+    def __init__(self, resource: Resource, undecodable: Undecodable) -> None:
+        super().__init__(resource, undecodable.problem, f"{resource.kind} {undecodable}")
+        self.bad = undecodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ class Snapshot:
             if obj.metadata.name == name and obj.metadata.namespace == namespace:
                 return obj
         # An object of that name that could not be decoded does exist: None would be wrong.
-        for bad in self.undecoded.get(resource, ()):
-            if (bad.name, bad.namespace) == (name, namespace):
-                raise UnreadableObject(resource, bad)
+        for undecodable in self.undecoded.get(resource, ()):
+            if (undecodable.name, undecodable.namespace) == (name, namespace):
+                raise UnreadableObject(resource, undecodable)
         # In an incomplete list the absence of an object proves nothing.
         if explanation := self.gap(resource, namespace):
             raise Unreadable(
@@ -144,9 +144,9 @@ class Snapshot:
         """
         if explanation := self.gap(resource, namespace):
             raise Unreadable(resource, explanation, f"not every {resource.kind} is known: {explanation}")
-        for bad in self.undecoded.get(resource, ()):
-            if not namespace or bad.namespace in ("", namespace):
-                raise UnreadableObject(resource, bad)
+        for undecodable in self.undecoded.get(resource, ()):
+            if not namespace or undecodable.namespace in ("", namespace):
+                raise UnreadableObject(resource, undecodable)
 
     def listed(self, resource: Resource) -> tuple[Any, ...]:
         """Returns every object of `resource`, as its wire type or as the type of a `Read` or `Slim`.

@@ -104,35 +104,35 @@ def _render_page(findings: Findings, client: SyncClient, cluster: ClusterVersion
 
 def _start_update(request: UpgradeRequest, client: SyncClient) -> None:
     """Requests the update that the flags name, and prints what came of it. Raises CommandError to refuse."""
-    flags, teller = request.flags, ResultPrinter("update", request.output)
+    flags, printer = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
     target = update_under_way.way_back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(
         cluster, flags
     )
-    teller.extend(target.said)
+    printer.extend(target.said)
     if isinstance(target, target_choice.Nothing):
         # The cluster is not there yet: the text before is oc's, which does not look.
-        teller.extend(update_under_way.update_goes_on_message(update_under_way.update_in_progress(cluster)))
-        teller.done(None)
+        printer.extend(update_under_way.update_goes_on_message(update_under_way.update_in_progress(cluster)))
+        printer.done(None)
         return
     if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:
         history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
-        teller.extend(
+        printer.extend(
             rendered.grown_warnings(
                 findings_of_target(cluster, history, target.version, target.image, accepted=accepted)
             )
         )
     if flags.force:
-        teller.say(("err", target_choice.FORCE_WARNING))
+        printer.say(("err", target_choice.FORCE_WARNING))
     # Guards would refuse to end the very update that makes the cluster progress.
     if not target.takes_back:
-        teller.extend(target_choice.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+        printer.extend(target_choice.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
     body = target_choice.update_patch(
         cluster.spec.desired_update, version=target.version, image=target.image, force=flags.force
     )
     _patch_update(client, body)
-    teller.say(("out", f"Requested update to {target.name}\n"))
-    teller.done(body, version=target.version, image=target.image)
+    printer.say(("out", f"Requested update to {target.name}\n"))
+    printer.done(body, version=target.version, image=target.image)
 
 
 def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
@@ -150,24 +150,24 @@ def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
 
 def _to_multi_arch(request: UpgradeRequest, client: SyncClient) -> None:
     """Requests the update to the multi-architecture image of the running version."""
-    flags, teller = request.flags, ResultPrinter("update", request.output)
+    flags, printer = request.flags, ResultPrinter("update", request.output)
     cluster = clusters.read(client)
     desired = cluster.spec.desired_update
     if desired is not None and desired.architecture == "Multi":
         raise CommandError("info: Update to multi cluster architecture has already been requested")
-    teller.extend(target_choice.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
+    printer.extend(target_choice.check_guards(cluster, allow_with_warnings=flags.allow_upgrade_with_warnings))
     if flags.force:
-        teller.say(("err", target_choice.FORCE_WARNING))
+        printer.say(("err", target_choice.FORCE_WARNING))
     version = cluster.status.desired.version
     body = target_choice.update_patch(desired, version=version, architecture="Multi", force=flags.force)
     _patch_update(client, body)
-    teller.say(("out", "Requested update to multi cluster architecture\n"))
-    teller.done(body, version=version, architecture="Multi")
+    printer.say(("out", "Requested update to multi cluster architecture\n"))
+    printer.done(body, version=version, architecture="Multi")
 
 
 def _clear_update(request: UpgradeRequest, client: SyncClient) -> None:
     """Takes back the request for an update, and prints the result."""
-    teller = ResultPrinter("clear", request.output)
+    printer = ResultPrinter("clear", request.output)
     try:
         before, answer = clusters.change(
             client,
@@ -178,13 +178,13 @@ def _clear_update(request: UpgradeRequest, client: SyncClient) -> None:
     except KubeError as error:
         raise CommandError(f"Unable to cancel current rollout: {message_of(error)}") from error
     clearing = update_under_way.plan_clearing(before)
-    teller.extend(clearing.said)
-    teller.done(clearing.patch if answer else None)
+    printer.extend(clearing.said)
+    printer.done(clearing.patch if answer else None)
 
 
 def _clear_preflight(request: UpgradeRequest, client: SyncClient) -> None:
     """Ends the preflight that is requested or still runs, and prints the result."""
-    teller = ResultPrinter("clear-preflight", request.output)
+    printer = ResultPrinter("clear-preflight", request.output)
     cluster = clusters.read(client)
     attempt = clusters.read_history(client, namespace()).attempt
     still_runs = clusters.read_preflight_target(client, namespace())
@@ -195,8 +195,8 @@ def _clear_preflight(request: UpgradeRequest, client: SyncClient) -> None:
         send=lambda body: clusters.patch(client, body, strict=True),
     )
     ending = preflight_end.end_preflight(before, attempt, still_runs)
-    teller.extend(ending.said)
-    teller.done(ending.patch if after else None)
+    printer.extend(ending.said)
+    printer.done(ending.patch if after else None)
 
 
 def _preflight(request: UpgradeRequest, client: SyncClient) -> int | None:

@@ -99,7 +99,7 @@ def _carry_out(connection: Connection, output: str | None) -> None:
     from runup.cli import clusterversion_client as clusters
     from runup.cli.errors import message_of
 
-    teller = ResultPrinter("rollback", output)
+    printer = ResultPrinter("rollback", output)
     with connection.client() as client:
         facts = read(clusters.read_raw(client, no="no"))
         decided = plan(facts)
@@ -108,5 +108,5 @@ def _carry_out(connection: Connection, output: str | None) -> None:
         except KubeError as error:
             raise CommandError(f"Unable to rollback: {message_of(error)}") from error
         names = f"from {facts.desired.version} to {decided.previous.version}"
-        teller.say(out(f"Requested rollback {names}\n"))
-        teller.done(decided.patch, version=decided.previous.version, image=decided.previous.image)
+        printer.say(out(f"Requested rollback {names}\n"))
+        printer.done(decided.patch, version=decided.previous.version, image=decided.previous.image)

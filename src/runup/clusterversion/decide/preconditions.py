@@ -59,8 +59,8 @@ def objections(
     if current_version is None:
         text = f"{cluster_version.status.desired.version!r} is not a semantic version"
         return (Objection(GIANT_HOP, "InvalidCurrentVersion", text, blocking=False),)
-    question = PreconditionInput(cluster_version, current_version, target_version, target, available, recommended)
-    results = (precondition(question) for precondition in PRECONDITIONS)
+    inputs = PreconditionInput(cluster_version, current_version, target_version, target, available, recommended)
+    results = (precondition(inputs) for precondition in PRECONDITIONS)
     return tuple(objection for objection in results if objection is not None)
 
 
@@ -71,12 +71,12 @@ def summary(all_objections: Iterable[Objection], *, was_forced: bool = False) ->
     return f"Forced through blocking failures: {text}" if was_forced else text
 
 
-def rollback(question: PreconditionInput) -> Objection | None:
+def rollback(inputs: PreconditionInput) -> Objection | None:
     """Objects to a rollback other than to the previous release within the same minor version."""
-    current, target = question.current, question.target
+    current, target = inputs.current, inputs.target
     if target >= current:
         return None
-    text = _unsupported_rollback(current, target, _previous_entry(question.cluster_version))
+    text = _unsupported_rollback(current, target, _previous_entry(inputs.cluster_version))
     return (
         Objection(ROLLBACK, "LowDesiredVersion", f"{target} is less than the current target {current}{text}")
         if text
@@ -107,9 +107,9 @@ def _unsupported_rollback(current: Version, target: Version, previous: UpdateHis
     return ""
 
 
-def giant_hop(question: PreconditionInput) -> Objection | None:
+def giant_hop(inputs: PreconditionInput) -> Objection | None:
     """Objects to more than one minor version at once, and to a larger major version except 5.0 from 4."""
-    return _too_far(question.current, question.target)
+    return _too_far(inputs.current, inputs.target)
 
 
 def allows_step(current: str, target: str) -> bool:
@@ -140,14 +140,14 @@ def _too_far(current: Version, target: Version) -> Objection | None:
     return None
 
 
-def upgradeable(question: PreconditionInput) -> Objection | None:
+def upgradeable(inputs: PreconditionInput) -> Objection | None:
     """Blocks leaving the minor version if Upgradeable=False, and warns about some changes of the target within it."""
-    version = question.cluster_version
+    version = inputs.cluster_version
     condition = find(version.status.conditions, "Upgradeable")
     if condition is None or condition.status != "False":
         return None
     name = UPGRADEABLE
-    current, target = question.current, question.target
+    current, target = inputs.current, inputs.target
     # A patch release must stay possible: it may fix what makes the cluster not upgradeable.
     if is_minor_or_major(current, target):
         return Objection(name, condition.reason, condition.message)
@@ -156,14 +156,14 @@ def upgradeable(question: PreconditionInput) -> Objection | None:
             f"Retarget from {current} to {target} is not blocked by ClusterVersionOverridesSet. But {condition.message}"
         )
         return Objection(name, "ClusterVersionOverridesSet", text, blocking=False)
-    return _retarget(question, name)
+    return _retarget(inputs, name)
 
 
-def recommended_objection(question: PreconditionInput) -> Objection | None:
+def recommended_objection(inputs: PreconditionInput) -> Objection | None:
     """Warns if the update is not known to be recommended; never blocks."""
-    current, target = question.current, question.target
-    condition = question.recommended
-    if question.available or (condition is not None and condition.status == "True"):
+    current, target = inputs.current, inputs.target
+    condition = inputs.recommended
+    if inputs.available or (condition is not None and condition.status == "True"):
         return None
     step = f"from {current} to {target}"
     if condition is not None and condition.status == "False":
@@ -172,7 +172,7 @@ def recommended_objection(question: PreconditionInput) -> Objection | None:
         return _not_recommended(
             condition.reason, f"Update {step} is Recommended=Unknown: {condition.reason}: {condition.message}"
         )
-    version = question.cluster_version
+    version = inputs.cluster_version
     if not version.spec.channel:
         text = f"Configured channel is unset, so the recommended status of updating {step} is unknown."
         return _not_recommended("NoChannel", text)
@@ -199,10 +199,10 @@ def _not_recommended(reason: str, message: str) -> Objection:
     return Objection("ClusterVersionRecommendedUpdate", reason, message, blocking=False)
 
 
-def _retarget(question: PreconditionInput, name: str) -> Objection | None:
+def _retarget(inputs: PreconditionInput, name: str) -> Objection | None:
     """Returns the objection to another target while an update to a new minor version is still under way."""
-    version = question.cluster_version
-    current, target = question.current, question.target
+    version = inputs.cluster_version
+    current, target = inputs.current, inputs.target
     # The last completed release is where the update under way came from.
     completed = next((entry.version for entry in version.status.history if entry.state == "Completed"), "")
     origin = parse(completed)

@@ -55,8 +55,8 @@ def workload_gone(view: View) -> bool:
 
 def pod_settings_for(view: View, waived: bool) -> preflight_deployment.PodSettings:
     """Returns the settings of the Deployment; a target without a verified signature gets an account of its own."""
-    place = view.observed.facts.place
-    return with_fields(place, service_account="dedicated") if waived else place
+    settings = view.observed.facts.place
+    return with_fields(settings, service_account="dedicated") if waived else settings
 
 
 def account_rights(
@@ -97,23 +97,23 @@ def reapply_if_changed(case: PreflightCase) -> tuple[tuple[Action, ...], tuple[W
     deployment = case.view.observed.deployment
     assert deployment is not None
     waived = preflight_deployment.was_waived(deployment)
-    place = pod_settings_for(case.view, waived)
+    settings = pod_settings_for(case.view, waived)
     if preflight_deployment.is_as_wanted(
-        deployment, preflight_deployment.deployment(case.attempt, place, waived=waived)
+        deployment, preflight_deployment.deployment(case.attempt, settings, waived=waived)
     ):
         return (), ()
-    rights = account_rights(case, place)
+    rights = account_rights(case, settings)
     if rights is None:
         return (), rights_work(case)
-    roles = {*service_account.role_namespaces(place, rights), *preflight_deployment.roles_of(deployment)}
+    roles = {*service_account.role_namespaces(settings, rights), *preflight_deployment.roles_of(deployment)}
     # The setting changed from a dedicated account to the operator's: the account's objects go.
-    if place.account != preflight_deployment.NAME:
-        apply_deployment = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, place))
+    if settings.account != preflight_deployment.NAME:
+        apply_deployment = Apply(DEPLOYMENT, preflight_deployment.deployment(case.attempt, settings))
         return (apply_deployment, *_without_account(case.view, deployment)), ()
     apply_deployment = Apply(
-        DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles)
+        DEPLOYMENT, preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
     )
-    return (*service_account.account_objects(place, case.attempt.id, rights), apply_deployment), ()
+    return (*service_account.account_objects(settings, case.attempt.id, rights), apply_deployment), ()
 
 
 def stop_workload(view: View) -> tuple[Action, ...]:
@@ -121,9 +121,9 @@ def stop_workload(view: View) -> tuple[Action, ...]:
     deployment = view.observed.deployment
     if deployment is None or deployment.metadata.deletion_timestamp is not None:
         return ()
-    place = view.observed.facts.place
+    settings = view.observed.facts.place
     deletion = Delete(
-        DEPLOYMENT, NamespacedName(place.namespace, preflight_deployment.NAME), uid=deployment.metadata.uid
+        DEPLOYMENT, NamespacedName(settings.namespace, preflight_deployment.NAME), uid=deployment.metadata.uid
     )
     return (*_without_account(view, deployment), deletion)
 

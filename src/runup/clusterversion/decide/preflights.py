@@ -223,8 +223,8 @@ def _start_target(case: PreflightCase) -> Preflight:
     """Plans the account's objects and the Deployment once the target's rights are known."""
     # A target whose signature is not verified never gets the operator's account (docs/decisions/0072 D9).
     waived = case.check is None or case.check.trust is not Trust.VERIFIED
-    place = pod_settings_for(case.view, waived)
-    rights = account_rights(case, place)
+    settings = pod_settings_for(case.view, waived)
+    rights = account_rights(case, settings)
     if rights is None:
         preparing = conditions.preparing_conditions(
             case.subject, "ReadingChecks", "what the target's checks read is being looked up"
@@ -232,14 +232,14 @@ def _start_target(case: PreflightCase) -> Preflight:
         return _before_start(
             case, preparing, "what the target's checks read is being looked up", work=rights_work(case)
         )
-    roles = service_account.role_namespaces(place, rights)
+    roles = service_account.role_namespaces(settings, rights)
     # The Deployment comes last: while it is absent, everything before it is applied again.
     apply_deployment = Apply(
-        DEPLOYMENT, preflight_deployment.deployment(case.attempt, place, waived=waived, roles=roles)
+        DEPLOYMENT, preflight_deployment.deployment(case.attempt, settings, waived=waived, roles=roles)
     )
     return replace(
         _report_start(case),
-        actions=(*service_account.account_objects(place, case.attempt.id, rights), apply_deployment),
+        actions=(*service_account.account_objects(settings, case.attempt.id, rights), apply_deployment),
     )
 
 

@@ -19,7 +19,11 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-([0-9a-f])[0-
 
 def errors(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> tuple[str, ...]:
     """Returns one error text a field, in the order of the fields; of desiredUpdate only the first."""
-    texts = [_upstream(spec.upstream), _cluster_id(spec.cluster_id), _desired_update(spec, open_gates)]
+    texts = [
+        _upstream_error(spec.upstream),
+        _cluster_id_error(spec.cluster_id),
+        _desired_update_error(spec, open_gates),
+    ]
     return tuple(filter(None, texts))
 
 
@@ -36,7 +40,7 @@ def condition(invalid_fields: Sequence[str]) -> Condition | None:
     return Condition(type=INVALID, status="True", reason="InvalidClusterVersion", message=message)
 
 
-def _upstream(url: str) -> str:
+def _upstream_error(url: str) -> str:
     try:
         urlsplit(url)
     except ValueError:
@@ -44,7 +48,7 @@ def _upstream(url: str) -> str:
     return ""
 
 
-def _cluster_id(cluster_id: str) -> str:
+def _cluster_id_error(cluster_id: str) -> str:
     """Returns the error about `spec.clusterID` as the API server words it, empty if there is none."""
     if not cluster_id:
         return ""
@@ -56,7 +60,7 @@ def _cluster_id(cluster_id: str) -> str:
     return ""
 
 
-def _desired_update(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> str:
+def _desired_update_error(spec: ClusterVersionSpec, open_gates: AbstractSet[str]) -> str:
     """Returns the error about `spec.desiredUpdate` as the Cluster Version Operator words it, empty if there is none."""
     desired = spec.desired_update
     if desired is None:

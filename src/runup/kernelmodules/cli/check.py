@@ -61,11 +61,9 @@ class CheckResult:
 
 def run(connection: Connection, flags: Flags, access: Access) -> int:
     """Checks the Modules, prints the result, and returns the exit code. Raises CommandError."""
-    wanted_kernel = _wanted_kernel(flags, access)
+    target = _wanted_kernel(flags, access)
     result = asyncio.run(
-        _check_dump(flags, wanted_kernel, access)
-        if flags.dump
-        else _check_cluster(connection, flags, wanted_kernel, access)
+        _check_dump(flags, target, access) if flags.dump else _check_cluster(connection, flags, target, access)
     )
     text = (
         machine(rendered.as_data(result.found, result.notes), flags.output)
@@ -97,9 +95,7 @@ def _wanted_kernel(flags: Flags, access: Access) -> AssessmentTarget:
     )
 
 
-async def _check_cluster(
-    connection: Connection, flags: Flags, wanted_kernel: AssessmentTarget, access: Access
-) -> CheckResult:
+async def _check_cluster(connection: Connection, flags: Flags, target: AssessmentTarget, access: Access) -> CheckResult:
     """Checks the Modules of the live cluster; notes say what could not be read.
 
     Raises CommandError if the cluster has no Module of a name that was given.
@@ -118,11 +114,11 @@ async def _check_cluster(
         except Forbidden as error:
             nodes = Listing([], "", incomplete=(f"which there are is not known: {error.message}",))
         notes = [*_listing_notes("Module", modules), *_listing_notes("Node", nodes)]
-        registries = ClusterRegistries(client, _listing(access, wanted_kernel))
-        return await _assess_chosen(modules.items, nodes.items, flags, wanted_kernel, registries, notes)
+        registries = ClusterRegistries(client, _access_for_modules(access, target))
+        return await _assess_chosen(modules.items, nodes.items, flags, target, registries, notes)
 
 
-async def _check_dump(flags: Flags, wanted_kernel: AssessmentTarget, access: Access) -> CheckResult:
+async def _check_dump(flags: Flags, target: AssessmentTarget, access: Access) -> CheckResult:
     """Checks the Modules of a dump; notes say what the dump lacks.
 
     Raises CommandError if the folder is not a dump, or if the dump has no Module of a name that was given.
@@ -140,16 +136,16 @@ async def _check_dump(flags: Flags, wanted_kernel: AssessmentTarget, access: Acc
     notes += dump.problems
     modules, nodes = _decode_objects(Module, dump.objects, notes), _decode_objects(Node, dump.objects, notes)
     return await _assess_chosen(
-        modules, nodes, flags, wanted_kernel, GivenRegistries(_listing(access, wanted_kernel)), notes
+        modules, nodes, flags, target, GivenRegistries(_access_for_modules(access, target)), notes
     )
 
 
-def _listing(access: Access, wanted_kernel: AssessmentTarget) -> Access:
+def _access_for_modules(access: Access, target: AssessmentTarget) -> Access:
     """Returns the access to registries for the images that Modules name.
 
     The registries of the release and the toolkit image were typed by the user, so their access is not for Modules.
     """
-    return with_registries_of(access, *filter(None, (wanted_kernel.release, wanted_kernel.toolkit)))
+    return with_registries_of(access, *filter(None, (target.release, target.toolkit)))
 
 
 def _why_incomplete(dump: Dump, resource: Resource) -> str:
@@ -171,15 +167,13 @@ async def _assess_chosen(
     modules: Sequence[Module],
     nodes: Sequence[Node],
     flags: Flags,
-    wanted_kernel: AssessmentTarget,
+    target: AssessmentTarget,
     registries: Registries,
     notes: list[str],
 ) -> CheckResult:
     """Returns the readiness of the Modules that the flags choose."""
     chosen_modules = _choose_modules(modules, flags.modules)
-    return CheckResult(
-        await assess_modules(chosen_modules, nodes, wanted_kernel, registries, at_once=flags.at_once), notes
-    )
+    return CheckResult(await assess_modules(chosen_modules, nodes, target, registries, at_once=flags.at_once), notes)
 
 
 def _choose_modules(modules: Sequence[Module], module_names: Sequence[str]) -> list[Module]:

@@ -48,28 +48,28 @@ def is_final(old: ModuleStatus | None, module: Module) -> bool:
     return old is not None and old.verification_status == VERIFIED and _is_of(old, module)
 
 
-def entry(module: Module, looked: ModuleState, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
+def entry(module: Module, state: ModuleState, old: ModuleStatus | None, *, now: datetime) -> ModuleStatus:
     """Returns the entry of `module`; while nothing is known yet, the previous entry for the same generation."""
-    if looked.pending and old is not None and _is_of(old, module):
+    if state.pending and old is not None and _is_of(old, module):
         return old
     # While an edited Module waits for its first answer, what was looked at is still its previous generation.
     seen_generation = old.observed_generation if old is not None else 0
     new = ModuleStatus(
         namespace=module.metadata.namespace,
         name=module.metadata.name,
-        verification_status=_status(looked),
-        verification_stage="Image" if _status(looked) == IN_PROGRESS else "Done",
-        running_stage=looked.stage if looked.stage in {"Build", "Sign"} else "",
-        status_reason=cut(looked.reason, LONGEST_REASONS[0]),
-        observed_generation=seen_generation if looked.pending else module.metadata.generation,
+        verification_status=_status(state),
+        verification_stage="Image" if _status(state) == IN_PROGRESS else "Done",
+        running_stage=state.stage if state.stage in {"Build", "Sign"} else "",
+        status_reason=cut(state.reason, LONGEST_REASONS[0]),
+        observed_generation=seen_generation if state.pending else module.metadata.generation,
     )
     return with_transition_time(new, old, now=now)
 
 
-def _status(looked: ModuleState) -> str:
-    if looked.verified:
+def _status(state: ModuleState) -> str:
+    if state.verified:
         return VERIFIED
-    return FAILED if looked.stage == "Requeued" else IN_PROGRESS
+    return FAILED if state.stage == "Requeued" else IN_PROGRESS
 
 
 def _is_of(old: ModuleStatus, module: Module) -> bool:

@@ -71,9 +71,9 @@ def requeued_state(reason: str, fresh: Freshness) -> ModuleState:
     return ModuleState(False, "Requeued", reason, open=fresh.again, again_s=fresh.wait_s)
 
 
-def with_more(looked: ModuleState, fresh: Freshness, keep: tuple[Run, ...] = ()) -> ModuleState:
-    """Returns `looked` with another answer that it depends on, and with more runs to keep."""
-    waits = [delay_s for delay_s in (looked.again_s, fresh.wait_s) if delay_s is not None]
+def with_more(state: ModuleState, fresh: Freshness, keep: tuple[Run, ...] = ()) -> ModuleState:
+    """Returns `state` with another answer that it depends on, and with more runs to keep."""
+    waits = [delay_s for delay_s in (state.again_s, fresh.wait_s) if delay_s is not None]
     return replace(
-        looked, open=(*looked.open, *fresh.again), keep=(*looked.keep, *keep), again_s=None if not waits else min(waits)
+        state, open=(*state.open, *fresh.again), keep=(*state.keep, *keep), again_s=None if not waits else min(waits)
     )

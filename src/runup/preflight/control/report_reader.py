@@ -36,7 +36,7 @@ BURST = 4
 INTERVAL_S = 10.0
 
 
-Signature = tuple[int, ...] | str
+FileFingerprint = tuple[int, ...] | str
 """A value that changes when a report does: of a file, or the text of a ConfigMap."""
 
 
@@ -68,8 +68,8 @@ class ReportReader:
         # The report in a ConfigMap, if that is where it is.
         self._text: str | None = None
         # The signature of the report that was taken last, and of the one that was noticed last.
-        self._signature: Signature | None = None
-        self._noticed: Signature | None = None
+        self._signature: FileFingerprint | None = None
+        self._noticed: FileFingerprint | None = None
         self._seen: ReportSeen | None = None
         self._changed_at = clock.monotonic()
         self._allowance = Allowance(BURST, INTERVAL_S)
@@ -115,12 +115,12 @@ class ReportReader:
         text = self._text
         if text is not None:
             return self._read_if_changed(text, lambda: parse(text.encode(), self._id, self._clock))
-        signature = _signature(path)
+        signature = _file_fingerprint(path)
         return signature is not None and self._read_if_changed(
             signature, lambda: read_file(path, self._id, self._clock)
         )
 
-    def _read_if_changed(self, signature: Signature, read_report: Callable[[], ReportSeen]) -> bool:
+    def _read_if_changed(self, signature: FileFingerprint, read_report: Callable[[], ReportSeen]) -> bool:
         """Reads the report if its file changed and a read is allowed now; returns whether it was read."""
         if signature == self._signature:
             return False
@@ -136,7 +136,7 @@ class ReportReader:
             return True
         return False
 
-    def _keep_read(self, signature: Signature, report_seen: ReportSeen) -> None:
+    def _keep_read(self, signature: FileFingerprint, report_seen: ReportSeen) -> None:
         self._signature, self._seen = signature, report_seen
         self._completed = self._completed or _is_complete(report_seen)
 
@@ -245,7 +245,7 @@ def _is_complete(report_seen: ReportSeen) -> bool:
     return isinstance(report_seen.content, Report) and report_seen.content.execution_status == "completed"
 
 
-def _signature(path: Path) -> Signature | None:
+def _file_fingerprint(path: Path) -> FileFingerprint | None:
     """Returns a value that changes when the file does; None if there is no file."""
     try:
         file_status = path.lstat()

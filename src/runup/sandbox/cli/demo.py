@@ -267,14 +267,14 @@ class Demo:
         """Shows and runs a runup command. Raises StepFailed if it ends with another exit code than `expect`."""
         self._run_shown([*_RUNUP, *words], ("runup", *words), expect)
 
-    def _kubectl(self, words: Sequence[str]) -> None:
+    def _kubectl(self, arguments: Sequence[str]) -> None:
         """Runs kubectl if it is installed, else sends the request that it would send."""
-        if shutil.which(words[0]):
-            self._run_shown(words, words, 0)
+        if shutil.which(arguments[0]):
+            self._run_shown(arguments, arguments, 0)
             return
-        show(words)
+        show(arguments)
         click.echo("(kubectl is not installed; runup sends the same request)")
-        if words == UNPAUSE_COMMAND:
+        if arguments == UNPAUSE_COMMAND:
             self._send_fix()
 
     def _send_fix(self) -> None:
@@ -339,9 +339,9 @@ def say(text: str) -> None:
     _print_styled(f"\n# {text}", sys.stdout, bold=True)
 
 
-def show(words: Sequence[str]) -> None:
+def show(arguments: Sequence[str]) -> None:
     """Prints a command as it would be typed."""
-    _print_styled(f"$ {shlex.join(words)}", sys.stdout, fg="cyan")
+    _print_styled(f"$ {shlex.join(arguments)}", sys.stdout, fg="cyan")
 
 
 def _print_styled(text: str, stream: TextIO, **style: Any) -> None:

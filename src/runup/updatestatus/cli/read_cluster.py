@@ -77,15 +77,15 @@ def _asks_for_alerts(cluster: ClusterVersion) -> bool:
 
 
 def _list_objects(
-    client: SyncClient, kind: type[K], odd: dict[str, str], partly: dict[str, str], field_selector: str = ""
+    client: SyncClient, kind: type[K], problems: dict[str, str], partly: dict[str, str], field_selector: str = ""
 ) -> tuple[K, ...]:
-    """Returns all objects of `kind`; adds those that cannot be decoded to `odd`, with the reason.
+    """Returns all objects of `kind`; adds those that cannot be decoded to `problems`, with the reason.
 
     A kind that the server does not return in full is added to `partly`.
     """
     listing = client.listing(kind, field_selector=field_selector)
     partly |= _gap_text(kind.__name__, listing.incomplete)
-    odd |= {f"{kind.__name__} {bad.key}": bad.problem for bad in listing.undecoded}
+    problems |= {f"{kind.__name__} {bad.key}": bad.problem for bad in listing.undecoded}
     return tuple(sorted(listing.items, key=lambda obj: (obj.metadata.namespace, obj.metadata.name)))
 
 
@@ -94,11 +94,11 @@ def _gap_text(kind: str, incomplete: Iterable[str]) -> dict[str, str]:
     return {kind: why} if why else {}
 
 
-def _configurations(client: SyncClient, odd: dict[str, str], partly: dict[str, str]) -> tuple[MachineConfig, ...]:
+def _configurations(client: SyncClient, problems: dict[str, str], partly: dict[str, str]) -> tuple[MachineConfig, ...]:
     """Returns the names and annotations of all MachineConfigs: their specs are a hundred times as large."""
     listing = client.listing(Object, resource=resource_of(MachineConfig))
     partly |= _gap_text("MachineConfig", listing.incomplete)
-    odd |= {f"MachineConfig {bad.key}": bad.problem for bad in listing.undecoded}
+    problems |= {f"MachineConfig {bad.key}": bad.problem for bad in listing.undecoded}
     return tuple(MachineConfig(metadata=item.metadata) for item in listing.items)
 
 

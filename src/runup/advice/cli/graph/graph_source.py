@@ -69,12 +69,12 @@ def write(source: Source, file: str) -> None:
     blocked = [{"from": old, "to": new, "files": list(files)} for (old, new), files in source.removed.items()]
     body = msgspec.json.encode({**source.document, "blockedEdges": blocked, "notes": list(source.notes)})
     # Written beside the target and renamed, so that a reader never sees half a graph.
-    beside = Path(f"{file}.{os.getpid()}.tmp")
+    temporary = Path(f"{file}.{os.getpid()}.tmp")
     try:
-        beside.write_bytes(body)
-        beside.replace(file)
+        temporary.write_bytes(body)
+        temporary.replace(file)
     finally:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def channels(document: JSON) -> list[str]:
