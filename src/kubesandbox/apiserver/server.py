@@ -151,9 +151,9 @@ class ApiServer:
 
     async def _first_objects(self) -> None:
         for obj in initial_objects.initial_objects():
-            await self._create_own(obj)
+            await self._create_own_object(obj)
 
-    async def _create_own(self, obj: dict[str, Any], *, keep_existing: bool = True) -> None:
+    async def _create_own_object(self, obj: dict[str, Any], *, keep_existing: bool = True) -> None:
         """Creates one of the server's own objects; one that is there is kept, or gets what `obj` has."""
         group, _, version = obj["apiVersion"].rpartition("/")
         kind = next(k for k in self.kinds if (k.group, k.version, k.kind) == (group, version, obj["kind"]))
@@ -176,7 +176,7 @@ class ApiServer:
         self.url = f"https://{self._host}:{port}"
         self.discovery.address = f"{self._host}:{port}"
         for obj in initial_objects.of_server(self._host, port):
-            await self._create_own(obj, keep_existing=False)
+            await self._create_own_object(obj, keep_existing=False)
 
     def _tls_context(self, ca: certs.KeyPair) -> ssl.SSLContext:
         """Returns the server's TLS context, which asks for client certificates without demanding them."""

@@ -105,7 +105,7 @@ class GarbageCollector:
             return
         if new is None or is_in_foreground(new.metadata):
             # It is deleted or about to be: its dependents may have to be deleted as well.
-            for dependent_resource, dependent in self._graph.naming(obj.metadata.uid):
+            for dependent_resource, dependent in self._graph.dependents_of(obj.metadata.uid):
                 self._queue.add((dependent_resource, key_of(dependent)))
         if new is not None and (new.metadata.owner_references or new.metadata.deletion_timestamp is not None):
             self._queue.add((resource, key_of(new)))

@@ -87,7 +87,7 @@ class Graph:
             if not resource.namespaced or obj.metadata.namespace == owner.metadata.namespace
         ]
 
-    def naming(self, uid: str) -> list[tuple[Resource, Object]]:
+    def dependents_of(self, uid: str) -> list[tuple[Resource, Object]]:
         """Returns every object that names this uid as its owner's, in any namespace."""
         return [
             (dependent_resource, obj)

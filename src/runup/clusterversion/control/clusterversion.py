@@ -242,7 +242,7 @@ class ClusterVersionController:
                 self._unwritten = error.what
             failures = self._queue.failures(key)
             log.warning("an object is not taken", error=error.what, reason=error.reason, failures=failures)
-            if self._asks_for_a_preflight():  # whose condition tells it; the cluster is none the worse
+            if self._is_preflight_requested():  # whose condition tells it; the cluster is none the worse
                 self._queue.add_rate_limited(key)
             else:
                 await self._failed(key, Failure(error.what, error.reason))
@@ -262,7 +262,7 @@ class ClusterVersionController:
                 self._failure = None
                 self._queue.add(key)
 
-    def _asks_for_a_preflight(self) -> bool:
+    def _is_preflight_requested(self) -> bool:
         version = self._caches.versions.get(NAME)
         desired = version.spec.desired_update if version is not None else None
         return desired is not None and bool(desired.mode)
@@ -283,10 +283,10 @@ class ClusterVersionController:
 
     async def _pass(self, key: str) -> None:
         """Runs one pass: observes, decides, carries the plan out, and begins the work that it asks for."""
-        self._say_what_is_odd()
+        self._report_undecodable()
         observed = self.observe()
         if observed is None:
-            self._say_that_there_is_none()
+            self._report_missing_version()
             return
         self._absent = False
         now = self._clock.now()
@@ -334,14 +334,14 @@ class ClusterVersionController:
             case _:
                 assert_never(work)
 
-    def _say_what_is_odd(self) -> None:
+    def _report_undecodable(self) -> None:
         """Logs one line for each object that could not be decoded, when it appears and when its error changes."""
         odd = {f"{cache.kind.__name__} {bad}" for cache in self._caches.all() for bad in cache.undecoded}
         for words in sorted(odd - self._odd):
             log.error("an object is not as its kind should be; correct it, or what writes it", error=words)
         self._odd = odd
 
-    def _say_that_there_is_none(self) -> None:
+    def _report_missing_version(self) -> None:
         """Reports a missing ClusterVersion by a log line and a metric: otherwise idling would look healthy."""
         if self._caches.not_ready():
             return

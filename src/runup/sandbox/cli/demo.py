@@ -64,7 +64,7 @@ def demo() -> int:
     story = Demo(folder, interrupts)
     failed = False
     try:
-        interrupts.guarding(story.tell)
+        interrupts.guarding(story.run)
     except StepFailed as error:
         failed = True
         _print_styled(f"\nThe demo stopped: {error}\nLogs: {folder / LOGS}", sys.stderr, fg="red")
@@ -169,7 +169,7 @@ class Demo:
         """The administrator's kubeconfig, as the sandbox writes it."""
         return self.folder / "admin.kubeconfig"
 
-    def tell(self) -> None:
+    def run(self) -> None:
         """Runs all steps in order. Raises StepFailed at the first one with an unexpected result."""
         for step in (
             self._start_sandbox,

@@ -33,7 +33,7 @@ class Result(msgspec.Struct, frozen=True):
     `ended`: no preflight checks it any more; `state`: complete, partial, running or the failure.
     """
 
-    found: Findings
+    findings: Findings
     state: str
     ended: bool
 
@@ -49,7 +49,9 @@ def preflight_lines(
         raise CommandError(f"what preflights found cannot be read: {error}") from error
     accepted_names = findings.accepted(cluster, texts(accepted, "data"), now)
     results = [
-        result for result in _preflight_results(cluster, stored, accepted_names) if version in ("", result.found.target)
+        result
+        for result in _preflight_results(cluster, stored, accepted_names)
+        if version in ("", result.findings.target)
     ]
     return list(_table_lines(results, at_length=bool(version))), [_as_data(result) for result in results]
 
@@ -83,13 +85,13 @@ def _table_lines(results: list[Result], *, at_length: bool) -> Iterator[Output]:
         yield out("\nWhat an ended preflight found may have changed since, and holds no update up.\n")
     if at_length:
         for result in results:
-            risks = [risk for risk in result.found.risks if risk.from_preflight and risk.applies != "False"]
+            risks = [risk for risk in result.findings.risks if risk.from_preflight and risk.applies != "False"]
             yield from (out(f"\n  {risk.name}: {shorten(risk.message, _LONGEST)}\n") for risk in risks)
 
 
 def _table_row(result: Result) -> tuple[str, ...]:
     """Returns the table's row of one preflight."""
-    findings_of_target = result.found
+    findings_of_target = result.findings
     state = f"{result.state}{_checks_text(findings_of_target)}{', ended' if result.ended else ''}"
     names = [risk.name for risk in findings_of_target.risks if _holds_up(risk.reason, risk.applies, ended=result.ended)]
     observed = timestamp(findings_of_target.observed) or "not yet"
@@ -113,4 +115,4 @@ def _checks_text(preflight_findings: Findings) -> str:
 
 
 def _as_data(result: Result) -> JSON:
-    return {**rendered.as_data(result.found), "state": result.state, "ended": result.ended}
+    return {**rendered.as_data(result.findings), "state": result.state, "ended": result.ended}
