@@ -119,19 +119,22 @@ def gates_of(module: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def locked(gates: Mapping[int, Mapping[str, list[dict[str, Any]]]]) -> dict[str, Locked]:
-    """Returns the gates that are locked, of the lists of each minor version. Raises ValueError if one is unlocked."""
+    """Returns the gates that are locked, of the lists of each minor version. Raises ValueError if one is unlocked.
+
+    A later list may lock a gate from an earlier version on, whose own list and programs do not: that one counts from
+    the version of the first list. What the first of all lists locks is locked from the version that it names.
+    """
     found: dict[str, Locked] = {}
     for minor in sorted(gates):
         for name, specifications in gates[minor].items():
-            locks = [each for each in specifications if each["lockToDefault"]]
             # A specification without a version is that of the list's own.
-            since = [int(str(each["version"]).partition(".")[2] or minor) for each in locks]
-            if not locks:
-                continue
-            if specifications[-len(locks) :] != locks or len({each["default"] for each in locks}) > 1:
+            by_version = [(int(str(each["version"]).partition(".")[2] or minor), each) for each in specifications]
+            since, now = next((pair for pair in reversed(by_version) if pair[0] <= minor), (minor, None))
+            value = now["default"] if now is not None and now["lockToDefault"] else None
+            if name in found and found[name].value is not value:
                 raise ValueError(f"{name} is unlocked, or locked to two values: the table cannot say it")
-            lock = Locked(min(since), locks[0]["default"])
-            found[name] = min(found.get(name, lock), lock)
+            if value is not None and name not in found:
+                found[name] = Locked(since if minor == min(gates) else minor, value)
     return found
 
 

@@ -26,19 +26,27 @@ def specification(version: str, *, default: bool = True, lock: bool = False) -> 
 
 
 def test_a_gate_is_locked_from_its_first_such_version_on() -> None:
-    """Also where a later list has forgotten how it was before; what is not locked is left out."""
-    early = {"Swap": [specification("1.30"), specification("1.34", lock=True)], "Open": [specification("1.30")]}
-    later = {"Swap": [specification("1.34", lock=True)], "Old": [specification("1.36", default=False, lock=True)]}
-    assert locked({34: early, 36: later}) == {"Swap": Locked(34, True), "Old": Locked(36, False)}
-    text = locked_text(locked({34: early, 36: later}), 36)
-    assert '  "1.34":\n    "true": [Swap]\n  "1.35": {}\n  "1.36":\n    "false": [Old]\n' in text
+    """What is not locked is left out, and what only a version to come will lock."""
+    early = {"Swap": [specification("1.30"), specification("1.33", lock=True)], "Open": [specification("1.30")]}
+    later = early | {"Old": [specification("1.35"), specification("1.36", default=False, lock=True)]}
+    assert locked({34: early, 35: later, 36: later}) == {"Swap": Locked(33, True), "Old": Locked(36, False)}
+    text = locked_text(locked({34: early, 35: later, 36: later}), 36)
+    assert '  "1.33":\n    "true": [Swap]\n  "1.34": {}\n  "1.35": {}\n  "1.36":\n    "false": [Old]\n' in text
+
+
+def test_a_list_that_locks_afterwards() -> None:
+    """TopologyManagerPolicyOptions: 1.36 says that 1.32 locked it, and the programs of 1.32 to 1.35 do not."""
+    before = {"Options": [specification("1.32")]}
+    assert locked({34: before, 35: before, 36: {"Options": [specification("1.32", lock=True)]}}) == {
+        "Options": Locked(36, True)
+    }
 
 
 def test_a_gate_that_is_unlocked_again_is_refused() -> None:
     """The table could not say it."""
     specifications = [specification("1.34", lock=True), specification("1.35")]
     with pytest.raises(ValueError, match="Swap is unlocked"):
-        locked({35: {"Swap": specifications}})
+        locked({34: {"Swap": specifications}, 35: {"Swap": specifications}})
 
 
 def test_lists_of_gates_have_identifiers(tmp_path: Path) -> None:

@@ -128,7 +128,12 @@ def test_when_a_gate_goes(gate: str, minor: int | None) -> None:
 
 @pytest.mark.parametrize(
     ("gate", "minor", "value"),
-    [("NodeSwap", 34, "true"), ("GitRepoVolumeDriver", 36, "false"), ("MemoryManager", 32, "true")],
+    [
+        ("NodeSwap", 34, "true"),
+        ("GitRepoVolumeDriver", 36, "false"),
+        ("MemoryManager", 32, "true"),
+        ("TopologyManagerPolicyOptions", 36, "true"),
+    ],
 )
 def test_when_a_gate_is_locked(gate: str, minor: int, value: str) -> None:
     """By pkg/features/kube_features.go of k8s.io/kubernetes: the first version with LockToDefault, and its default."""
