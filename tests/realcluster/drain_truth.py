@@ -40,7 +40,6 @@ ANSWERS = (
 # has changed for it.
 _BACKOFF_S = 10.0
 _QUIET_S = _BACKOFF_S + 3.0
-_LOOK_S = 0.25
 _NEEDS = re.compile(r"disruption budget (\S+) needs")
 _DRAIN_MINUTES = 1
 
@@ -141,14 +140,18 @@ class DrainTruth:
             if by := self._evict(pod):
                 found.refused.setdefault(_app(pod), Counter())[by] += 1
         quiet = _Quiet()
-        while remaining := self._on(node, ending=True):
+
+        def emptied() -> bool:
+            remaining = self._on(node, ending=True)
             waiting = [pod for pod in remaining if "deletionTimestamp" not in pod["metadata"]]
             refused = [bool(self._evict(pod)) for pod in waiting]
-            if waiting and all(refused) and quiet.holds(self._state(), 0 if self._is_still() else _QUIET_S):
+            if waiting and all(refused) and self._nothing_moves(quiet):
                 for pod in waiting:
                     found.by_hand[_app(pod)] += 1
                     self._kube.delete("v1", "Pod", pod["metadata"]["name"], self._drain.namespace)
-            time.sleep(_LOOK_S)
+            return not remaining
+
+        self._kube.until(emptied, f"{node} is empty")
         found.seconds = time.monotonic() - began
         self._settled()
         found.lacking = self._lacking()
@@ -226,27 +229,22 @@ class DrainTruth:
     def _settled(self) -> None:
         """Returns once every pod has its node and is as ready as it becomes; or those without one were tried again."""
         quiet = _Quiet()
+        self._kube.until(lambda: self._nothing_moves(quiet), f"the pods of {self._drain.namespace} are where they stay")
 
-        def looked() -> bool:
-            if not self._is_still(but_for_places=True):
-                return False
-            return quiet.holds(self._state(), _QUIET_S if self._lacking() else 0)
-
-        self._kube.until(looked, f"the pods of {self._drain.namespace} are where they stay")
-
-    def _is_still(self, *, but_for_places: bool = False) -> bool:
-        """Whether nothing is under way: no pod ends or starts, and every budget has counted its pods."""
+    def _nothing_moves(self, quiet: _Quiet) -> bool:
+        """Whether no pod ends or starts, every budget has counted its pods, and places were looked for in vain."""
         pods = self._pods()
-        if any("deletionTimestamp" in pod["metadata"] or not self._has_started(pod, but_for_places) for pod in pods):
-            return False
-        if not but_for_places and self._lacking():
+        if any("deletionTimestamp" in pod["metadata"] or not self._has_started(pod) for pod in pods):
             return False
         budgets = self._kube.listed("policy/v1", "PodDisruptionBudget", self._drain.namespace)
-        return all(_has_counted(budget, pods) for budget in budgets)
+        if not all(_has_counted(budget, pods) for budget in budgets):
+            return False
+        return quiet.holds(self._state(), _QUIET_S if self._lacking() else 0)
 
-    def _has_started(self, pod: JSON, unplaced_too: bool) -> bool:
+    def _has_started(self, pod: JSON) -> bool:
+        """Whether a pod is as ready as it becomes; of one without a node, whether the scheduler has said why."""
         if "nodeName" not in pod["spec"]:
-            return unplaced_too and bool(_reason(pod))
+            return bool(_reason(pod))
         if self._drain.apps[_app(pod)].becomes_ready:
             return pod_ready(pod)
         return any("running" in each["state"] for each in pod["status"].get("containerStatuses", ()))
