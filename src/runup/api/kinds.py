@@ -46,6 +46,15 @@ RESOURCES.update(
             "update.openshift.io", "v1alpha1", "UpdateStatus", "updatestatuses", namespaced=False
         ),
         "runup.api.build_v1.Build": Resource("build.openshift.io", "v1", "Build", "builds", namespaced=True),
+        "runup.api.hub_v1.ManagedCluster": Resource(
+            "cluster.open-cluster-management.io", "v1", "ManagedCluster", "managedclusters", namespaced=False
+        ),
+        "runup.api.hub_v1.ManagedClusterSet": Resource(
+            "cluster.open-cluster-management.io", "v1beta2", "ManagedClusterSet", "managedclustersets", namespaced=False
+        ),
+        "runup.api.hub_v1.ManifestWork": Resource(
+            "work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks", namespaced=True
+        ),
         "runup.api.config_v1.ConfigNode": _config("Node", "nodes"),
         "runup.api.config_v1.Image": _config("Image", "images"),
         "runup.api.config_v1.ImageDigestMirrorSet": _config("ImageDigestMirrorSet", "imagedigestmirrorsets"),

@@ -293,7 +293,8 @@ def _sink(report: str, config: ClusterConfig, request: TargetRequest) -> Sink:
         from kubekit.kube.clock import SystemClock
         from runup.preflight.control.kept_reports import HistorySink
 
-        return HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""))
+        newest = os.environ.get("PREFLIGHT_NEWEST") == "true"
+        return HistorySink(config, SystemClock(), os.environ.get("PREFLIGHT_CLUSTER", ""), newest=newest)
     if sink_kind == "configmap":
         # For clusters that forbid hostPath volumes (docs/operator.md).
         return ConfigMapSink(config, request.namespace, request.preflight_id)

@@ -21,7 +21,10 @@ def test_a_fleet_is_sorted_by_name() -> None:
 
 
 REFUSED: dict[str, tuple[list[Member], str]] = {
-    "no cluster": ([], "the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps or --inventory"),
+    "no cluster": (
+        [],
+        "the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps, --inventory or --hub",
+    ),
     "two of one name": (
         [Member("a", dump="x/a"), Member("a", context="a")],
         "2 clusters are called a: dump x/a and context a; give each a name of its own in a file for --inventory",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+import msgspec
 
 from runup.cli import static_completion
 from runup.cli.connection import connection_of, connection_options
@@ -22,12 +23,9 @@ if TYPE_CHECKING:
 SUBCOMMANDS = {"rehearse": "runup.rehearse.cli.fleet_command:rehearse"}
 SUMMARIES = {"rehearse": "Rehearse one release on a copy of each of many clusters."}
 F = TypeVar("F", bound=Callable[..., Any])
-SECTIONS = (
-    (
-        "Clusters",
-        ("contexts", "kubeconfigs", "dumps", "inventories", "selector", "parallel", "timeout", "engine", "scheduler"),
-    ),
-)
+_CLUSTERS = ("contexts", "kubeconfigs", "dumps", "inventories")
+_HOW = ("selector", "parallel", "timeout", "engine", "scheduler")
+SECTIONS = (("Clusters", (*_CLUSTERS, *_HOW)),)
 
 
 def _complete_context_names(ctx: click.Context) -> Iterable[str]:
@@ -134,8 +132,22 @@ def fleet() -> None:
     """
 
 
-@fleet.command("preflight", sections=SECTIONS)
+@fleet.command("preflight", sections=(("Clusters", (*_CLUSTERS, "hub", "cluster_set", *_HOW)),))
 @member_options
+@click.option(
+    "--hub",
+    default="",
+    metavar="CONTEXT",
+    shell_complete=static_completion.of(_complete_context_names),
+    help="A hub of Open Cluster Management: its clusters, by the reports that they sent.",
+)
+@click.option(
+    "--clusterset",
+    "cluster_set",
+    default="",
+    metavar="NAME",
+    help="With --hub: only clusters of this ManagedClusterSet.",
+)
 @click.option("--to", default="", metavar="VERSION", help="Target version; else the release's, else the next minor.")
 @click.option("--from", "from_", default="", metavar="VERSION", help="Source version, if not each cluster's own.")
 @click.option("--to-image", default="", metavar="IMAGE", help="The target's release image, oci:DIR or in a registry.")
@@ -171,6 +183,8 @@ def preflight(
     idms_file: str,
     certificate_authority: str,
     plain_http: tuple[str, ...],
+    hub: str,
+    cluster_set: str,
     **members: Any,
 ) -> int:
     """Check many clusters for an update, changing nothing: which risk is where, and which clusters are alike.
@@ -183,6 +197,7 @@ def preflight(
       runup fleet preflight --dumps DIR --to 4.16.0 -o html=fleet.html
       runup fleet preflight --inventory clusters.yaml -l env=production --suppressions accepted.yaml
       runup fleet preflight --dumps DIR --store reports --baseline last.json
+      runup fleet preflight --hub CONTEXT --clusterset canary --to 4.16.3
     """
     from runup.fleet.cli import preflight_command as runs
     from runup.preflight.cli.run_flags import Flags
@@ -201,7 +216,7 @@ def preflight(
         store=store,
         baseline=baseline,
     )
-    named_members = named_by(members)
+    named_members = msgspec.structs.replace(named_by(members), hub=hub, cluster_set=cluster_set)
     return run_guarded(
         lambda: runs.run(
             connection_of(ctx),
@@ -210,6 +225,53 @@ def preflight(
             lambda: access(registry_config, idms_file, certificate_authority, plain_http, ()),
         )
     )
+
+
+@fleet.command("addon")
+@click.option(
+    "--placement",
+    "placements",
+    required=True,
+    multiple=True,
+    metavar="NAMESPACE/NAME",
+    help="A Placement of the hub that chooses clusters; may be repeated.",
+)
+@click.option("--every", required=True, metavar="TIME", help="How often: 30m, 6h, 24h, 7d.")
+@click.option(
+    "--platform",
+    type=click.Choice(["openshift", "kubernetes"]),
+    default="openshift",
+    show_default=True,
+    help="What the clusters are; an add-on for each.",
+)
+@click.option("--to", default="", metavar="VERSION", help="Check the update to this version.")
+@click.option(
+    "--to-channel",
+    default="",
+    metavar="CHANNEL",
+    help="Check the newest release of this channel at each run; `latest`, the default: of all that are offered.",
+)
+@click.option("--image", default="", metavar="IMAGE", help="The image that runs the checks.")
+def addon(
+    placements: tuple[str, ...],
+    every: str,
+    platform: Literal["openshift", "kubernetes"],
+    to: str,
+    to_channel: str,
+    image: str,
+) -> int:
+    """Print the add-on by which a hub of Open Cluster Management lets its clusters check themselves.
+
+    Nothing is changed: the objects are YAML for the hub. `runup fleet preflight --hub` reads what the clusters report.
+
+    \b
+      runup fleet addon --placement fleet/production --every 24h | kubectl --context hub apply -f -
+      runup fleet addon --placement fleet/edge --every 6h --platform kubernetes --to 1.36 > addon.yaml
+    """
+    from runup.fleet.cli import addon_command as runs
+
+    flags = runs.Flags(placements, every, platform, to, to_channel, image)
+    return run_guarded(lambda: runs.run(flags))
 
 
 _output = click.option("-o", "--output", type=click.Choice(["json", "yaml"]), help="Output format for programs.")

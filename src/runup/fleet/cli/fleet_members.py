@@ -33,7 +33,9 @@ R = TypeVar("R")
 class NamedMembers(msgspec.Struct, frozen=True):
     """The clusters as named: by contexts, folders, dumps, an inventory; and which of them are chosen.
 
-    `scheduler` is the address of a Dask scheduler, whose workers read the dumps; this machine does without one.
+    `scheduler` is the address of a Dask scheduler, whose workers read the dumps; this machine does without one. `hub`
+    is the context of a hub whose clusters' reports are read, `cluster_set` one of its sets, `target` the version that
+    these reports have to be about.
     """
 
     contexts: tuple[str, ...] = ()
@@ -44,6 +46,9 @@ class NamedMembers(msgspec.Struct, frozen=True):
     parallel: int = 0
     timeout_s: int = 600
     scheduler: str = ""
+    hub: str = ""
+    cluster_set: str = ""
+    target: str = ""
 
 
 @contextmanager
@@ -79,9 +84,19 @@ def resolve_members(
                 _append_members(unpacked.enter_context(cluster_sources.members_of_dumps(Path(path))), members, notes)
             for file in named_members.inventories:
                 members += cluster_sources.members_of_inventory(Path(file))
+            if named_members.hub:
+                _append_members(_members_of_hub(named_members, connection), members, notes)
             yield select_members(fleet_of(members), named_members.selector), notes
     except BadFleet as error:
         raise CommandError(error.message) from error
+
+
+def _members_of_hub(named_members: NamedMembers, connection: Connection) -> tuple[list[Member], list[str]]:
+    from runup.fleet.control.hub_source import members_of_hub
+
+    hub = named_members.hub
+    with connection_to(Member(hub, context=hub), connection).client("fleet preflight") as client:
+        return members_of_hub(client, hub, named_members.cluster_set, named_members.target, client.now())
 
 
 def _remote_members(address: str, named_members: NamedMembers) -> tuple[list[Member], list[str]]:
@@ -136,7 +151,10 @@ def read_all(
     results: dict[str, R] = {member.name: lost(member, member.problem) for member in members if member.problem}
     progress = _Progress(len(members))
     for member in members:
-        if member.problem:
+        if member.report is not None:
+            # It is here already: nothing is read of the cluster.
+            results[member.name] = work(member)
+        if member.problem or member.report is not None:
             progress.count_one()
     for batch, size in _dumps_and_live(members, named_members):
         if not batch:
@@ -184,7 +202,7 @@ def _dumps_and_live(members: Sequence[Member], named_members: NamedMembers) -> t
 
     Dumps that others read come last: their client has threads, beside which no process is forked.
     """
-    readable = [member for member in members if not member.problem]
+    readable = [member for member in members if not member.problem and member.report is None]
     dumps = [_with_absolute_path(member, named_members) for member in readable if member.dump]
     live = [member for member in readable if not member.dump]
     parallel = named_members.parallel

@@ -30,11 +30,12 @@ from runup.preflight.cli.catalog_options import images_of
 from runup.preflight.cli.render import output_formats as forms
 from runup.preflight.cli.render import report_changes
 from runup.preflight.cli.render.cluster_result import ClusterResult, Place
+from runup.preflight.decide.findings import Risk, worst_first
 
 if TYPE_CHECKING:
     from kubekit.oci.access import Access
     from runup.cli.connection import Connection
-    from runup.fleet.decide.members import Member
+    from runup.fleet.decide.members import Doubt, Member
     from runup.preflight.cli.run_flags import Flags
     from runup.preflight.decide.baseline import Baseline
     from runup.preflight.decide.findings import Findings
@@ -72,6 +73,12 @@ def run(
     """
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
+    if named_members.hub:
+        named_members = msgspec.structs.replace(named_members, target=flags.to)
+        _refuse_with_hub(flags)
+    elif named_members.cluster_set:
+        text = "is a set of a hub's clusters; give --hub CONTEXT, too"
+        raise CommandError(f"--clusterset {named_members.cluster_set} {text}")
     parquet_file.check(flags.outputs)
     rules, baseline = run_command.suppressions_in(flags.suppressions), run_command.baseline_in(flags.baseline)
     store = run_command.store_of(flags.store, connection)
@@ -88,6 +95,8 @@ def run(
         problems = run_command.store_reports(store, to_store, now)
     results = [_cluster_result(member, one, now) for member, one in zip(members, judged, strict=True)]
     marked, more_warnings = run_command.with_accepted(results, rules, baseline, now)
+    # After what is accepted: a cluster that was silent before is no finer for it.
+    marked = [_with_doubts(result, member.doubts) for member, result in zip(members, marked, strict=True)]
     notes += [f"{one_line(m.name)}: {note}" for m, one in zip(members, judged, strict=True) for note in one.notes]
     notes += [
         *_warn_of_repeated_clusters(members, judged),
@@ -97,6 +106,15 @@ def run(
     code = forms.worst_code([forms.exit_code(one.findings, flags.fail_on) for one in marked])
     _print_results(marked, members, notes, flags, code, problems, baseline)
     return code
+
+
+def _refuse_with_hub(flags: Flags) -> None:
+    """Raises CommandError for options that say what is checked: reports on a hub were made without them."""
+    refused = {"--from": flags.from_, "--to-image": flags.to_image, "--release-dir": flags.release_dir}
+    for option, value in refused.items():
+        if value:
+            way_out = "the add-on says what the clusters check (`runup fleet addon`)"
+            raise CommandError(f"--hub reads reports that were made before; {option} cannot change them: {way_out}")
 
 
 def _preflights(
@@ -131,6 +149,9 @@ def judge(
 ) -> JudgedMember:
     """Returns the preflight of one cluster; why it could not be read is a result, too."""
     try:
+        if member.report is not None:
+            findings = run_command.findings_of(evaluate.EvaluatedCluster(member.name, member.report))
+            return JudgedMember(findings, member.report)
         if member.dump:
             evaluated = evaluate_dump(member, requested_update, now)
         else:
@@ -153,6 +174,16 @@ def judge(
         locations,
         cluster_id,
     )
+
+
+def _with_doubts(result: ClusterResult, doubts: Sequence[Doubt]) -> ClusterResult:
+    """Returns the result with what makes it doubtful, as risks that nobody can tell, and that nothing accepts."""
+    unknown = tuple(
+        Risk(doubt.risk, "Unknown", accepted=False, message=doubt.message, url="", severity="warning", acceptable=False)
+        for doubt in doubts
+    )
+    findings = msgspec.structs.replace(result.findings, risks=worst_first((*result.findings.risks, *unknown)))
+    return replace(result, findings=findings)
 
 
 def evaluate_dump(

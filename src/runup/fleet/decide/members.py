@@ -8,13 +8,22 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from kubekit.error_types import Terminal
+from runup.preflight.decide.report import Report
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """A reason for which a report may no longer hold: the name of a risk that nobody can tell, and a sentence."""
+
+    risk: str
+    message: str
 
 
 class Member(msgspec.Struct, frozen=True):
     """A cluster of the fleet: a `dump` to read, else a `context` of a `kubeconfig` (empty: the usual one).
 
     `problem` says why the cluster cannot be read; it is then named in every result, and Unknown. `address` is where a
-    dump came from that is on this machine only while it is read.
+    dump came from that is on this machine only while it is read. Of a cluster that nobody reads from here, `report` is
+    the one that has travelled to its hub, and `doubts` say why it may no longer hold.
     """
 
     name: str
@@ -24,10 +33,14 @@ class Member(msgspec.Struct, frozen=True):
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     problem: str = ""
     address: str = ""
+    report: Report | None = None
+    doubts: tuple[Doubt, ...] = ()
 
     @property
     def place(self) -> str:
         """Where the cluster is read, in words."""
+        if self.report is not None:
+            return "a report on the hub"
         if self.dump:
             return f"dump {self.dump}"
         parts = (f"context {self.context}" if self.context else "", self.kubeconfig and f"kubeconfig {self.kubeconfig}")
@@ -49,7 +62,9 @@ def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
     """Returns the members, sorted by name. Raises BadFleet if there is none, or two have one place or one name."""
     sorted_members = tuple(sorted(members, key=lambda member: member.name))
     if not sorted_members:
-        raise BadFleet("the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps or --inventory")
+        raise BadFleet(
+            "the fleet has no cluster; name some with --contexts, --kubeconfigs, --dumps, --inventory or --hub"
+        )
     _refuse_repeated(sorted_members)
     by_name: dict[str, list[Member]] = defaultdict(list)
     for member in sorted_members:
@@ -65,7 +80,7 @@ def fleet_of(members: Iterable[Member]) -> tuple[Member, ...]:
 def _refuse_repeated(members: Sequence[Member]) -> None:
     names_by_source: dict[tuple[str, str, str], str] = {}
     for member in members:
-        if member.problem:
+        if member.problem or member.report is not None:
             continue
         key = (member.dump, member.kubeconfig, member.context)
         if key in names_by_source:

@@ -20,7 +20,7 @@ from kubekit.kube.clock import Clock
 from kubekit.kube.config import ClusterConfig
 from runup.preflight.control.config_map_store import ConfigMapStore
 from runup.preflight.control.read_only_client import refuse_writes
-from runup.preflight.decide import kept_history, packed_reports
+from runup.preflight.decide import kept_history, newest_report, packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, FIELD_MANAGER, NAMESPACE
 from runup.preflight.decide.kept_history import NAME, LastScheduled
 from runup.preflight.decide.report import Report, read
@@ -65,13 +65,15 @@ def add(client: SyncClient, report: Report) -> None:
 class HistorySink:
     """The ConfigMaps of kept reports, as a scheduled run writes them; `last` is what was noted of the run.
 
-    `not_in_series` says why the report is not among all reports, empty if it is.
+    `not_in_series` says why the report is not among all reports, empty if it is. `newest`: it is also put into the
+    ConfigMap from where an agent takes it to a hub.
     """
 
-    def __init__(self, config: ClusterConfig, clock: Clock, cluster: str = "") -> None:
+    def __init__(self, config: ClusterConfig, clock: Clock, cluster: str = "", *, newest: bool = False) -> None:
         self._config = config
         self._clock = clock
         self._cluster = cluster or _UNNAMED
+        self._newest = newest
         self.last: LastScheduled | None = None
         self.not_in_series = ""
 
@@ -81,6 +83,9 @@ class HistorySink:
         try:
             with SyncClient(self._config) as client:
                 now = self._clock.now()
+                # First: what is noted below is no news to the next run.
+                if self._newest:
+                    _put_newest(client, report)
                 self.last = _patch_kept(client, lambda kept: kept_history.with_scheduled(kept, report, now))
         except NotFound as error:
             text = f"{error}; `runup preflight schedule` creates it"
@@ -93,6 +98,20 @@ class HistorySink:
         except Terminal as error:
             # The result stands in the first ConfigMap: a schedule of an earlier runup has no other.
             self.not_in_series = f"{error.message}; `runup preflight schedule --every` creates it"
+
+
+def _put_newest(client: SyncClient, report: Report) -> None:
+    """Puts a report in place of the one that travels. Raises OSError, also for errors of the API server."""
+    where = f"ConfigMap {NAMESPACE}/{newest_report.NAME}"
+    try:
+        patch = newest_report.with_report(report)
+        call = calls.merge_patch(CONFIG_MAP, newest_report.NAME, patch, NAMESPACE, field_manager=FIELD_MANAGER)
+        refuse_writes(call.request, NAMESPACE)
+        client.send(call)
+    except NotFound as error:
+        raise OSError(f"{where}: {error}; the add-on of `runup fleet addon` creates it") from error
+    except (KubeError, ValueError) as error:
+        raise OSError(f"{where}: {error}") from error
 
 
 def _patch_kept(client: SyncClient, decide: Callable[[ConfigMap], tuple[dict[str, Any], T]]) -> T:

@@ -17,7 +17,7 @@ import msgspec
 from kubekit.api.meta_v1 import NamespacedName
 from kubekit.api.scheme import RESOURCES, Resource
 from kubekit.api.workloads_v1 import CronJob
-from runup.preflight.decide import kept_history, packed_reports
+from runup.preflight.decide import kept_history, newest_report, packed_reports
 from runup.preflight.decide.cluster_run import NAMESPACE, PART_OF, Checking, account_objects, deletions_of, job_spec
 from runup.preflight.decide.service_account import Right
 from runup.process.plan import Apply, Delete
@@ -46,7 +46,8 @@ JSON = dict[str, Any]
 class Schedule(msgspec.Struct, frozen=True):
     """A preflight every `every` (`24h`), as `cron` says in UTC; `rights` is what its checks read.
 
-    `cluster` is the name under which all its reports are kept.
+    `cluster` is the name under which all its reports are kept. `travels`: the newest report is also left alone, for an
+    agent that takes it to a hub.
     """
 
     every: str
@@ -54,6 +55,7 @@ class Schedule(msgspec.Struct, frozen=True):
     checking: Checking
     rights: tuple[Right, ...]
     cluster: str = ""
+    travels: bool = False
 
     @property
     def target(self) -> str:
@@ -103,7 +105,7 @@ def objects(schedule: Schedule, *, monitored: bool) -> tuple[Apply, ...]:
     The account may change the ConfigMaps of reports, and cannot create one: the command does.
     """
     marks: JSON = {"labels": PART_OF | {SCHEDULED_LABEL: "true"}}
-    config_maps = (kept_history.NAME, packed_reports.SERIES)
+    config_maps = (kept_history.NAME, packed_reports.SERIES, *((newest_report.NAME,) if schedule.travels else ()))
     access = account_objects(NAME, schedule.rights, config_maps, ("get", "patch"), marks)
     rules = (Apply(RULE, _alerting_rules(schedule, marks)),) if monitored else ()
     return (*access, Apply(CRON_JOB, _cron_job(schedule, marks)), *rules)
@@ -131,6 +133,7 @@ def _cron_job(schedule: Schedule, marks: JSON) -> JSON:
         {"name": "PREFLIGHT_REPORT_SINK", "value": "history"},
     ]
     env += [{"name": "PREFLIGHT_CLUSTER", "value": schedule.cluster}] if schedule.cluster else []
+    env += [{"name": "PREFLIGHT_NEWEST", "value": "true"}] if schedule.travels else []
     spec = job_spec(NAME, schedule.checking, env) | {"activeDeadlineSeconds": TIMEOUT_S}
     metadata = {
         "name": NAME,

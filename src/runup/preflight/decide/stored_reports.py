@@ -30,7 +30,7 @@ MAX_REPORTS = 5
 MAX_BYTES = 900 * 1024
 _MAX_FAILURE = 8192
 # Limits in bytes for each text of reports that do not fit: the first limit under which they fit is used.
-_TEXTS = (4000, 1000, 250)
+TEXTS = (4000, 1000, 250)
 _FEW_CHECKS = 200
 
 
@@ -151,10 +151,10 @@ def _fit_reports(stored: list[Report]) -> tuple[Report, ...]:
     dropped, nor their names and whether they apply.
     """
     stored = list(_newest_first(stored))[:MAX_REPORTS]
-    for limit in _TEXTS:
+    for limit in TEXTS:
         if _total_bytes(stored) <= MAX_BYTES:
             return tuple(stored)
-        stored = [_reduce_report(report, limit) for report in stored]
+        stored = [reduce_report(report, limit) for report in stored]
     # The newest report is never dropped: the status is built from it after a restart.
     while len(stored) > 1 and _total_bytes(stored) > MAX_BYTES:
         stored.pop()
@@ -163,7 +163,7 @@ def _fit_reports(stored: list[Report]) -> tuple[Report, ...]:
     return tuple(stored)
 
 
-def _reduce_report(report: Report, limit: int) -> Report:
+def reduce_report(report: Report, limit: int) -> Report:
     """Returns the report without details of risks, and with texts cut to `limit` bytes."""
     return replace(
         report,

@@ -1,0 +1,118 @@
+"""A hub of Open Cluster Management: its clusters, sets of them, and what it makes in each and reads of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubekit.api.meta_v1 import LabelSelector, LooseCondition, Object, Wire
+
+CLUSTER_SET_LABEL = "cluster.open-cluster-management.io/clusterset"
+ADDON_LABEL = "open-cluster-management.io/addon-name"
+"""Label of a ManifestWork that an add-on made, with the add-on's name."""
+
+
+class ManagedClusterSpec(Wire, frozen=True):
+    """`spec` of a ManagedCluster: whether the hub's administrator has let it in."""
+
+    hub_accepts_client: bool = False
+
+
+class ManagedClusterStatus(Wire, frozen=True):
+    """`status` of a ManagedCluster; its condition of availability is Unknown once its agent is silent."""
+
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class ManagedCluster(Object, frozen=True):
+    """A cluster of the hub; its name is also that of its namespace there."""
+
+    spec: ManagedClusterSpec = ManagedClusterSpec()
+    status: ManagedClusterStatus = ManagedClusterStatus()
+
+
+class ClusterSelector(Wire, frozen=True):
+    """How a set chooses its clusters: by the label with the set's name, or by a selector."""
+
+    selector_type: str = "ExclusiveClusterSetLabel"
+    label_selector: LabelSelector = LabelSelector()
+
+
+class ManagedClusterSetSpec(Wire, frozen=True):
+    """`spec` of a ManagedClusterSet."""
+
+    cluster_selector: ClusterSelector = ClusterSelector()
+
+
+class ManagedClusterSet(Object, frozen=True):
+    """A set of the hub's clusters."""
+
+    spec: ManagedClusterSetSpec = ManagedClusterSetSpec()
+
+
+class Workload(Wire, frozen=True):
+    """What a ManifestWork makes, as whole objects."""
+
+    manifests: tuple[dict[str, Any], ...] = ()
+
+
+class ManifestWorkSpec(Wire, frozen=True):
+    """`spec` of a ManifestWork."""
+
+    workload: Workload = Workload()
+
+
+class ResourceMeta(Wire, frozen=True):
+    """Which object of the cluster a part of the status is about."""
+
+    group: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+
+
+class FieldValue(Wire, frozen=True):
+    """A value out of the cluster; `string` is empty for one of another type."""
+
+    type: str = ""
+    string: str = ""
+
+
+class FeedbackValue(Wire, frozen=True):
+    """A value that the agent has read out of an object, by the name of its rule."""
+
+    name: str = ""
+    field_value: FieldValue = FieldValue()
+
+
+class StatusFeedback(Wire, frozen=True):
+    """What the agent has read out of an object."""
+
+    values: tuple[FeedbackValue, ...] = ()
+
+
+class ManifestStatus(Wire, frozen=True):
+    """What became of one object."""
+
+    resource_meta: ResourceMeta = ResourceMeta()
+    status_feedback: StatusFeedback = StatusFeedback()
+    conditions: tuple[LooseCondition, ...] = ()
+
+
+class ResourceStatus(Wire, frozen=True):
+    """What became of each object."""
+
+    manifests: tuple[ManifestStatus, ...] = ()
+
+
+class ManifestWorkStatus(Wire, frozen=True):
+    """`status` of a ManifestWork, which the agent in the cluster writes."""
+
+    conditions: tuple[LooseCondition, ...] = ()
+    resource_status: ResourceStatus = ResourceStatus()
+
+
+class ManifestWork(Object, frozen=True):
+    """Objects that the hub wants in one cluster, that of its namespace."""
+
+    spec: ManifestWorkSpec = ManifestWorkSpec()
+    status: ManifestWorkStatus = ManifestWorkStatus()

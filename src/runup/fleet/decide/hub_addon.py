@@ -1,0 +1,138 @@
+"""The add-on by which a hub of Open Cluster Management lets its clusters check themselves. Pure.
+
+In: an `AddOn`. Out: the objects for the hub. An AddOnTemplate holds what `runup preflight schedule` makes in a cluster,
+and which values the agent there takes back to the hub: the newest report and its summary, nothing else. A
+ClusterManagementAddOn names the Placements that choose the clusters (docs/decisions/0106).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from kubekit.api.scheme import Resource
+from runup.preflight.decide import kept_history, newest_report, packed_reports, schedule
+from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, NAMESPACES, PART_OF, Checking, namespace_object
+from runup.preflight.decide.schedule import Schedule
+from runup.preflight.decide.service_account import Right
+from runup.process.names import NOBODY
+
+Platform = Literal["openshift", "kubernetes"]
+NAMES: dict[Platform, str] = {"openshift": "runup-preflight", "kubernetes": "runup-preflight-kubernetes"}
+"""The add-on of each kind of cluster: pods name no user on OpenShift, and other clusters lack its namespaces."""
+TEMPLATE = Resource("addon.open-cluster-management.io", "v1alpha1", "AddOnTemplate", "addontemplates", namespaced=False)
+ADDON = Resource(
+    "addon.open-cluster-management.io",
+    "v1alpha1",
+    "ClusterManagementAddOn",
+    "clustermanagementaddons",
+    namespaced=False,
+)
+CLUSTER_NAME = "{{CLUSTER_NAME}}"
+"""What the hub replaces by the name of each cluster."""
+# On an object of the hub's work: it stays in the cluster when the work goes.
+_STAYS = {"addon.open-cluster-management.io/deletion-orphan": ""}
+
+JSON = dict[str, Any]
+
+
+class AddOn(msgspec.Struct, frozen=True):
+    """A preflight every `every`, as `cron` says in UTC, in the clusters that the `placements` choose.
+
+    A placement is a pair of its namespace and name.
+    """
+
+    platform: Platform
+    every: str
+    cron: str
+    checking: Checking
+    rights: tuple[Right, ...]
+    placements: tuple[tuple[str, str], ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the add-on and its template."""
+        return NAMES[self.platform]
+
+
+def objects(addon: AddOn) -> tuple[JSON, ...]:
+    """Returns the template and the add-on, in the order in which they are applied."""
+    # As values of their own: YAML of shared ones has anchors, which people would have to follow.
+    return tuple(
+        msgspec.json.decode(msgspec.json.encode(each)) for each in (_template(addon), _cluster_management_addon(addon))
+    )
+
+
+def _template(addon: AddOn) -> JSON:
+    manifests = _manifests(addon)
+    agent = {"workload": {"manifests": manifests}, "manifestConfigs": _manifest_configs()}
+    return _whole(
+        TEMPLATE,
+        {"metadata": {"name": addon.name, "labels": PART_OF}, "spec": {"addonName": addon.name, "agentSpec": agent}},
+    )
+
+
+def _manifests(addon: AddOn) -> list[JSON]:
+    """Returns what each cluster gets: the namespace, the ConfigMaps of reports, the account, and the CronJob."""
+    # Of the namespaces that only OpenShift has; a Role in a namespace that is not there could never be applied.
+    rights = tuple(right for right in addon.rights if addon.platform == "openshift" or not right.namespace)
+    user = None if addon.platform == "openshift" else NOBODY
+    checking = msgspec.structs.replace(addon.checking, user=user)
+    wanted = Schedule(addon.every, addon.cron, checking, rights, CLUSTER_NAME, travels=True)
+    namespace = _whole(NAMESPACES, _staying(namespace_object().object))
+    kept = (kept_history.empty_config_map(), packed_reports.empty_config_map(NAMESPACE, packed_reports.SERIES))
+    made = [_whole(each.resource, each.object) for each in schedule.objects(wanted, monitored=False)]
+    return [namespace, *map(_staying, kept), newest_report.empty_config_map(), *made]
+
+
+def _manifest_configs() -> list[JSON]:
+    """Returns what the agents do otherwise than with other objects.
+
+    The ConfigMaps are made once and then left to the Jobs, and two values of one travel.
+    """
+    paths = [
+        {"name": newest_report.SUMMARY, "path": f".data.{newest_report.SUMMARY}"},
+        {"name": newest_report.REPORT, "path": f".binaryData.{newest_report.REPORT}"},
+    ]
+    feedback = {newest_report.NAME: [{"type": "JSONPaths", "jsonPaths": paths}]}
+    return [
+        {
+            "resourceIdentifier": {
+                "group": CONFIG_MAP.group,
+                "resource": CONFIG_MAP.plural,
+                "namespace": NAMESPACE,
+                "name": name,
+            },
+            "updateStrategy": {"type": "CreateOnly"},
+            **({"feedbackRules": feedback[name]} if name in feedback else {}),
+        }
+        for name in (kept_history.NAME, packed_reports.SERIES, newest_report.NAME)
+    ]
+
+
+def _cluster_management_addon(addon: AddOn) -> JSON:
+    template = {"group": TEMPLATE.group, "resource": TEMPLATE.plural, "defaultConfig": {"name": addon.name}}
+    spec = {
+        "addOnMeta": {
+            "displayName": "runup preflight",
+            "description": "Checks the cluster for its next update, changing nothing, and reports to the hub.",
+        },
+        "supportedConfigs": [template],
+        "installStrategy": {"type": "Placements", "placements": _placements(addon.placements)},
+    }
+    return _whole(ADDON, {"metadata": {"name": addon.name, "labels": PART_OF}, "spec": spec})
+
+
+def _placements(named: Sequence[tuple[str, str]]) -> list[JSON]:
+    return [{"namespace": namespace, "name": name, "rolloutStrategy": {"type": "All"}} for namespace, name in named]
+
+
+def _staying(obj: JSON) -> JSON:
+    metadata = obj["metadata"]
+    return obj | {"metadata": metadata | {"annotations": metadata.get("annotations", {}) | _STAYS}}
+
+
+def _whole(resource: Resource, obj: JSON) -> JSON:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}

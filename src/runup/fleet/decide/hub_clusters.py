@@ -1,0 +1,171 @@
+"""The clusters of a hub of Open Cluster Management, with the reports that have travelled to it. Pure.
+
+In: the hub's ManagedClusters, and the ManifestWorks of the add-on. Out: a member for each cluster, with its newest
+report, else with why there is none; and with the reasons for which the report may no longer hold
+(docs/decisions/0106). A cluster that is silent, or whose report is old, is never fine.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from kubekit.api.meta_v1 import LooseCondition
+from kubekit.lang.printable import one_line
+from kubekit.lang.truncate import cut
+from runup.api.hub_v1 import CLUSTER_SET_LABEL, ManagedCluster, ManagedClusterSet, ManifestWork
+from runup.fleet.decide.members import BadFleet, Doubt, Member
+from runup.preflight.decide import newest_report, schedule
+from runup.preflight.decide.cluster_run import NAMESPACE
+from runup.preflight.decide.report import BadReport, Report
+
+AVAILABLE = "ManagedClusterConditionAvailable"
+APPLIED = "Applied"
+SILENT = "ClusterNotAvailable"
+"""Risk of a cluster that its hub does not hear of: what is known of it may no longer hold."""
+OLD = "PreflightReportOld"
+"""Risk of a cluster whose newest report is older than three intervals of its schedule, or of no time that is known."""
+INTERVALS = 3
+# Clocks of two machines that nobody keeps together.
+_AHEAD = timedelta(minutes=10)
+_MAX_TEXT = 400
+
+
+def members_with_reports(
+    clusters: Iterable[ManagedCluster],
+    works: Iterable[ManifestWork],
+    now: datetime,
+    *,
+    unreadable: Mapping[str, str],
+    target: str = "",
+) -> tuple[Member, ...]:
+    """Returns a member for each cluster.
+
+    `unreadable` says of clusters why an object about them cannot be read. `target` is the version that the reports have
+    to be about; those about another one say nothing of it.
+    """
+    by_cluster: dict[str, list[ManifestWork]] = defaultdict(list)
+    for work in works:
+        by_cluster[work.metadata.namespace].append(work)
+    return tuple(
+        _member(each, by_cluster[each.metadata.name], now, unreadable.get(each.metadata.name, ""), target)
+        for each in clusters
+    )
+
+
+def clusters_of_set(clusters: Sequence[ManagedCluster], found: ManagedClusterSet) -> tuple[ManagedCluster, ...]:
+    """Returns the clusters of a set. Raises BadFleet if it has none, or chooses them in a way that is not known."""
+    name, selector = found.metadata.name, found.spec.cluster_selector
+    if selector.selector_type == "ExclusiveClusterSetLabel":
+        chosen = tuple(each for each in clusters if each.metadata.labels.get(CLUSTER_SET_LABEL) == name)
+    elif selector.selector_type == "LabelSelector":
+        chosen = tuple(each for each in clusters if selector.label_selector.matches(each.metadata.labels))
+    else:
+        raise BadFleet(
+            f"--clusterset {name}: chooses its clusters by {selector.selector_type}, which is not known; "
+            "leave it out, and choose clusters by --selector"
+        )
+    if not chosen:
+        raise BadFleet(
+            f"--clusterset {name}: no cluster is in it; `kubectl get managedclusters --show-labels` has them"
+        )
+    return chosen
+
+
+def _member(
+    cluster: ManagedCluster, works: Sequence[ManifestWork], now: datetime, unreadable: str, target: str
+) -> Member:
+    name, labels = cluster.metadata.name, cluster.metadata.labels
+    if unreadable:
+        return Member(name, labels=labels, problem=unreadable)
+    silent = _silence(cluster)
+    try:
+        found = [(report, work) for work in works if (report := _report_in(work)) is not None]
+    except BadReport as error:
+        return Member(name, labels=labels, problem=f"its report cannot be used: {_brief(error.message)}")
+    if not found:
+        problem = "; ".join(filter(None, (_why_no_report(cluster, works), silent)))
+        return Member(name, labels=labels, problem=problem)
+    report, work = max(found, key=lambda pair: pair[0].observed_time or datetime.min.replace(tzinfo=UTC))
+    if target and report.target_version != target:
+        problem = f"its newest report is about the update to {report.target_version}, not to {target}"
+        return Member(name, labels=labels, problem=problem)
+    age = _age_problem(report, _interval_of(work), now)
+    doubts = [Doubt(SILENT, f"The hub does not hear of the cluster: {silent}.")] if silent else []
+    doubts += [Doubt(OLD, age)] if age else []
+    return Member(name, labels=labels, report=report, doubts=tuple(doubts))
+
+
+def _silence(cluster: ManagedCluster) -> str:
+    """Returns why nobody knows whether the cluster is there, empty if its agent says that it is."""
+    available = _condition(cluster.status.conditions, AVAILABLE)
+    if available is None:
+        return "its agent has not registered yet"
+    if available.status == "True":
+        return ""
+    since = f" since {available.last_transition_time:%Y-%m-%dT%H:%M:%SZ}" if available.last_transition_time else ""
+    return f"it is not available{since} ({_brief(available.message or available.reason or 'no reason is given')})"
+
+
+def _why_no_report(cluster: ManagedCluster, works: Sequence[ManifestWork]) -> str:
+    if not cluster.spec.hub_accepts_client:
+        return "the hub has not accepted it (spec.hubAcceptsClient)"
+    if not works:
+        return "no preflight is scheduled there: the add-on is not in its namespace of the hub; a Placement chooses it"
+    for work in works:
+        applied = _condition(work.status.conditions, APPLIED)
+        if applied is None or applied.status != "True":
+            why = _brief(applied.message) if applied is not None else "its agent has not said anything of it"
+            return f"the schedule is not applied there: {why}"
+    return "it has no report yet"
+
+
+def _report_in(work: ManifestWork) -> Report | None:
+    """Returns the report that the agent has read, None if there is none. Raises BadReport."""
+    for manifest in work.status.resource_status.manifests:
+        meta = manifest.resource_meta
+        if (meta.group, meta.kind, meta.namespace, meta.name) != ("", "ConfigMap", NAMESPACE, newest_report.NAME):
+            continue
+        for value in manifest.status_feedback.values:
+            if value.name == newest_report.REPORT:
+                return newest_report.unpack(value.field_value.string)
+    return None
+
+
+def _interval_of(work: ManifestWork) -> timedelta | None:
+    """Returns how often the cluster is checked, None if the work does not say so."""
+    for manifest in work.spec.workload.manifests:
+        metadata = manifest.get("metadata")
+        annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
+        every = annotations.get(schedule.EVERY) if isinstance(annotations, dict) else None
+        if manifest.get("kind") == schedule.CRON_JOB.kind and isinstance(every, str):
+            try:
+                return timedelta(minutes=schedule.minutes_of(every))
+            except ValueError:
+                return None
+    return None
+
+
+def _age_problem(report: Report, interval: timedelta | None, now: datetime) -> str:
+    """Returns why the report may not say how the cluster is now, empty if it does."""
+    observed = report.observed_time
+    if observed is None:
+        return "The newest report does not say of when it is."
+    when = f"{observed:%Y-%m-%dT%H:%M:%SZ}"
+    if observed - now > _AHEAD:
+        return f"The newest report is of {when}, which is yet to come: a clock is wrong."
+    if interval is None:
+        return f"The newest report is of {when}, and it is not known how often the cluster is checked."
+    if now - observed > INTERVALS * interval + timedelta(seconds=schedule.TIMEOUT_S):
+        every = f"{interval / timedelta(hours=1):g} h"
+        return f"The newest report is of {when}, and there should be one every {every}."
+    return ""
+
+
+def _condition(conditions: Iterable[LooseCondition], kind: str) -> LooseCondition | None:
+    return next((each for each in conditions if each.type == kind), None)
+
+
+def _brief(text: str) -> str:
+    return cut(one_line(text), _MAX_TEXT)
