@@ -150,7 +150,13 @@ TYPED: dict[str, tuple[tuple[str, ...], ...]] = {
     "preflight compare": (("5.2.0", "5.2.0"), ("5.2.0", "5.2.0", "-o", "json"), (EVIL, "5.2.0")),
     "preflight explain": ((f"Risk{EVIL}",), (f"Risk{EVIL}", "-o", "yaml"), (EVIL,)),
     "preflight run": (("--to", "5.2.0"), ("--to", EVIL), ("--dump", f"/nowhere/{EVIL}", "--to", "5.2.0")),
-    "fleet preflight": (("--contexts", "all"), ("--contexts", EVIL), ("--dumps", f"/nowhere/{EVIL}")),
+    "fleet preflight": (
+        ("--contexts", "all"),
+        ("--contexts", EVIL),
+        ("--dumps", f"/nowhere/{EVIL}"),
+        ("--hub", EVIL),
+    ),
+    "fleet addon": (("--placement", EVIL, "--every", "24h"), ("--placement", "a/b", "--every", EVIL)),
     "fleet rehearse": (("--contexts", EVIL, "--release-dir", f"/nowhere/{EVIL}"),),
     "fleet status": (("--contexts", "all"), ("--contexts", "all", "-o", "json"), ("--kubeconfigs", f"/nowhere/{EVIL}")),
     "fleet recommend": (

@@ -1,3 +1,4 @@
+// Open Cluster Management: what a hub runs, and the agents in its clusters, built from its own module.
 module runup.dev/tests/ocm
 
 go 1.24.0

@@ -2,9 +2,12 @@
 package main
 
 import (
+	"embed"
 	goflag "flag"
 	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +17,7 @@ import (
 
 	ocmfeature "open-cluster-management.io/api/feature"
 
+	"open-cluster-management.io/ocm/manifests"
 	"open-cluster-management.io/ocm/pkg/cmd/hub"
 	"open-cluster-management.io/ocm/pkg/cmd/spoke"
 	"open-cluster-management.io/ocm/pkg/features"
@@ -34,6 +38,8 @@ func main() {
 		named("addons", hub.NewAddonManager()),
 		// The registration agent and the work agent in one process, as the Klusterlet's mode Singleton has them.
 		named("agent", spoke.NewKlusterletAgentCmd()),
+		definitions("hub-definitions", manifests.ClusterManagerManifestFiles, "cluster-manager/hub"),
+		definitions("cluster-definitions", manifests.KlusterletManifestFiles, "klusterlet/managed"),
 	)
 	if err := command.Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -44,4 +50,18 @@ func main() {
 func named(name string, command *cobra.Command) *cobra.Command {
 	command.Use = name
 	return command
+}
+
+// definitions prints the CustomResourceDefinitions of a folder.
+func definitions(name string, files embed.FS, folder string) *cobra.Command {
+	return &cobra.Command{Use: name, RunE: func(*cobra.Command, []string) error {
+		return fs.WalkDir(files, folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, "crd.yaml") {
+				return err
+			}
+			text, err := files.ReadFile(path)
+			fmt.Printf("---\n%s\n", text)
+			return err
+		})
+	}}
 }

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubekit.api import codec
-from kubekit.lang.printable import printable
+from kubekit.lang.printable import one_line
 from kubekit.lang.truncate import cut
 from runup.preflight.decide import packed_reports, stored_reports
 from runup.preflight.decide import report as reports
@@ -75,7 +75,7 @@ def unpack(text: str) -> Report:
 def _summary(report: Report) -> str:
     """Returns one line for people who look at the object itself."""
     if report.execution_status != "completed":
-        return cut(printable(f"{report.target_version}: not judged: {report.message}"), _MAX_SUMMARY)
+        return cut(one_line(f"{report.target_version}: not judged: {report.message}"), _MAX_SUMMARY)
     applies = sum(risk.applies == "True" for risk in report.risks)
     observed = f", observed {report.observed_time:%Y-%m-%dT%H:%M:%SZ}" if report.observed_time else ""
     verb = "risk applies" if applies == 1 else "risks apply"

@@ -1,0 +1,268 @@
+"""The clusters of a hub: what has travelled of each, how old it may be, and that silence is never fine."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.factories import NOW
+
+from kubekit.api import codec
+from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
+from runup.fleet.decide.hub_clusters import OLD, SILENT, members_of_hub, of_set
+from runup.fleet.decide.members import BadFleet, Member
+from runup.preflight.decide import newest_report, packed_reports
+from runup.preflight.decide import report as reports
+from runup.preflight.decide.report import FORMAT, Report
+
+JSON = dict[str, Any]
+HOUR = timedelta(hours=1)
+CONFIG_MAP = {"group": "", "version": "v1", "kind": "ConfigMap", "namespace": "runup-preflight"}
+
+
+def cluster(name: str = "harbour", available: str = "True", **labels: str) -> ManagedCluster:
+    """A ManagedCluster whose condition of availability is so; none for an empty one."""
+    condition = {
+        "type": "ManagedClusterConditionAvailable",
+        "status": available,
+        "reason": "ManagedClusterLeaseUpdateStopped",
+        "message": "Registration agent stopped updating its lease.",
+        "lastTransitionTime": "2026-01-14T10:00:00Z",
+    }
+    return codec.convert(
+        ManagedCluster,
+        {
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"hubAcceptsClient": True},
+            "status": {"conditions": [condition] if available else []},
+        },
+    )
+
+
+def report(observed: datetime | None = NOW - HOUR, target: str = "5.1.0") -> Report:
+    """A report without risks."""
+    return Report(
+        format=FORMAT,
+        source_version="5.0.0",
+        target_version=target,
+        execution_status="completed",
+        observed_time=observed,
+    )
+
+
+def travelled(found: Report) -> str:
+    """The value that an agent takes to the hub."""
+    return b64encode(packed_reports.pack(reports.encode(found))).decode()
+
+
+def work(value: str | None, name: str = "harbour", every: str | None = "6h", applied: str = "True") -> ManifestWork:
+    """The add-on's ManifestWork with a value of feedback, None for none yet."""
+    values = [] if value is None else [{"name": "report", "fieldValue": {"type": "String", "string": value}}]
+    other = {"resourceMeta": CONFIG_MAP | {"name": "preflight-history"}, "statusFeedback": {"values": []}}
+    newest = {"resourceMeta": CONFIG_MAP | {"name": "preflight-newest"}, "statusFeedback": {"values": values}}
+    annotations = {"preflight.runup.dev/every": every} if every else {}
+    manifests: list[JSON] = [{"kind": "Namespace"}, {"kind": "CronJob", "metadata": {"annotations": annotations}}]
+    conditions = [{"type": "Applied", "status": applied, "message": "Failed to apply manifest: forbidden"}]
+    return codec.convert(
+        ManifestWork,
+        {
+            "metadata": {"name": "addon-runup-preflight-deploy-0", "namespace": name},
+            "spec": {"workload": {"manifests": manifests}},
+            "status": {"conditions": conditions if applied else [], "resourceStatus": {"manifests": [other, newest]}},
+        },
+    )
+
+
+def one(found: ManagedCluster, *works: ManifestWork, target: str = "") -> Member:
+    """The member of one cluster."""
+    (member,) = members_of_hub([found], works, NOW, unreadable={}, target=target)
+    return member
+
+
+def test_a_report_that_has_just_travelled() -> None:
+    """Nothing is doubtful of it, and it has the labels of its ManagedCluster."""
+    found = report()
+    member = one(cluster(env="production"), work(travelled(found)))
+    assert (member.report, member.doubts, member.problem) == (found, (), "")
+    assert member.labels == {"env": "production"}
+
+
+NO_REPORT: dict[str, tuple[ManagedCluster, list[ManifestWork], str]] = {
+    "no add-on": (
+        cluster(),
+        [],
+        "no preflight is scheduled there: the add-on is not in its namespace of the hub; a Placement chooses it",
+    ),
+    "of another cluster": (
+        cluster(),
+        [work(travelled(report()), name="lighthouse")],
+        "no preflight is scheduled there: the add-on is not in its namespace of the hub; a Placement chooses it",
+    ),
+    "not run yet": (cluster(), [work(None)], "it has no report yet"),
+    "its agent has not looked": (
+        cluster(),
+        [work(None, applied="")],
+        "the schedule is not applied there: its agent has not said anything of it",
+    ),
+    "its agent may not": (
+        cluster(),
+        [work(None, applied="False")],
+        "the schedule is not applied there: Failed to apply manifest: forbidden",
+    ),
+    "silent": (
+        cluster(available="Unknown"),
+        [work(None)],
+        "it has no report yet; it is not available since 2026-01-14T10:00:00Z "
+        "(Registration agent stopped updating its lease.)",
+    ),
+    "never registered": (
+        cluster(available=""),
+        [work(None)],
+        "it has no report yet; its agent has not registered yet",
+    ),
+    "not base64": (cluster(), [work("%%%")], "its report cannot be used: the report is not base64"),
+    "not packed": (
+        cluster(),
+        [work(b64encode(b"{}").decode())],
+        "its report cannot be used: the report cannot be unpacked: it is not packed by gzip",
+    ),
+    "cut": (
+        cluster(),
+        [work(b64encode(packed_reports.pack(b"{}")[:-4]).decode())],
+        "its report cannot be used: the report cannot be unpacked: it is cut",
+    ),
+    "of another format": (
+        cluster(),
+        [work(b64encode(packed_reports.pack(b'{"format": "other"}')).decode())],
+        "its report cannot be used: the report's format is 'other'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("found", "works", "said"), NO_REPORT.values(), ids=list(NO_REPORT))
+def test_no_report(found: ManagedCluster, works: list[ManifestWork], said: str) -> None:
+    """A cluster of its own line, which could not be judged."""
+    member = one(found, *works)
+    assert member.report is None
+    assert member.problem.startswith(said)
+
+
+def test_a_cluster_that_was_not_let_in() -> None:
+    """Nobody has accepted it, so nothing of it can be known."""
+    refused = codec.convert(ManagedCluster, {"metadata": {"name": "harbour"}, "spec": {}, "status": {}})
+    assert one(refused).problem == (
+        "the hub has not accepted it (spec.hubAcceptsClient); its agent has not registered yet"
+    )
+
+
+# Of a schedule of six hours: three of them, and the fifteen minutes that a Job may take.
+LIMIT = 3 * 6 * HOUR + timedelta(minutes=15)
+AGES: dict[str, tuple[datetime | None, str | None, str]] = {
+    "just now": (NOW, "6h", ""),
+    "three intervals": (NOW - LIMIT, "6h", ""),
+    "more than three": (
+        NOW - LIMIT - timedelta(seconds=1),
+        "6h",
+        "there should be one every 6 h",
+    ),
+    "half hours": (NOW - 2 * HOUR, "30m", "there should be one every 0.5 h"),
+    "no time": (None, "6h", "does not say of when it is"),
+    "a clock ahead by minutes": (NOW + timedelta(minutes=10), "6h", ""),
+    "a time to come": (NOW + timedelta(minutes=11), "6h", "which is yet to come: a clock is wrong"),
+    "no interval": (NOW, None, "it is not known how often the cluster is checked"),
+    "no interval of ours": (NOW, "often", "it is not known how often the cluster is checked"),
+}
+
+
+@pytest.mark.parametrize(("observed", "every", "said"), AGES.values(), ids=list(AGES))
+def test_how_old_a_report_may_be(observed: datetime | None, every: str | None, said: str) -> None:
+    """What is too old, or of no time that is known, is kept and is doubtful."""
+    member = one(cluster(), work(travelled(report(observed)), every=every))
+    assert member.report is not None
+    assert [doubt.risk for doubt in member.doubts] == ([OLD] if said else [])
+    assert all(said in doubt.message for doubt in member.doubts)
+
+
+@pytest.mark.parametrize("available", ["Unknown", "False", ""])
+def test_what_is_known_of_a_silent_cluster(available: str) -> None:
+    """Its report is kept, and doubtful, however new it is."""
+    member = one(cluster(available=available), work(travelled(report(NOW))))
+    assert member.report is not None
+    assert [doubt.risk for doubt in member.doubts] == [SILENT]
+
+
+def test_another_target() -> None:
+    """A report about another version says nothing of the one that is asked for."""
+    works = work(travelled(report(target="5.1.0")))
+    assert one(cluster(), works, target="5.1.0").problem == ""
+    member = one(cluster(), works, target="5.2.0")
+    assert (member.report, member.problem) == (
+        None,
+        "its newest report is about the update to 5.1.0, not to 5.2.0",
+    )
+
+
+def test_of_two_works_the_newest() -> None:
+    """A cluster that was moved from one add-on to the other has two for a while."""
+    older, newer = report(NOW - 2 * HOUR), report(NOW - HOUR, target="5.2.0")
+    for works in ([older, newer], [newer, older]):
+        assert one(cluster(), *(work(travelled(each)) for each in works)).report == newer
+
+
+def test_a_work_that_cannot_be_read() -> None:
+    """Its cluster is not judged, and no other one is touched."""
+    clusters = [cluster("harbour"), cluster("lighthouse")]
+    works = [work(travelled(report()), name="lighthouse")]
+    harbour, lighthouse = members_of_hub(clusters, works, NOW, unreadable={"harbour": "cannot be read"})
+    assert (harbour.problem, harbour.report) == ("cannot be read", None)
+    assert lighthouse.report is not None
+
+
+def cluster_set(selector: JSON) -> ManagedClusterSet:
+    """The set `canary`, which chooses its clusters so."""
+    return codec.convert(
+        ManagedClusterSet, {"metadata": {"name": "canary"}, "spec": {"clusterSelector": selector} if selector else {}}
+    )
+
+
+BY_LABEL = {"cluster.open-cluster-management.io/clusterset": "canary"}
+EXCLUSIVE = {"selectorType": "ExclusiveClusterSetLabel"}
+SELECTED = {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"env": "test"}}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "chosen"),
+    [
+        pytest.param(EXCLUSIVE, ["a"], id="by the set's own label"),
+        pytest.param({}, ["a"], id="by default"),
+        pytest.param(SELECTED, ["b"], id="by a selector"),
+        pytest.param({"selectorType": "LabelSelector"}, ["a", "b", "c"], id="the set of all clusters"),
+    ],
+)
+def test_the_clusters_of_a_set(selector: JSON, chosen: list[str]) -> None:
+    """As Open Cluster Management chooses them."""
+    clusters = [cluster("a", **BY_LABEL), cluster("b", env="test"), cluster("c")]
+    assert [each.metadata.name for each in of_set(clusters, cluster_set(selector))] == chosen
+
+
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        pytest.param(EXCLUSIVE, "no cluster is in it", id="empty"),
+        pytest.param({"selectorType": "Magic"}, "chooses its clusters by Magic, which is not known", id="unknown"),
+    ],
+)
+def test_a_set_that_chooses_nothing(selector: JSON, said: str) -> None:
+    """A rollout must not go on because nothing was looked at."""
+    with pytest.raises(BadFleet, match=said):
+        of_set([cluster("c")], cluster_set(selector))
+
+
+def test_what_is_packed_is_what_is_read() -> None:
+    """The ConfigMap's value is what an agent takes along."""
+    found = report()
+    patch = newest_report.with_report(found)
+    assert newest_report.unpack(patch["binaryData"]["report"]) == found
+    assert one(cluster(), work(patch["binaryData"]["report"])).report == found

@@ -1,0 +1,337 @@
+"""Three clusters and their hub: real agents of Open Cluster Management take what the clusters find to a real server.
+
+Each cluster is a sandbox, which runs the Job that the add-on brings. What is typed is what docs/fleets.md types.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import SIGKILL
+from typing import Any
+
+import pytest
+import yaml
+from tests.controlplane.build import Unavailable
+from tests.controlplane.rows import programs
+from tests.journeys.conftest import COMMAND_S, RUNUP, START_S, Done, Sandbox, sandbox_in
+from tests.ocm import programs as ocm
+from tests.ocm.hub import CLUSTERS, Hub
+from tests.servers import eventually
+
+from kubekit.api.core_v1 import Node
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.api.workloads_v1 import CronJob, Job
+from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
+from kubekit.kube.client_sync import SyncClient
+from runup.fleet.decide import hub_addon
+from runup.fleet.decide.hub_clusters import SILENT
+from runup.preflight.decide.cluster_run import JOB, NAMESPACE
+from runup.preflight.decide.schedule import NAME
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1500), pytest.mark.xdist_group("ocm")]
+
+JSON = dict[str, Any]
+DOCS = Path(__file__).parents[2] / "docs" / "fleets.md"
+NAMES = ("harbour", "island", "lighthouse")
+GROUP = "cluster.open-cluster-management.io"
+CLUSTER_SETS = Resource(GROUP, "v1beta2", "ManagedClusterSet", "managedclustersets", namespaced=False)
+BINDINGS = Resource(GROUP, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings", namespaced=True)
+PLACEMENTS = Resource(GROUP, "v1beta1", "Placement", "placements", namespaced=True)
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+ADDONS = Resource(
+    "addon.open-cluster-management.io", "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons", namespaced=True
+)
+CORDONED = "NodeCordoned"
+
+
+@dataclass
+class Fleet:
+    """The hub, its clusters by name, and how many Jobs each was given."""
+
+    hub: Hub
+    clusters: dict[str, Sandbox]
+    folder: Path
+    started: dict[str, int] = field(default_factory=dict)
+
+    def run(self, *words: str) -> Done:
+        """`runup` as its user types it, whose kubeconfig has the hub alone, as context `hub`."""
+        done = subprocess.run(
+            [*RUNUP, "--kubeconfig", str(self.folder / "kubeconfig"), *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=COMMAND_S,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def preflight(self, *words: str) -> JSON:
+        """`runup fleet preflight --hub hub -o json`, decoded."""
+        done = self.run("fleet", "preflight", "--hub", "hub", "-o", "json", *words)
+        assert done.out, done.err
+        found: JSON = json.loads(done.out)
+        return found
+
+    def states(self, risk: str, *words: str) -> dict[str, str]:
+        """In which clusters the risk is found, and as what."""
+        return {
+            one["cluster"]: each["applies"]
+            for one in self.preflight(*words)["clusters"]
+            for each in one["risks"]
+            if each["name"] == risk
+        }
+
+    def observed(self) -> dict[str, str]:
+        """Of when the report of each cluster is that the hub has, empty for none."""
+        return {one["cluster"]: one.get("observedTime") or "" for one in self.preflight()["clusters"]}
+
+    def check(self, *names: str) -> None:
+        """Let clusters check themselves now, as their CronJob would at its time, and wait until they have."""
+        jobs = [(name, self.begin(name)) for name in names]
+        for name, job in jobs:
+            eventually(lambda name=name, job=job: self.ended(name, job), f"{name} has checked itself")
+
+    def begin(self, name: str) -> str:
+        """Start the CronJob's Job as its controller does; its name."""
+        self.started[name] = self.started.get(name, 0) + 1
+        client = self.clusters[name].client
+        template = client.send(calls.get_raw(resource_of(CronJob), NAME, NAMESPACE))["spec"]["jobTemplate"]
+        metadata = {
+            "name": f"{NAME}-{self.started[name]}",
+            "namespace": NAMESPACE,
+            "labels": template["metadata"]["labels"],
+        }
+        client.send(calls.create(JOB, {"metadata": metadata, "spec": template["spec"]}))
+        return str(metadata["name"])
+
+    def ended(self, name: str, job: str) -> bool:
+        """Whether a Job has, well or not."""
+        conditions = self.clusters[name].client.send(calls.get(Job, job, NAMESPACE)).status.conditions
+        return any(each.type in ("Complete", "Failed") and each.status == "True" for each in conditions)
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A hub with three clusters that have checked themselves once; harbour is in the set `canary`."""
+    try:
+        program = ocm.build()
+    except Unavailable as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("ocm")
+    with ExitStack() as stack:
+        hub = stack.enter_context(Hub(folder / "hub", programs(), program))
+        _write_kubeconfig(hub, folder / "kubeconfig")
+        clusters = {}
+        for name in NAMES:
+            sandbox = stack.enter_context(contextmanager(sandbox_in)(folder / name, "clean"))
+            labels = {f"{GROUP}/clusterset": "canary" if name == "harbour" else "main", "env": "test"}
+            hub.join(name, sandbox.kubeconfig, labels)
+            clusters[name] = sandbox
+        made = Fleet(hub, clusters, folder)
+        _add_on(made)
+        made.check(*NAMES)
+        eventually(lambda: all(made.observed().values()), "the reports of all have travelled")
+        yield made
+
+
+def _write_kubeconfig(hub: Hub, file: Path) -> None:
+    content = json.loads(hub.kubeconfig.read_text())
+    content["contexts"][0]["name"] = content["current-context"] = "hub"
+    file.write_text(json.dumps(content))
+
+
+def _add_on(fleet: Fleet) -> None:
+    """What docs/fleets.md tells the hub's administrator to do; before and after it the clusters are not judged."""
+    nobody = fleet.run("fleet", "preflight", "--hub", "hub")
+    assert nobody.code == 1
+    assert nobody.out.count("no preflight is scheduled there") == len(NAMES)
+    with fleet.hub.client as client:
+
+        def put(resource: Resource, obj: JSON, name: str = "", namespace: str = "") -> None:
+            metadata = obj.get("metadata", {"name": name, **({"namespace": namespace} if namespace else {})})
+            client.send(calls.apply(resource, obj | {"metadata": metadata}, field_manager="tests"))
+
+        put(NAMESPACES, {}, "fleet")
+        for name in ("canary", "main"):
+            put(CLUSTER_SETS, {"spec": {}}, name)
+            put(BINDINGS, {"spec": {"clusterSet": name}}, name, "fleet")
+        put(PLACEMENTS, {"spec": {}}, "all", "fleet")
+        for name in NAMES:
+            # A sandbox runs images of its own registry alone, so each cluster gets another one by its own template.
+            image = fleet.clusters[name].cluster_version().status.desired.image
+            typed = ("--placement", "fleet/all", "--every", "30m", "--image", image)
+            printed = fleet.run("fleet", "addon", *typed)
+            assert printed.code == 0, printed.err
+            template, addon = yaml.safe_load_all(printed.out)
+            if name == NAMES[0]:
+                put(hub_addon.TEMPLATE, template)
+                put(hub_addon.ADDON, addon)
+            put(hub_addon.TEMPLATE, template | {"metadata": {"name": f"preflight-of-{name}"}})
+            eventually(lambda name=name: _with_own_template(client, name), f"{name} has the add-on")
+    for name in NAMES:
+        eventually(lambda name=name: _has_cron_job(fleet.clusters[name]), f"{name} has its CronJob")
+    waiting = fleet.run("fleet", "preflight", "--hub", "hub")
+    assert (waiting.code, waiting.out.count("it has no report yet")) == (1, len(NAMES)), waiting.out
+
+
+def _with_own_template(client: SyncClient, name: str) -> bool:
+    """Whether the cluster has the add-on, to which its template is given."""
+    template = {"group": hub_addon.TEMPLATE.group, "resource": hub_addon.TEMPLATE.plural}
+    patch = {"spec": {"configs": [template | {"name": f"preflight-of-{name}"}]}}
+    try:
+        client.send(calls.merge_patch(ADDONS, hub_addon.NAMES["openshift"], patch, name))
+    except NotFound:
+        return False
+    return True
+
+
+def _has_cron_job(sandbox: Sandbox) -> bool:
+    """Whether the cluster has the CronJob, with an image that its node may run."""
+    image = sandbox.cluster_version().status.desired.image
+    return image in json.dumps(sandbox.client.listing_raw(resource_of(CronJob), NAMESPACE).items)
+
+
+def test_a_line_for_each_cluster(fleet: Fleet) -> None:
+    """All that the hub has, those of a set, those with labels, and those whose report is about a version."""
+    done = fleet.run("fleet", "preflight", "--hub", "hub")
+    assert done.out.startswith("Preflight of 3 clusters"), done.err
+    assert [each["cluster"] for each in fleet.preflight("--clusterset", "canary")["clusters"]] == ["harbour"]
+    assert [each["cluster"] for each in fleet.preflight("-l", "env=test")["clusters"]] == list(NAMES)
+    assert {each["target"] for each in fleet.preflight("--to", "5.1.0")["clusters"]} == {"5.1.0"}
+    other = fleet.preflight("--to", "5.2.0")
+    assert (other["exitCode"], [each["cluster"] for each in other["notJudged"]]) == (1, list(NAMES))
+    wrong = fleet.run("fleet", "preflight", "--hub", "hub", "--clusterset", "production")
+    assert (wrong.code, wrong.out) == (1, "")
+    assert "has no such ManagedClusterSet; there is canary, default, global, main" in wrong.err
+
+
+def test_what_travels_is_what_the_cluster_has_found(fleet: Fleet) -> None:
+    """The same risks, steps and time as the cluster's own record has."""
+    of_hub = {each["cluster"]: each for each in fleet.preflight()["clusters"]}
+    for name, sandbox in fleet.clusters.items():
+        shown = json.loads(sandbox.run("preflight", "show", "5.1.0", "--in-cluster", "-o", "json").out)
+        for part in ("source", "target", "observedTime"):
+            assert of_hub[name][part] == shown[part]
+        found, kept = ({each["name"]: each["applies"] for each in one["risks"]} for one in (of_hub[name], shown))
+        assert found == kept
+
+
+def test_a_new_risk_stops_a_rollout(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
+    """The gate before the next set is 0, and 2 once a risk appears that nobody has accepted."""
+    assert fleet.run("fleet", "preflight", "--hub", "hub", "-o", "json=baseline.json").code in (0, 3)
+    gates = {
+        name: (
+            "fleet",
+            "preflight",
+            "--hub",
+            "hub",
+            "--clusterset",
+            name,
+            "--to",
+            "5.1.0",
+            "--baseline",
+            "baseline.json",
+        )
+        for name in ("canary", "main")
+    }
+    assert {name: fleet.run(*words).code for name, words in gates.items()} == {"canary": 0, "main": 0}
+    client = fleet.clusters["harbour"].client
+    node = client.list_all(Node)[0][0].metadata.name
+    client.send(calls.merge_patch(resource_of(Node), node, {"spec": {"unschedulable": True}}))
+    began = time.monotonic()
+    fleet.check("harbour")
+    checked = time.monotonic()
+    stopped = eventually(lambda: _with_code(fleet.run(*gates["canary"]), 2), "the hub shows the risk")
+    shown = time.monotonic()
+    with capsys.disabled():
+        print(f"\na Job took {checked - began:.1f} s, and the hub showed its risk {shown - checked:.1f} s later")
+    assert CORDONED in stopped.out
+    assert fleet.states(CORDONED) == {"harbour": "True"}
+    assert fleet.run(*gates["main"]).code == 0
+    client.send(calls.merge_patch(resource_of(Node), node, {"spec": {"unschedulable": None}}))
+    fleet.check("harbour")
+    eventually(lambda: _with_code(fleet.run(*gates["canary"]), 0), "the risk is gone from the hub")
+
+
+def _with_code(done: Done, code: int) -> Done | None:
+    return done if done.code == code else None
+
+
+def test_killed_in_the_middle(fleet: Fleet) -> None:
+    """An agent, the hub's controllers and its server, while all check themselves: all arrives, and counts once."""
+    before = fleet.observed()
+    jobs = {name: fleet.begin(name) for name in NAMES}
+    fleet.hub.agents["island"].kill()
+    for process in fleet.hub.controllers.values():
+        process.kill()
+    fleet.hub.plane.restart_server(SIGKILL)
+    for name, job in jobs.items():
+        eventually(lambda name=name, job=job: fleet.ended(name, job), f"{name} has checked itself")
+    assert fleet.observed()["island"] == before["island"]
+    for process in (fleet.hub.agents["island"], *fleet.hub.controllers.values()):
+        process.start()
+    eventually(lambda: all(fleet.observed()[name] > before[name] for name in NAMES), "all new reports have travelled")
+    store = ("--store", "sqlite:reports.db")
+    for _ in range(2):
+        fleet.run("fleet", "preflight", "--hub", "hub", *store)
+    history = json.loads(fleet.run("fleet", "history", *store, "-o", "json").out)
+    assert sorted((each["cluster"], each["observedTime"]) for each in history) == sorted(fleet.observed().items())
+    for name, sandbox in fleet.clusters.items():
+        series = sandbox.run("fleet", "history", "--store", f"configmap:{NAMESPACE}/preflight-reports", "-o", "json")
+        assert len(json.loads(series.out)) == fleet.started[name]
+
+
+@contextmanager
+def _cluster_down(fleet: Fleet) -> Iterator[None]:
+    """The whole cluster ends, and begins again."""
+    data = str(fleet.folder / "island")
+    for words, inside in ((("stop", "--data", data), True), (("start", "--data", data), False)):
+        done = subprocess.run([*RUNUP, "sandbox", *words], capture_output=True, text=True, check=False, timeout=START_S)
+        assert done.returncode == 0, done.stderr
+        if inside:
+            yield
+
+
+@contextmanager
+def _agent_dead(fleet: Fleet) -> Iterator[None]:
+    """Nobody renews the cluster's lease on the hub, of which five may be missed."""
+    with fleet.hub.client as client:
+        client.send(calls.merge_patch(CLUSTERS, "island", {"spec": {"leaseDurationSeconds": 2}}))
+    fleet.hub.agents["island"].kill()
+    yield
+    fleet.hub.agents["island"].start()
+
+
+@pytest.mark.parametrize("gone", [_cluster_down, _agent_dead], ids=["its cluster", "its agent"])
+def test_what_is_known_of_a_cluster_that_is_gone(
+    fleet: Fleet, gone: Callable[[Fleet], AbstractContextManager[None]]
+) -> None:
+    """Its last report stays; that nobody hears of it is told, and is not accepted by a baseline that has it."""
+    before = fleet.observed()
+    with gone(fleet):
+        eventually(lambda: fleet.states(SILENT) == {"island": "Unknown"}, "the hub says that it does not hear of it")
+        fleet.run("fleet", "preflight", "--hub", "hub", "-o", "json=gone.json")
+        again = fleet.run("fleet", "preflight", "--hub", "hub", "--baseline", "gone.json")
+        assert again.code == 3
+        assert SILENT in again.out
+    eventually(lambda: fleet.states(SILENT) == {}, "the hub hears of it again")
+    assert fleet.observed() == before
+
+
+def test_the_page_types_the_same() -> None:
+    """What is typed here stands in docs/fleets.md."""
+    page = DOCS.read_text()
+    for words in (
+        "runup fleet addon --placement fleet/all --every",
+        "runup fleet preflight --hub hub",
+        "--clusterset canary --to 5.1.0 --baseline baseline.json",
+        "-o json=baseline.json",
+    ):
+        assert words in page
