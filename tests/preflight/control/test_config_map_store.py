@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import timedelta
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from tests.preflight.control.test_report_store import NOON, REPORT
 from tests.servers import Server
 
+from kubekit.api.core_v1 import ConfigMap
 from kubekit.error_types import Terminal
 from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
@@ -19,7 +21,7 @@ from runup.preflight.cli import run_command
 from runup.preflight.control import kept_reports, report_store
 from runup.preflight.control.config_map_store import ConfigMapStore
 from runup.preflight.control.kept_reports import HistorySink
-from runup.preflight.decide import packed_reports
+from runup.preflight.decide import newest_report, packed_reports
 from runup.preflight.decide.cluster_run import CONFIG_MAP, NAMESPACE, namespace_object
 from runup.preflight.decide.packed_reports import MAX_REPORTS
 from runup.preflight.decide.report import encode
@@ -162,3 +164,27 @@ def test_a_schedule_of_an_earlier_runup_has_no_such_config_map(cluster: Server) 
     assert sink.last.id == "run-9"
     assert "is not a store of runup's" in sink.not_in_series
     cluster.client.send(calls.delete(CONFIG_MAP, packed_reports.SERIES, NAMESPACE))
+
+
+def test_a_report_that_travels(cluster: Server) -> None:
+    """The newest one is in a ConfigMap of its own, a failed one as well; nobody but the add-on makes that."""
+    cluster.client.send(
+        calls.apply(namespace_object().resource, namespace_object().object, field_manager="test", force=True)
+    )
+    with suppress(NotFound):
+        cluster.client.send(calls.delete(CONFIG_MAP, newest_report.NAME, NAMESPACE))
+    kept_reports.ensure(cluster.client)
+    before = kept_reports.read_kept(cluster.client)
+    sink = HistorySink(config.load(str(cluster.kubeconfig)), SystemClock(), "harbour", newest=True)
+    with pytest.raises(OSError, match=r"preflight-newest: .*; the add-on of `runup fleet addon` creates it"):
+        sink.write(encode(REPORT))
+    assert kept_reports.read_kept(cluster.client) == before
+    cluster.client.send(calls.create(CONFIG_MAP, newest_report.empty_config_map()))
+    failed = replace(REPORT, execution_status="failed", message="no route to the server")
+    for report in (REPORT, failed):
+        sink.write(encode(report))
+        kept = cluster.client.send(calls.get(ConfigMap, newest_report.NAME, NAMESPACE))
+        value = b64encode(kept.binary_data[newest_report.REPORT]).decode()
+        assert newest_report.unpack(value).execution_status == report.execution_status
+    assert "not judged: no route" in kept.data[newest_report.SUMMARY]
+    cluster.client.send(calls.delete(CONFIG_MAP, newest_report.NAME, NAMESPACE))

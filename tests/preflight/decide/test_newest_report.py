@@ -34,7 +34,7 @@ def risk(number: int, applies: Any = "True", text: str = "It is so.") -> Reporte
 
 def noise(seed: int, length: int) -> str:
     """Text that cannot be packed well."""
-    return "".join(random.Random(seed).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=length))  # noqa: S311
+    return "".join(random.Random(seed).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=length))
 
 
 @pytest.mark.parametrize(

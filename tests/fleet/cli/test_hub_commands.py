@@ -1,0 +1,229 @@
+"""`runup fleet addon` and `--hub` as typed, on a server that knows the hub's kinds without their rules.
+
+What a real hub and its agents do with it is in tests/ocm.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from msgspec.structs import replace
+from tests.cli.commands import Run, Server
+from tests.fleet.decide.test_hub_clusters import BY_LABEL, CONFIG_MAP, report, travelled
+from tests.servers import CRD, eventually, serve
+
+from kubekit.api.scheme import Resource, resource_of
+from kubekit.kube import calls
+from kubekit.kube.api_errors import NotFound
+from kubekit.kube.clock import SystemClock
+from kubekit.kube.discovery import list_kinds
+from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
+from runup.preflight.decide.report import ReportedRisk
+
+pytestmark = pytest.mark.xdist_group("hub-commands")
+
+JSON = dict[str, Any]
+KINDS = tuple(resource_of(each) for each in (ManagedCluster, ManagedClusterSet, ManifestWork))
+NAMES = ("harbour", "island", "lighthouse")
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+IMAGE = f"quay.io/example/runup@sha256:{'a' * 64}"
+RISK = ReportedRisk(name="NodeCordoned", applies="True", message="A node takes no pods.", severity="warning")
+
+
+@pytest.fixture(scope="module")
+def hub_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of its own: the kinds of a hub are nothing to the tests of others."""
+    yield from serve(tmp_path_factory.mktemp("hub"), "Default")
+
+
+@pytest.fixture
+def hub(hub_server: Server) -> Server:
+    """A hub: harbour, in set `canary`, has just reported; in island a risk applies; lighthouse is silent."""
+    server = hub_server
+    for kind in KINDS:
+        server.client.send(calls.apply(CRD, _definition(kind), field_manager="tests"))
+        eventually(lambda kind=kind: _is_listed(server, kind), f"{kind} is served")
+    now = SystemClock().now()
+    canary = {"metadata": {"name": "canary"}, "spec": {}}
+    server.client.send(calls.apply(KINDS[1], canary, field_manager="tests"))
+    for name in NAMES:
+        _apply_cluster(server, name, now)
+    return server
+
+
+def _definition(kind: Resource) -> JSON:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    versions = [{"name": kind.version, "served": True, "storage": True, "schema": schema}]
+    names = {"plural": kind.plural, "kind": kind.kind, "singular": kind.kind.lower(), "listKind": f"{kind.kind}List"}
+    scope = "Namespaced" if kind.namespaced else "Cluster"
+    return {
+        "metadata": {"name": kind.name},
+        "spec": {"group": kind.group, "scope": scope, "names": names, "versions": versions},
+    }
+
+
+def _is_listed(server: Server, kind: Resource) -> bool:
+    with suppress(NotFound):
+        return any(each.plural == kind.plural for each in server.client.send(list_kinds(kind.api_version)))
+    return False
+
+
+def _apply_cluster(server: Server, name: str, now: datetime) -> None:
+    server.client.send(calls.apply(NAMESPACES, {"metadata": {"name": name}}, field_manager="tests"))
+    available = {"type": "ManagedClusterConditionAvailable", "status": "Unknown" if name == "lighthouse" else "True"}
+    labels = BY_LABEL if name == "harbour" else {}
+    cluster = {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"hubAcceptsClient": True},
+        "status": {"conditions": [available]},
+    }
+    found = replace(report(now - timedelta(minutes=1)), risks=(RISK,) if name == "island" else ())
+    values = [{"name": "report", "fieldValue": {"type": "String", "string": travelled(found)}}]
+    status = {"resourceMeta": CONFIG_MAP | {"name": "preflight-newest"}, "statusFeedback": {"values": values}}
+    cron = {"kind": "CronJob", "metadata": {"annotations": {"preflight.runup.dev/every": "1h"}}}
+    work = {
+        "metadata": {
+            "name": "addon-runup-preflight-deploy-0",
+            "namespace": name,
+            "labels": {"open-cluster-management.io/addon-name": "runup-preflight"},
+        },
+        "spec": {"workload": {"manifests": [cron]}},
+        "status": {"resourceStatus": {"manifests": [status]}},
+    }
+    for kind, obj in ((KINDS[0], cluster), (KINDS[2], work)):
+        server.client.send(calls.apply(kind, obj, field_manager="tests"))
+
+
+@pytest.fixture
+def words(hub: Server, tmp_path: Path) -> tuple[str, ...]:
+    """The command, with a kubeconfig that calls the hub `hub`."""
+    content = yaml.safe_load(hub.kubeconfig.read_text())
+    content["contexts"][0]["name"] = content["current-context"] = "hub"
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(content))
+    return ("fleet", "preflight", "--kubeconfig", str(tmp_path / "kubeconfig"), "--hub", "hub")
+
+
+def test_the_matrix_of_a_hub(run: Run, words: tuple[str, ...]) -> None:
+    """What applies in one cluster, and that another one is silent."""
+    ran = run(*words)
+    assert ran.code == 2, ran.err
+    found = json.loads(run(*words, "-o", "json").out)
+    assert found["counts"] == {"nothingInTheWay": 1, "risksApply": 1, "notAllKnown": 1, "couldNotBeJudged": 0}
+    risks = {each["name"]: each for each in found["risks"]}
+    assert risks["NodeCordoned"]["applies"] == ["island"]
+    assert risks["ClusterNotAvailable"]["unknown"] == ["lighthouse"]
+
+
+def test_a_baseline_takes_away_what_was_known_and_not_silence(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+    """Else a cluster that was silent once would be fine for ever."""
+    run(*words, "-o", f"json={tmp_path / 'before.json'}")
+    ran = run(*words, "--baseline", str(tmp_path / "before.json"), "-o", "json")
+    found = {each["cluster"]: each for each in json.loads(ran.out)["clusters"]}
+    assert ran.code == 3
+    assert {name: each["exitCode"] for name, each in found.items()} == {"harbour": 0, "island": 0, "lighthouse": 3}
+
+
+def test_a_suppression_does_not_take_silence_away(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+    """Nor does one of everything."""
+    rules = "suppressions:\n- {risk: '*', cluster: '*', reason: all is well, until: 2099-01-01}\n"
+    (tmp_path / "rules.yaml").write_text(rules)
+    ran = run(*words, "--suppressions", str(tmp_path / "rules.yaml"))
+    assert ran.code == 3, ran.err
+
+
+def test_a_set_is_a_gate(run: Run, words: tuple[str, ...]) -> None:
+    """The clusters of a set alone, for one version."""
+    assert run(*words, "--clusterset", "canary", "--to", "5.1.0").code == 0
+    other = run(*words, "--clusterset", "canary", "--to", "5.2.0")
+    assert other.code == 1
+    assert "its newest report is about the update to 5.1.0, not to 5.2.0" in other.out
+
+
+def test_a_report_is_kept_once(run: Run, words: tuple[str, ...], tmp_path: Path) -> None:
+    """However often it is read."""
+    store = ("--store", str(tmp_path / "reports"))
+    for _ in range(2):
+        run(*words, *store)
+    history = json.loads(run("fleet", "history", *store, "-o", "json").out)
+    assert sorted(each["cluster"] for each in history) == list(NAMES)
+
+
+REFUSED = {
+    "no such set": (("--clusterset", "main"), "has no such ManagedClusterSet; there is canary"),
+    "--from": (("--from", "5.0.0"), "--from cannot change them: the add-on says what the clusters check"),
+    "--to-image": (("--to-image", "oci:x"), "--to-image cannot change them"),
+    "--release-dir": (("--release-dir", "x"), "--release-dir cannot change them"),
+    "no label fits": (("-l", "env=production"), "no cluster has labels that fit"),
+}
+
+
+@pytest.mark.parametrize(("more", "said"), REFUSED.values(), ids=list(REFUSED))
+def test_what_a_hub_cannot_answer(run: Run, words: tuple[str, ...], more: tuple[str, ...], said: str) -> None:
+    """The error names the option and the way out."""
+    ran = run(*words, *more)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+
+
+def test_no_hub(run: Run, server: Server) -> None:
+    """A cluster without the hub's kinds, and a set without a hub."""
+    context = yaml.safe_load(server.kubeconfig.read_text())["current-context"]
+    ran = run("fleet", "preflight", "--kubeconfig", server.kubeconfig, "--hub", context)
+    assert ran.code == 1
+    assert f"--hub {context}: is no hub of Open Cluster Management" in ran.err
+    alone = run("fleet", "preflight", "--clusterset", "canary")
+    assert alone.code == 1
+    assert "is a set of a hub's clusters; give --hub CONTEXT, too" in alone.err
+
+
+def test_the_add_on(run: Run) -> None:
+    """Two objects that kubectl applies, with what was typed."""
+    ran = run("fleet", "addon", "--placement", "fleet/all", "--every", "6h", "--to", "5.1.0", "--image", IMAGE)
+    template, addon = yaml.safe_load_all(ran.out)
+    assert (ran.code, template["kind"], addon["kind"]) == (0, "AddOnTemplate", "ClusterManagementAddOn")
+    assert "&id" not in ran.out
+    assert ran.out.count(IMAGE) == 1
+    (cron,) = (each for each in template["spec"]["agentSpec"]["workload"]["manifests"] if each["kind"] == "CronJob")
+    assert cron["metadata"]["annotations"] == {
+        "preflight.runup.dev/every": "6h",
+        "preflight.runup.dev/target": "5.1.0",
+    }
+
+
+GOOD = ("--placement", "fleet/all", "--every", "6h", "--image", IMAGE)
+UNFIT = {
+    "a placement without a namespace": (
+        ("--placement", "all", "--every", "6h"),
+        "--placement all: names no Placement; give NAMESPACE/NAME",
+    ),
+    "an interval that no CronJob keeps": (
+        ("--placement", "a/b", "--every", "5h"),
+        "--every '5h' is not an interval that a CronJob can keep",
+    ),
+    "an image of this machine": (
+        (*GOOD[:4], "--image", "oci:here"),
+        "--image oci:here: the cluster cannot pull it; give an image in a registry",
+    ),
+    "two targets": ((*GOOD, "--to", "5.1.0", "--to-channel", "stable-5.1"), "--to and --to-channel both name"),
+    "no version": ((*GOOD, "--to", "soon"), "--to: "),
+    "Kubernetes without a target": ((*GOOD, "--platform", "kubernetes"), "give --to MINOR, such as --to 1.36"),
+    "Kubernetes with OpenShift's": (
+        (*GOOD, "--platform", "kubernetes", "--to", "5.1.0"),
+        "give --to MINOR, such as --to 1.36",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "said"), UNFIT.values(), ids=list(UNFIT))
+def test_an_add_on_that_could_not_work(run: Run, words: tuple[str, ...], said: str) -> None:
+    """It is refused before anything is printed."""
+    ran = run("fleet", "addon", *words)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
