@@ -19,21 +19,26 @@ from typing import Any
 import pytest
 import yaml
 from tests.controlplane.build import Unavailable
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.rows import programs
 from tests.journeys.conftest import COMMAND_S, RUNUP, START_S, Done, Sandbox, sandbox_in
 from tests.ocm import programs as ocm
 from tests.ocm.hub import CLUSTERS, Hub
+from tests.preflight.decide.test_newest_report import noise
 from tests.servers import eventually
 
-from kubekit.api.core_v1 import Node
+from kubekit.api.core_v1 import ConfigMap, Node
 from kubekit.api.scheme import Resource, resource_of
 from kubekit.api.workloads_v1 import CronJob, Job
-from kubekit.kube import calls
+from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
+from kubekit.kube.clock import SystemClock
 from runup.fleet.decide import hub_addon
 from runup.fleet.decide.hub_clusters import SILENT
-from runup.preflight.decide.cluster_run import JOB, NAMESPACE
+from runup.preflight.decide import newest_report
+from runup.preflight.decide.cluster_run import CONFIG_MAP, JOB, NAMESPACE
+from runup.preflight.decide.report import FORMAT, MAX_RISKS, Report, ReportedRisk
 from runup.preflight.decide.schedule import NAME
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(2400), pytest.mark.xdist_group("ocm")]
@@ -134,7 +139,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         clusters = {}
         for name in NAMES:
             sandbox = stack.enter_context(contextmanager(sandbox_in)(folder / name, "clean"))
-            labels = {f"{GROUP}/clusterset": "canary" if name == "harbour" else "main", "env": "test"}
+            labels = {f"{GROUP}/clusterset": "canary" if name == "harbour" else "main", "env": "test", "name": name}
             hub.join(name, sandbox.kubeconfig, labels)
             clusters[name] = sandbox
         made = Fleet(hub, clusters, folder)
@@ -156,16 +161,10 @@ def _add_on(fleet: Fleet) -> None:
     assert nobody.code == 1
     assert nobody.out.count("no preflight is scheduled there") == len(NAMES)
     with fleet.hub.client as client:
-
-        def put(resource: Resource, obj: JSON, name: str = "", namespace: str = "") -> None:
-            metadata = obj.get("metadata", {"name": name, **({"namespace": namespace} if namespace else {})})
-            client.send(calls.apply(resource, obj | {"metadata": metadata}, field_manager="tests"))
-
-        put(NAMESPACES, {}, "fleet")
+        _put(client, NAMESPACES, {}, "fleet")
         for name in ("canary", "main"):
-            put(CLUSTER_SETS, {"spec": {}}, name)
-            put(BINDINGS, {"spec": {"clusterSet": name}}, name, "fleet")
-        put(PLACEMENTS, {"spec": {}}, "all", "fleet")
+            _put_set(client, name)
+        _put(client, PLACEMENTS, {"spec": {"clusterSets": ["canary", "main"]}}, "all", "fleet")
         for name in NAMES:
             # A sandbox runs images of its own registry alone, so each cluster gets another one by its own template.
             image = fleet.clusters[name].cluster_version().status.desired.image
@@ -174,14 +173,25 @@ def _add_on(fleet: Fleet) -> None:
             assert printed.code == 0, printed.err
             template, addon = yaml.safe_load_all(printed.out)
             if name == NAMES[0]:
-                put(hub_addon.TEMPLATE, template)
-                put(hub_addon.ADDON, addon)
-            put(hub_addon.TEMPLATE, template | {"metadata": {"name": f"preflight-of-{name}"}})
+                _put(client, hub_addon.TEMPLATE, template)
+                _put(client, hub_addon.ADDON, addon)
+            _put(client, hub_addon.TEMPLATE, template | {"metadata": {"name": f"preflight-of-{name}"}})
             eventually(lambda name=name: _with_own_template(client, name), f"{name} has the add-on")
     for name in NAMES:
         eventually(lambda name=name: _has_cron_job(fleet.clusters[name]), f"{name} has its CronJob")
     waiting = fleet.run("fleet", "preflight", "--hub", "hub")
     assert (waiting.code, waiting.out.count("it has no report yet")) == (1, len(NAMES)), waiting.out
+
+
+def _put(client: SyncClient, resource: Resource, obj: JSON, name: str = "", namespace: str = "") -> None:
+    metadata = obj.get("metadata", {"name": name, **({"namespace": namespace} if namespace else {})})
+    client.send(calls.apply(resource, obj | {"metadata": metadata}, field_manager="tests"))
+
+
+def _put_set(client: SyncClient, name: str) -> None:
+    """A set of clusters that Placements of namespace `fleet` may choose from."""
+    _put(client, CLUSTER_SETS, {"spec": {}}, name)
+    _put(client, BINDINGS, {"spec": {"clusterSet": name}}, name, "fleet")
 
 
 def _with_own_template(client: SyncClient, name: str) -> bool:
@@ -328,6 +338,34 @@ def test_what_is_known_of_a_cluster_that_is_gone(
     assert fleet.observed() == before
 
 
+def test_the_largest_report_travels(fleet: Fleet) -> None:
+    """As many risks as a report may have, in as many bytes as it may take to the hub."""
+    risks = tuple(
+        ReportedRisk(name=f"Risk{each}", applies="True", message=noise(each, 650)) for each in range(MAX_RISKS)
+    )
+    large = Report(
+        format=FORMAT,
+        source_version="5.0.0",
+        target_version="5.1.0",
+        execution_status="completed",
+        observed_time=SystemClock().now().replace(microsecond=0),
+        risks=risks,
+    )
+    patch = newest_report.with_report(large)
+    assert len(patch["binaryData"]["report"]) > newest_report.MAX_BYTES
+    client = fleet.clusters["lighthouse"].client
+    client.send(calls.merge_patch(CONFIG_MAP, newest_report.NAME, patch, NAMESPACE))
+
+    def travelled() -> bool:
+        (found,) = fleet.preflight("--clusterset", "main", "-l", "name=lighthouse")["clusters"]
+        return {each["name"] for each in found["risks"]} >= {each.name for each in risks}
+
+    eventually(travelled, "all risks have travelled")
+    before = fleet.observed()["lighthouse"]
+    fleet.check("lighthouse")
+    eventually(lambda: fleet.observed()["lighthouse"] > before, "the next report is in its place")
+
+
 def test_the_page_types_the_same() -> None:
     """What is typed here stands in docs/fleets.md."""
     page = DOCS.read_text()
@@ -338,3 +376,31 @@ def test_the_page_types_the_same() -> None:
         "-o json=baseline.json",
     ):
         assert words in page
+
+
+def test_a_cluster_that_is_not_openshift(fleet: Fleet) -> None:
+    """Its own add-on can be applied in full on a real server that has no namespace of OpenShift's, and goes again.
+
+    The last test: this cluster stays, and has no node that could run the Job.
+    """
+    with ControlPlane(fleet.folder / "edge", programs()) as plane, fleet.hub.client as client:
+        fleet.hub.join("edge", plane.kubeconfig, {f"{GROUP}/clusterset": "edge"})
+        _put_set(client, "edge")
+        _put(client, PLACEMENTS, {"spec": {"clusterSets": ["edge"]}}, "edge", "fleet")
+        typed = ("--placement", "fleet/edge", "--every", "24h", "--platform", "kubernetes", "--to", "1.36")
+        printed = fleet.run("fleet", "addon", *typed, "--image", "quay.io/example/runup:1")
+        template, addon = yaml.safe_load_all(printed.out)
+        _put(client, hub_addon.TEMPLATE, template)
+        _put(client, hub_addon.ADDON, addon)
+        words = ("fleet", "preflight", "--hub", "hub", "--clusterset", "edge")
+        eventually(lambda: "edge: it has no report yet" in fleet.run(*words).out, "all of it is applied")
+        with SyncClient(config.load(str(plane.kubeconfig))) as edge:
+            assert edge.send(calls.get(CronJob, NAME, NAMESPACE)).metadata.name == NAME
+            nobody = {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"chosen": "no"}}}}
+            chosen = {"spec": {"clusterSets": ["edge"], "predicates": [nobody]}}
+            _put(client, PLACEMENTS, chosen, "edge", "fleet")
+            eventually(lambda: not edge.list_all(CronJob, NAMESPACE)[0], "the CronJob is gone")
+            eventually(lambda: "no preflight is scheduled there" in fleet.run(*words).out, "the hub says so")
+            kept = {each.metadata.name for each in edge.list_all(ConfigMap, NAMESPACE)[0]}
+            assert {"preflight-history", "preflight-reports"} <= kept
+        fleet.hub.agents["edge"].kill()
