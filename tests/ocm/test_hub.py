@@ -34,6 +34,7 @@ from kubekit.kube import calls, config
 from kubekit.kube.api_errors import NotFound
 from kubekit.kube.client_sync import SyncClient
 from kubekit.kube.clock import SystemClock
+from runup.api.hub_v1 import ManifestWork
 from runup.fleet.decide import hub_addon
 from runup.fleet.decide.hub_clusters import SILENT
 from runup.preflight.decide import newest_report
@@ -54,6 +55,7 @@ NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
 ADDONS = Resource(
     "addon.open-cluster-management.io", "v1alpha1", "ManagedClusterAddOn", "managedclusteraddons", namespaced=True
 )
+WORKS = resource_of(ManifestWork)
 CORDONED = "NodeCordoned"
 
 
@@ -399,6 +401,11 @@ def test_a_cluster_that_is_not_openshift(fleet: Fleet) -> None:
             nobody = {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"chosen": "no"}}}}
             chosen = {"spec": {"clusterSets": ["edge"], "predicates": [nobody]}}
             _put(client, PLACEMENTS, chosen, "edge", "fleet")
+            eventually(lambda: not client.listing_raw(ADDONS, "edge").items, "the add-on is gone")
+            # The hub's garbage collector would: the work is the add-on's.
+            (work,) = client.listing_raw(WORKS, "edge").items
+            assert [each["kind"] for each in work["metadata"]["ownerReferences"]] == ["ManagedClusterAddOn"]
+            client.send(calls.delete(WORKS, work["metadata"]["name"], "edge"))
             eventually(lambda: not edge.list_all(CronJob, NAMESPACE)[0], "the CronJob is gone")
             eventually(lambda: "no preflight is scheduled there" in fleet.run(*words).out, "the hub says so")
             kept = {each.metadata.name for each in edge.list_all(ConfigMap, NAMESPACE)[0]}

@@ -1,7 +1,5 @@
 """A hub of Open Cluster Management: its clusters, sets of them, and what it makes in each and reads of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from kubekit.api.meta_v1 import LabelSelector, LooseCondition, Object, Wire
