@@ -11,7 +11,7 @@ from tests.factories import NOW
 
 from kubekit.api import codec
 from runup.api.hub_v1 import ManagedCluster, ManagedClusterSet, ManifestWork
-from runup.fleet.decide.hub_clusters import OLD, SILENT, members_of_hub, of_set
+from runup.fleet.decide.hub_clusters import OLD, SILENT, clusters_of_set, members_with_reports
 from runup.fleet.decide.members import BadFleet, Member
 from runup.preflight.decide import newest_report, packed_reports
 from runup.preflight.decide import report as reports
@@ -77,7 +77,7 @@ def work(value: str | None, name: str = "harbour", every: str | None = "6h", app
 
 def one(found: ManagedCluster, *works: ManifestWork, target: str = "") -> Member:
     """The member of one cluster."""
-    (member,) = members_of_hub([found], works, NOW, unreadable={}, target=target)
+    (member,) = members_with_reports([found], works, NOW, unreadable={}, target=target)
     return member
 
 
@@ -215,7 +215,7 @@ def test_a_work_that_cannot_be_read() -> None:
     """Its cluster is not judged, and no other one is touched."""
     clusters = [cluster("harbour"), cluster("lighthouse")]
     works = [work(travelled(report()), name="lighthouse")]
-    harbour, lighthouse = members_of_hub(clusters, works, NOW, unreadable={"harbour": "cannot be read"})
+    harbour, lighthouse = members_with_reports(clusters, works, NOW, unreadable={"harbour": "cannot be read"})
     assert (harbour.problem, harbour.report) == ("cannot be read", None)
     assert lighthouse.report is not None
 
@@ -244,7 +244,7 @@ SELECTED = {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"
 def test_the_clusters_of_a_set(selector: JSON, chosen: list[str]) -> None:
     """As Open Cluster Management chooses them."""
     clusters = [cluster("a", **BY_LABEL), cluster("b", env="test"), cluster("c")]
-    assert [each.metadata.name for each in of_set(clusters, cluster_set(selector))] == chosen
+    assert [each.metadata.name for each in clusters_of_set(clusters, cluster_set(selector))] == chosen
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_the_clusters_of_a_set(selector: JSON, chosen: list[str]) -> None:
 def test_a_set_that_chooses_nothing(selector: JSON, said: str) -> None:
     """A rollout must not go on because nothing was looked at."""
     with pytest.raises(BadFleet, match=said):
-        of_set([cluster("c")], cluster_set(selector))
+        clusters_of_set([cluster("c")], cluster_set(selector))
 
 
 def test_what_is_packed_is_what_is_read() -> None:
