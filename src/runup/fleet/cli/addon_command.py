@@ -14,7 +14,7 @@ from runup.cli.output import write
 from runup.cli.render.text import machine, out
 from runup.fleet.decide import hub_addon
 from runup.fleet.decide.hub_addon import AddOn, Platform
-from runup.preflight.cli.in_cluster import own_image
+from runup.preflight.cli.in_cluster import image_for_job
 from runup.preflight.decide import channel_target, schedule
 from runup.preflight.decide.cluster_run import Checking
 
@@ -43,7 +43,7 @@ def run(flags: Flags) -> int:
     placements = tuple(_placement(typed) for typed in flags.placements)
     to = _target(flags)
     channel = "" if to else flags.to_channel or channel_target.LATEST
-    checking = Checking(image=own_image(flags.image), target_version=to, target_channel=channel)
+    checking = Checking(image=image_for_job(flags.image), target_version=to, target_channel=channel)
     addon = AddOn(flags.platform, flags.every, cron, checking, own_rights(), placements)
     documents = (machine(document, "yaml") for document in hub_addon.objects(addon))
     write([out("---\n".join(documents))])

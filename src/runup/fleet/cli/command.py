@@ -138,7 +138,7 @@ def fleet() -> None:
     "--hub",
     default="",
     metavar="CONTEXT",
-    shell_complete=static_completion.of(_complete_context_names),
+    shell_complete=static_completion.complete_from(_complete_context_names),
     help="A hub of Open Cluster Management: its clusters, by the reports that they sent.",
 )
 @click.option(
