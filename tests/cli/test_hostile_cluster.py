@@ -27,7 +27,6 @@ from runup.cli.output import Printable, without_printable
 from runup.cli.render.html.markup import el, link
 from runup.cli.render.screen import Screen
 from runup.clusterversion.cli import wait_progress
-from runup.operator import log as operator_log
 from runup.preflight.cli.render import finding_texts
 from runup.preflight.cli.render import history_tables as rendered_history
 from runup.preflight.cli.render.explain import explain_risk, explanation
@@ -37,6 +36,7 @@ from runup.preflight.decide.findings import findings_of_target
 from runup.preflight.decide.kept_history import LastScheduled
 from runup.preflight.decide.report import FORMAT, Report, ReportedCheck, ReportedResource, ReportedRisk, encode
 from runup.preflight.decide.stored_reports import History
+from runup.process import log as process_log
 
 EVIL = "e\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202egpj\u2066\u200f\x00\x7f\u061c"
 NAMESPACE = "runup-hostile-tests"
@@ -346,7 +346,7 @@ def test_a_log_line_shows_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every field of the operator's log, and the traceback of what somebody else's text broke."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    operator_log.configure_logging()
+    process_log.configure_logging()
     try:
         log = structlog.get_logger()
         try:

@@ -2,19 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
+from tests.process.logs import logs
 
-import pytest
-import structlog
-
-
-@pytest.fixture
-def logs() -> Iterator[None]:
-    """Put the process's own logging back."""
-    handlers, level = logging.root.handlers[:], logging.root.level
-    yield
-    structlog.reset_defaults()
-    logging.captureWarnings(capture=False)
-    logging.root.handlers[:] = handlers
-    logging.root.setLevel(level)
+__all__ = ["logs"]

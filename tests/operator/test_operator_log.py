@@ -15,7 +15,7 @@ from tests.operator.operator_world import cluster
 from tests.operator.test_operator_ends import leading, operator, told
 
 from kubekit.kube import config
-from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, configure_logging
+from runup.process.log import MAX_TEXT, MAX_TRACEBACK, configure_logging
 
 SECRET = "a-token-that-is-nobodys-business"
 

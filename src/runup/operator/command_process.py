@@ -50,8 +50,8 @@ def run_process(
     from kubekit.kube import config
     from kubekit.kube.api_errors import KubeError
     from kubekit.oci.registry_errors import OciError
-    from runup.operator.log import configure_logging
     from runup.process.leader_election import LeaseLost
+    from runup.process.log import configure_logging
 
     try:
         options = options_of(flags)

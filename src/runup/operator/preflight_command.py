@@ -305,7 +305,7 @@ def _logger() -> Any:
     """Returns a logger to stderr; stdout is the report's."""
     import structlog
 
-    from runup.operator.log import configure_logging
+    from runup.process.log import configure_logging
 
     configure_logging()
     return structlog.get_logger("preflight")

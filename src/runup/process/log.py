@@ -1,4 +1,4 @@
-"""The operator's log: one JSON object a line on stderr, of a limited length, without the values of variables.
+"""The log of a process that serves: one JSON object a line on stderr, of a limited length, without values of variables.
 
 A variable may hold a token, or 5,000 nodes. An expected error is one line with its reason; a traceback means a bug of
 ours.

@@ -1,4 +1,4 @@
-"""The operator's log: how long a text, a message and a traceback may be, and what is taken out of their middle."""
+"""The log of a process: how long a text, a message and a traceback may be, and what is taken out of their middle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import structlog
 
-from runup.operator.log import MAX_TEXT, MAX_TRACEBACK, configure_logging, shorten_texts, with_traceback
+from runup.process.log import MAX_TEXT, MAX_TRACEBACK, configure_logging, shorten_texts, with_traceback
 
 
 @pytest.mark.parametrize(
