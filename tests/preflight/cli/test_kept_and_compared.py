@@ -48,6 +48,7 @@ WRONG: dict[str, tuple[tuple[str, ...], str]] = {
     "no such folder": (("-o", "json=no/x"), "there is no folder no for no/x; make it first"),
     "a folder": (("-o", "json=before"), "before is a folder; name a file in it"),
     "a baseline that is not there": (("--baseline", "no.json"), "--baseline no.json: cannot be read"),
+    "a baseline that no file can be called": (("--baseline", "a\0b"), "--baseline a"),
     "a baseline that is none": (("--baseline", "before/0.json"), "before/0.json is not a baseline"),
 }
 

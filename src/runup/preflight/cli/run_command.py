@@ -183,6 +183,8 @@ def baseline_in(path: str) -> Baseline | None:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         hint = "give what `-o json` of an earlier run printed"
         raise CommandError(f"--baseline {path}: is not JSON ({error}); {hint}") from error
+    except ValueError as error:  # a NUL is in the name; what is not JSON is a ValueError, too
+        raise CommandError(f"--baseline {path}: cannot be read: {error}") from error
     except Terminal as error:
         raise CommandError(f"--baseline {error.message}") from error
 
