@@ -42,3 +42,15 @@ class ResultPrinter:
             result = {"action": self._action, "changed": patch is not None, "patch": patch, "messages": self._messages}
             sys.stdout.write(machine(result | more, self._form))
             sys.stdout.flush()
+
+
+class ResultTexts(ResultPrinter):
+    """What a command tells, kept instead of printed, for whoever shows it elsewhere."""
+
+    def __init__(self, action: str) -> None:
+        super().__init__(action, None)
+        self.said: list[str] = []
+
+    def say(self, *output: Output) -> None:
+        """Keeps each part, in order."""
+        self.said.extend(text.strip("\n") for _, text in output)

@@ -23,6 +23,7 @@ from runup.cli.options import option
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
     from runup.api.config_v1 import ClusterVersion
+    from runup.cli.render.text import Output
     from runup.cli.result_output import ResultPrinter
 
 # A little wider than a report's names, because the update service and the cluster name risks as well.
@@ -191,17 +192,15 @@ def carry_out(change: Change, client: SyncClient, reason: AcceptanceReason, prin
     from kubekit.kube.api_errors import KubeError
     from runup.advice.cli import acceptance_records
     from runup.cli import clusterversion_client as clusters
-    from runup.preflight.decide.findings import known_risk_names, objects_of
+    from runup.preflight.decide.findings import objects_of
 
     cluster = clusters.read(client, no="no", server="")
-    known_names = known_risk_names(cluster)
-    check_names(change, _accepted_names(cluster), known_names)
-    printer.extend(("err", line) for line in unknown_names(change, _accepted_names(cluster), known_names))
+    warnings = checked(change, cluster)
     # A record is written before its name and removed after it: a name without its record would never expire.
     history = clusters.read_history(client, clusters.namespace()) if change.add else None
     objects = {name: objects_of(cluster, history, name) for name in change.add} if history else {}
-    printer.extend(("err", line) for line in without_effect(change, cluster))
-    recorded = acceptance_records.keep_records(client, change.add, reason.reason, reason.until, objects)
+    printer.extend(warnings)
+    recorded = acceptance_records.keep_records(client, change.add, reason.reason, reason.until, objects, printer)
     try:
         # Strict: a server without the field would drop it and answer as if the risks were accepted.
         before, answer = clusters.change(
@@ -213,12 +212,22 @@ def carry_out(change: Change, client: SyncClient, reason: AcceptanceReason, prin
     except KubeError as error:
         raise CommandError(f"unable to accept risks: {message_of(error)}") from error
     after = change.applied(_accepted_names(before))
-    recorded = acceptance_records.forget_records(client, set(change.left(_accepted_names(before)))) or recorded
+    recorded = acceptance_records.forget_records(client, set(change.left(_accepted_names(before))), printer) or recorded
     text = (
         "Accept risks are not changed" if answer is None and not recorded else f"Accept risks are [{', '.join(after)}]"
     )
     printer.say(("out", f"info: {text}\n"))
     printer.done(_patch(change, before) if answer else None, acceptRisks=list(after), recorded=recorded)
+
+
+def checked(change: Change, cluster: ClusterVersion) -> list[Output]:
+    """Returns warnings about the names to be accepted. Raises CommandError for one that no risk can have."""
+    from runup.preflight.decide.findings import known_risk_names
+
+    known_names, existing = known_risk_names(cluster), _accepted_names(cluster)
+    check_names(change, existing, known_names)
+    lines = (*unknown_names(change, existing, known_names), *without_effect(change, cluster))
+    return [("err", line) for line in lines]
 
 
 def _accepted_names(cluster: ClusterVersion) -> tuple[str, ...]:

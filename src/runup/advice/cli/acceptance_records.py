@@ -7,7 +7,6 @@ names that are no longer accepted.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from runup.cli.facts import texts
 
 if TYPE_CHECKING:
     from kubekit.kube.client_sync import SyncClient
+    from runup.cli.result_output import ResultPrinter
 
 _SPAN = re.compile(r"([1-9][0-9]{0,5})([dhm])")
 _UNITS = {"d": timedelta(days=1), "h": timedelta(hours=1), "m": timedelta(minutes=1)}
@@ -95,7 +95,7 @@ def removal_data(records: Mapping[str, str], ended_names: Iterable[str]) -> Data
     return {key: None for key, name in names.items() if name in set(ended_names)}
 
 
-def forget_records(client: SyncClient, ended_names: Iterable[str]) -> bool:
+def forget_records(client: SyncClient, ended_names: Iterable[str], printer: ResultPrinter) -> bool:
     """Removes the records of names that are no longer accepted; returns whether there were any.
 
     If that fails, it only warns, because a record without its name accepts nothing.
@@ -107,7 +107,7 @@ def forget_records(client: SyncClient, ended_names: Iterable[str]) -> bool:
         if change:
             _write_records(client, change)
     except KubeError as error:
-        sys.stderr.write(f"warning: the records of what is accepted no more stay: {message_of(error)}\n")
+        printer.say(("err", f"warning: the records of what is accepted no more stay: {message_of(error)}\n"))
         return False
     return bool(change)
 
@@ -117,7 +117,8 @@ def keep_records(
     add: Iterable[str],
     reason: str,
     until: str,
-    objects: Mapping[str, Collection[str]] | None = None,
+    objects: Mapping[str, Collection[str]] | None,
+    printer: ResultPrinter,
 ) -> bool:
     """Writes the due records; returns whether there were any. `objects` are what each risk is about now.
 
@@ -133,12 +134,12 @@ def keep_records(
     if document is None and not reason and end is None and not objects:
         return False
     # The name is needed only for a record that is written.
-    user = _user_name(client) if reason or end or document or objects else ""
+    user = user_name(client) if reason or end or document or objects else ""
     change = plan(texts(document, "data"), tuple(add), Acceptance("", reason, user, now, end), now, objects)
-    return bool(change) and _write(client, change, needed=end is not None or document is not None)
+    return bool(change) and _write(client, change, printer, needed=end is not None or document is not None)
 
 
-def _user_name(client: SyncClient) -> str:
+def user_name(client: SyncClient) -> str:
     """Returns the user's name as the server knows it, empty for older servers without SelfSubjectReview."""
     try:
         answer = client.send(calls.create(_REVIEWS, {"kind": _REVIEWS.kind, "apiVersion": _REVIEWS.api_version}))
@@ -147,7 +148,7 @@ def _user_name(client: SyncClient) -> str:
     return str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
 
 
-def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
+def _write(client: SyncClient, change: Data, printer: ResultPrinter, *, needed: bool) -> bool:
     """Writes the change and returns whether that succeeded.
 
     Without a namespace for the ConfigMap, a reason that is not `needed` is dropped with a warning. Raises CommandError
@@ -159,7 +160,7 @@ def _write(client: SyncClient, change: Data, *, needed: bool) -> bool:
     except KubeError as error:
         # A cluster without the operator has no namespace for the record; the acceptance itself is oc's and works.
         if isinstance(error, NotFound) and not needed:
-            sys.stderr.write(f"warning: why could not be recorded: there is no namespace {namespace}\n")
+            printer.say(("err", f"warning: why could not be recorded: there is no namespace {namespace}\n"))
             return False
         text = f"ConfigMap {namespace}/{acceptance.NAME}: {message_of(error)}"
         raise CommandError(f"unable to record why and until when, so nothing was accepted: {text}") from error

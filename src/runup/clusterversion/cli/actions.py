@@ -103,8 +103,28 @@ def _render_page(findings: Findings, client: SyncClient, cluster: ClusterVersion
 
 
 def _start_update(request: UpgradeRequest, client: SyncClient) -> None:
-    """Requests the update that the flags name, and prints what came of it. Raises CommandError to refuse."""
-    flags, printer = request.flags, ResultPrinter("update", request.output)
+    start_update(request.flags, client, ResultPrinter("update", request.output))
+
+
+def start_update(flags: Flags, client: SyncClient, printer: ResultPrinter) -> None:
+    """Requests the update that the flags name, and tells what came of it. Raises CommandError to refuse."""
+    planned = planned_update(flags, client, printer)
+    if planned is None:
+        printer.done(None)
+        return
+    target, body = planned
+    _patch_update(client, body)
+    printer.say(("out", f"Requested update to {target.name}\n"))
+    printer.done(body, version=target.version, image=target.image)
+
+
+def planned_update(
+    flags: Flags, client: SyncClient, printer: ResultPrinter
+) -> tuple[target_choice.Target, clusters.Patch] | None:
+    """Returns the release that the flags name and the patch that asks for it; None if there is nothing to do.
+
+    Tells warnings, or why nothing is to be done. Raises CommandError to refuse.
+    """
     cluster = clusters.read(client)
     target = update_under_way.way_back(cluster, version=flags.to, image=flags.to_image) or target_choice.choose(
         cluster, flags
@@ -113,8 +133,7 @@ def _start_update(request: UpgradeRequest, client: SyncClient) -> None:
     if isinstance(target, target_choice.Nothing):
         # The cluster is not there yet: the text before is oc's, which does not look.
         printer.extend(update_under_way.update_goes_on_message(update_under_way.update_in_progress(cluster)))
-        printer.done(None)
-        return
+        return None
     if cluster.spec.desired_update is not None and cluster.spec.desired_update.accept_risks:
         history, accepted = clusters.read_history(client, namespace()), clusters.read_accepted(client, cluster)
         printer.extend(
@@ -130,9 +149,7 @@ def _start_update(request: UpgradeRequest, client: SyncClient) -> None:
     body = target_choice.update_patch(
         cluster.spec.desired_update, version=target.version, image=target.image, force=flags.force
     )
-    _patch_update(client, body)
-    printer.say(("out", f"Requested update to {target.name}\n"))
-    printer.done(body, version=target.version, image=target.image)
+    return target, body
 
 
 def _patch_update(client: SyncClient, body: clusters.Patch) -> None:
