@@ -12,14 +12,18 @@ from typing import Any
 
 import pytest
 from tests.browser import browser
+from tests.cli.commands import Server
 from tests.console import boards
-from tests.console.control.test_web_server import served
+from tests.console.cli.test_actions import STATUS
+from tests.console.control.test_web_server import ENTER_KEY, served
 from tests.kubekit.kube.apiscript import scripted_api
 from tests.process.test_readers import Reviews
 
 from kubekit.kube.client import Client
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig
+from runup.cli.connection import Connection
+from runup.console.cli.actions import ClusterActions
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import CSS
 from runup.console.cli.render.script import SCRIPT
@@ -33,7 +37,20 @@ POLICY = '<meta http-equiv="Content-Security-Policy" content="default-src \'none
 ALL = {
     name: page
     for name, page in boards.pages().items()
-    if name in ("a fleet", "a preflight with everything", "an update under way", "a way", "a history", "a login")
+    if name
+    in (
+        "a fleet",
+        "a preflight with everything",
+        "an update under way",
+        "a way",
+        "a history",
+        "a login",
+        "a cluster that can be changed",
+        "a risk to be confirmed",
+        "an update that was refused",
+        "an update that was started",
+        "the end of a login",
+    )
 }
 LOOKS = {
     "on a screen": (False, 1280),
@@ -93,7 +110,8 @@ def test_a_hostile_fleet_does_not_move_sideways(width: int, tmp_path: Path) -> N
 
 
 # Each thing that can be used gets the focus, is seen then, and nothing takes it out of order.
-REACHED = """Promise.resolve([...document.querySelectorAll("a, summary, button, textarea, [role=region]")].map(each => {
+REACHED = """Promise.resolve([...document.querySelectorAll(
+  "a, summary, button, textarea, input[type=text], [role=region]")].map(each => {
   for (let around = each.parentElement; around; around = around.parentElement)
     if (around.tagName === "DETAILS" && each.tagName !== "SUMMARY") around.open = true;
   each.focus();
@@ -103,7 +121,7 @@ REACHED = """Promise.resolve([...document.querySelectorAll("a, summary, button, 
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("name", ["a fleet", "a preflight with everything", "a login"])
+@pytest.mark.parametrize("name", ["a fleet", "a preflight with everything", "a login", "a risk to be confirmed"])
 def test_keys_reach_all(name: str, width: int, tmp_path: Path) -> None:
     """Links, folded texts, tables that move, the form; the first is the way past the head."""
     browser.chromium()
@@ -175,3 +193,53 @@ async def test_a_login(tmp_path: Path) -> None:
         process.close()
     assert [each.get("token") for each in reviews.asked[:1]] == ["t0k3n"]
     assert "Nothing is known of this cluster yet" in drawn
+
+
+class Confirming(ConsolePages):
+    """Pages whose script goes to an action and confirms it: what a person does, within the page's policy."""
+
+    def script(self) -> str:
+        """Returns the script."""
+        return """
+const sent = document.querySelector("input[name=confirmed]");
+if (sent) sent.form.requestSubmit();
+else if (location.pathname === "/") location.href = "/clusters/harbour/start?to=5.1.0";
+"""
+
+
+async def test_an_action(tmp_path: Path, server: Server) -> None:
+    """From the printed address to the confirmation, with the cookie and the headers that a browser sends."""
+    browser.chromium()
+    server.set_cluster_version(status=STATUS)
+    pages, process = Confirming(max_age=timedelta(hours=24), site=boards.SITE), JudgingProcess({}, parallel=1)
+    actions = ClusterActions(Connection())
+    try:
+        async with served(process, tmp_path, pages=pages, actions=actions, kubeconfig=server.kubeconfig) as world:
+            entered = f"{world.url}/enter?key={ENTER_KEY}"
+            drawn = await asyncio.to_thread(browser.run, "--virtual-time-budget=30000", "--dump-dom", entered)
+    finally:
+        process.close()
+    assert "Requested update to 5.1.0" in drawn
+    assert server.cluster_version()["spec"]["desiredUpdate"]["version"] == "5.1.0"
+
+
+# A clipboard that a test reads, in place of the machine's.
+COPIED = """new Promise(done => {
+  const button = document.querySelector("code.command + button.copy");
+  const before = [button.textContent, button.getAttribute("aria-label")];
+  button.click();
+  setTimeout(() => done([...before, copied, button.textContent]));
+})"""
+CLIPBOARD = """<script>
+Object.defineProperty(navigator, "clipboard", {value: {writeText: async line => { window.copied = line; }}});
+</script>"""
+
+
+def test_a_command_is_copied(tmp_path: Path) -> None:
+    """The button says which, and then that it did."""
+    browser.chromium()
+    page = _as_file(ALL["an update that was started"]).replace(
+        "</body>", f"{CLIPBOARD}<script>{SCRIPT}</script></body>"
+    )
+    command = "runup upgrade --to 5.2.0 --context harbour"
+    assert browser.asked(page, tmp_path, COPIED, width=1280) == ["Copy", f"Copy: {command}", command, "Copied"]

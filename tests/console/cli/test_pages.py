@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -18,6 +19,7 @@ from kubekit.lang.printable import is_hazardous
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
 from runup.console.control.statuses import ClusterStatus
+from runup.console.decide.asked_actions import ACCEPT, Asked, Looked, Truth
 from runup.console.decide.judgement import Board, Judgement
 from runup.preflight.cli.suppressions import Suppression
 
@@ -42,7 +44,9 @@ def test_landmarks_and_tables(name: str) -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_links_lead_to_pages(name: str) -> None:
     """Every link of the console's own leads to a page that there is; nothing is fetched from elsewhere."""
-    known = re.compile(r"#main|/|/history(\?.*)?|/clusters/[^/]+(/update|/graph)?|https?://.*|/console\.css")
+    known = re.compile(
+        r"#main|/|/history(\?.*)?|/clusters/[^/]+(/update|/graph|/(accept|start)(\?(risk|to)=[^&]+)?)?|/logout|https?://.*|/console\.css"
+    )
     targets = [str(attributes["href"]) for _, attributes in read(ALL[name]).tags if "href" in attributes]
     assert [target for target in targets if not known.fullmatch(target)] == []
     assert "src=" not in ALL[name].replace('src="/console.js"', "")
@@ -118,11 +122,45 @@ def test_links_lead_to_pages(name: str) -> None:
         pytest.param("a history of many days", "the newest 200 of 201 days", id="days that are cut"),
         pytest.param("no history", "runup serve --store reports", id="how to have a history"),
         pytest.param("a login that was refused", "does not know this token", id="why a login was refused"),
+        pytest.param("a login", "It is not kept.", id="that a token is not kept"),
+        pytest.param(
+            "a login where clusters can be changed", "It is kept in memory until you log out", id="that it is"
+        ),
+        pytest.param("the end of a login", "You are logged in as ann.", id="who is logged in"),
+        pytest.param("the end of who came by the address", "by the address that the console printed", id="who came"),
+        pytest.param("a preflight with everything", "nothing is changed from here", id="a console that only shows"),
+        pytest.param("a cluster that can be changed", "Clusters can be changed from here", id="one that does not"),
+        pytest.param("a cluster that can be changed", "Accept a risk by its name", id="what can be done"),
+        pytest.param("risks to accept", "NodeCordoned", id="a risk to accept"),
+        pytest.param("updates to start", "5.1.0", id="an update to start"),
+        pytest.param("no update to start", "No update is offered to this cluster now.", id="no update"),
+        pytest.param(
+            "an update to be confirmed",
+            "Update prod-x7k2p from 5.0.0 to 5.2.0, with these risks accepted: DualStackIncompatible.",
+            id="what is confirmed: cluster, versions, risks",
+        ),
+        pytest.param("an update to be confirmed", "runup upgrade --to 5.2.0 --context harbour", id="the command"),
+        pytest.param("an update to be confirmed", "api.prod.example:6443", id="where"),
+        pytest.param("a risk to be confirmed", "Accept NodeCordoned in prod-x7k2p", id="which risk"),
+        pytest.param("a risk to be confirmed", "runup upgrade accept NodeCordoned --context harbour", id="its command"),
+        pytest.param("an update that was started", "Requested update to 5.2.0", id="what the command says"),
+        pytest.param("an update that was started", "What the cluster says now", id="what the cluster says"),
+        pytest.param("an update that was refused", "clusterversions is forbidden", id="why it was refused"),
+        pytest.param("an update of which nothing is known", "no route", id="that it is not known what is so"),
+        pytest.param("a cluster that does not say", "could not be read", id="no answer"),
     ],
 )
 def test_what_is_said(name: str, says: str) -> None:
     """The state of the cluster in words, not by a colour."""
     assert says in read(ALL[name]).text
+
+
+EVIL_TRUTH = Truth(EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL,), EVIL, (EVIL,), ("another",))
+
+
+def _action(board: Board, name: str, target: str, looked: Looked) -> str:
+    asked = Asked(action=ACCEPT, member=board.entries[name].member, risk=target, reason=target, until=target)
+    return boards.ACTING.action(asked, looked, EVIL, NOW)
 
 
 def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
@@ -137,6 +175,12 @@ def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
         "graph of offers": lambda board, name: ConsolePages(max_age=timedelta(days=1)).graph(board, name, NOW),
         "history": lambda board, _: PAGES.history(board, "", NOW, weeks=False),
         "history of a cluster": lambda board, name: PAGES.history(board, name, NOW, weeks=False),
+        "logout": lambda _, __: boards.ACTING.logout(EVIL, EVIL),
+        "a cluster that can be changed": lambda board, name: boards.ACTING.cluster(board, name, NOW),
+        "a choice": lambda board, name: _action(board, name, "", Looked(EVIL_TRUTH)),
+        "a confirmation": lambda board, name: _action(board, name, EVIL, Looked(EVIL_TRUTH, (EVIL,))),
+        "an action": lambda board, name: _action(board, name, EVIL, Looked(EVIL_TRUTH, (EVIL,), done=True)),
+        "a refusal": lambda board, name: _action(board, name, EVIL, Looked(None, (EVIL,), EVIL, 403, unread=EVIL)),
         "login": lambda _, __: PAGES.login(EVIL, EVIL),
         "error": lambda _, __: PAGES.problem(404, EVIL),
     }
@@ -196,3 +240,46 @@ def test_the_fleet_of_kept_reports() -> None:
     """No objects, no update: a report has neither, and says so."""
     kept = replace(boards.board(), kept=True)
     assert "do not say how an update goes" in PAGES.update(kept, "harbour", None, NOW)
+
+
+@pytest.mark.parametrize(
+    ("name", "acts"),
+    [
+        pytest.param("a cluster that can be changed", True, id="where clusters can be changed"),
+        pytest.param("a preflight with everything", False, id="where they cannot"),
+        pytest.param("a dump where clusters can be changed", False, id="a dump"),
+        pytest.param("a kept report where clusters can be changed", False, id="a kept report"),
+    ],
+)
+def test_where_something_can_be_done(name: str, acts: bool) -> None:
+    """Links to it are where it can be done, and nowhere else."""
+    links = [str(attributes.get("href")) for _, attributes in read(ALL[name]).tags]
+    assert any("/accept" in link or "/start" in link for link in links) == acts
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if "confirmed" in name])
+def test_what_a_confirmation_sends(name: str) -> None:
+    """By POST, to the page itself: the key of the session, what was seen, and what is to be done."""
+    tags = read(ALL[name]).tags
+    (form,) = [attributes for tag, attributes in tags if tag == "form"]
+    fields = {attributes["name"]: attributes["value"] for tag, attributes in tags if tag == "input"}
+    what = "accept" if "risk" in name else "start"
+    assert form == {"method": "post", "action": f"/clusters/harbour/{what}"}
+    assert fields["key"] == "key"
+    assert len(str(fields["confirmed"])) == 64
+    assert set(fields) == {"key", "confirmed", *(("risk", "reason", "until") if what == "accept" else ("to",))}
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if "refused" in name or "started" in name or "does not" in name])
+def test_nothing_is_sent_by_what_is_over(name: str) -> None:
+    """What was done, or refused, has no form: it is confirmed anew."""
+    assert name == "a login that was refused" or "form" not in {tag for tag, _ in read(ALL[name]).tags}
+
+
+def test_pictures() -> None:
+    """Each is shown on the page about the console; all together are small, as everybody who clones has them."""
+    docs = Path(__file__).parents[3] / "docs"
+    pictures = sorted(docs.glob("pictures/console-*.png"))
+    shown = re.findall(r"\]\(pictures/(console-[a-z]+\.png)\)", (docs / "console.md").read_text())
+    assert sorted(shown) == [picture.name for picture in pictures]
+    assert sum(picture.stat().st_size for picture in pictures) < 600_000

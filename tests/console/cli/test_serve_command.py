@@ -15,16 +15,18 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 import pytest
 from tests.cli.commands import Run
 from tests.cli.render.reading import read
+from tests.process.logs import logs
 from tests.servers import eventually
 
 from kubekit.kube.clock import SystemClock
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 
+__all__ = ["logs"]
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "console.md").read_text()
 TYPED = [
@@ -100,10 +102,11 @@ def test_what_the_page_types(run: Run) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_how_it_ends(number: int, code: int) -> None:
+def test_how_it_ends(number: int, code: int, folder: Path) -> None:
     """At once, also while it judges and somebody looks at an update; no process is left."""
-    with serving("serve", *DUMPS) as (url, process):
-        stream = f"{url}clusters/harbour/update/events"
+    (folder / "kubeconfig").write_text(KUBECONFIG)
+    with serving("serve", "--contexts", "a", "--kubeconfig", "kubeconfig") as (url, process):
+        stream = f"{url}clusters/a/update/events"
         with urllib.request.urlopen(stream, timeout=240) as events:
             assert events.readline() == b"retry: 10000\n"
             children = _children_of(process.pid)
@@ -116,6 +119,26 @@ def test_how_it_ends(number: int, code: int) -> None:
 def _children_of(pid: int) -> list[int]:
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=True).stdout
     return [int(word) for word in found.split()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_where_clusters_can_be_changed(folder: Path) -> None:
+    """A second address is printed, with a key; without it, others on this machine look and no more."""
+    (folder / "kubeconfig").write_text(KUBECONFIG)
+    with serving("serve", "--contexts", "a", "--kubeconfig", "kubeconfig", "--allow-actions") as (url, process):
+        assert process.stdout is not None
+        match = re.fullmatch(rf"to change clusters, open ({url}enter\?key=\S{{40,}})\n", process.stdout.readline())
+        assert match is not None
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with pytest.raises(HTTPError, match="403"):
+            opener.open(f"{url}clusters/a/start", timeout=240)
+        with opener.open(match[1], timeout=240) as answer:
+            assert "Clusters can be changed from here" in answer.read().decode()
+        # There is no such server: what is told is that, and not that the address is wrong.
+        with pytest.raises(HTTPError, match="502") as refused:
+            opener.open(f"{url}clusters/a/start", timeout=240)
+        assert "127.0.0.1:1 was refused" in refused.value.read().decode()
 
 
 @pytest.mark.slow
@@ -188,6 +211,7 @@ def _is_trusted(url: str, context: ssl.SSLContext) -> bool:
         pytest.param((*DUMPS, "--graph", "nowhere"), "there is no nowhere", id="no graph"),
         pytest.param((*DUMPS, "--suppressions", "nowhere"), "--suppressions nowhere", id="no suppressions"),
         pytest.param((*DUMPS, "--context", "a"), "a fleet is named by --contexts", id="one context"),
+        pytest.param((*DUMPS, "--allow-actions"), "a dump or a kept report cannot be changed", id="actions on dumps"),
         pytest.param((*DUMPS, "--listen", "192.0.2.1:0", "--behind-proxy"), "--host NAME", id="an address elsewhere"),
     ],
 )
@@ -198,6 +222,7 @@ def test_what_is_not_served(run: Run, typed: tuple[str, ...], says: str) -> None
     assert says in ran.err
 
 
+@pytest.mark.usefixtures("logs")
 def test_an_address_that_is_taken(run: Run) -> None:
     """It is named, and the processes end."""
     with socket.create_server(("127.0.0.1", 0)) as taken:

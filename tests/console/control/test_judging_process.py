@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Iterator, Mapping
@@ -135,3 +136,28 @@ async def test_a_store_that_cannot_be_read_any_more(process: JudgingProcess) -> 
     await reports.renew()
     assert reports.board.notes == ("--store x: there is no such folder",)
     assert all(entry.judged for entry in reports.board.entries.values())
+
+
+async def test_a_cluster_that_was_changed(process: JudgingProcess) -> None:
+    """It is judged again at once, and no other; the next round comes when it is due."""
+    clock = ManualClock()
+    more = Member("more", context="more")
+    reports = Reports(process, lambda: ((*LIVE, more), ()), clock, every_s=60)
+    running = asyncio.create_task(reports.run())
+    try:
+        await clock.until_sleeping(1)
+        first = {name: entry.judged for name, entry in reports.board.entries.items()}
+        version = reports.board.version
+        reports.again("live")
+        reports.again("gone")
+        await asyncio.to_thread(eventually, lambda: reports.board.version > version, "it is judged again")
+        then = {name: entry.judged for name, entry in reports.board.entries.items()}
+        assert then["live"] != first["live"]
+        assert then["more"] == first["more"]
+        await clock.until_sleeping(1)
+        await clock.advance(60)
+        await clock.until_sleeping(1)
+        assert reports.board.entries["more"].judged != first["more"]
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from yarl import URL
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock, ManualClock, SystemClock
 from kubekit.kube.config import ClusterConfig
+from runup.console.cli.actions import ClusterActions
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
 from runup.console.control import web_server
@@ -32,11 +32,11 @@ from runup.console.control.reports import Reports
 from runup.console.control.statuses import STATUS, Statuses
 from runup.console.control.web_server import ConsoleServer
 from runup.console.decide import request_rules
-from runup.console.decide.sessions import LASTS
 from runup.fleet.decide.members import Member
 from runup.updatestatus.cli.status_reading import StatusReading
 
 pytestmark = pytest.mark.timeout(240)
+ENTER_KEY = "the-key-that-was-printed"
 HOSTS = request_rules.hosts_of("127.0.0.1", ())
 ISLAND = path_of("apps/island:6443/admin")
 
@@ -80,17 +80,21 @@ async def served(
     *,
     pages: ConsolePages = boards.PAGES,
     clock: Clock | None = None,
+    actions: ClusterActions | None = None,
+    kubeconfig: Path | None = None,
 ) -> AsyncIterator[World]:
-    """Yields a console that is served; its cluster's files are in `folder`."""
+    """Yields a console that is served; its cluster's files are in `folder`. `kubeconfig` is that of harbour."""
     clock = clock or SystemClock()
     reports = Reports(process, lambda: ((), ()), clock, every_s=600)
     board = boards.board()
     members = {name: _in(entry.member, folder) for name, entry in board.entries.items()}
+    if kubeconfig is not None:
+        members["harbour"] = Member("harbour", kubeconfig=str(kubeconfig))
     reports.board = replace(
         board, entries={name: replace(entry, member=members[name]) for name, entry in board.entries.items()}
     )
     statuses = Statuses(process, reports.member, clock, every_s=0.05)
-    server = ConsoleServer(reports, statuses, pages, clock, HOSTS, logins=logins)
+    server = ConsoleServer(reports, statuses, pages, clock, HOSTS, logins=logins, actions=actions, enter_key=ENTER_KEY)
     runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     reading = asyncio.create_task(statuses.run())
@@ -171,13 +175,13 @@ async def test_what_is_refused(world: World, method: str, path: str, headers: di
 
 
 async def test_no_route_changes_anything(process: JudgingProcess) -> None:
-    """All routes are for reading, but one."""
+    """All routes are for reading, but those that begin and end a login."""
     clock = SystemClock()
     reports = Reports(process, lambda: ((), ()), clock, every_s=600)
     statuses = Statuses(process, reports.member, clock, every_s=1)
     app = ConsoleServer(reports, statuses, boards.PAGES, clock, HOSTS).app()
     writing = {(route.method, route.resource.canonical) for route in app.router.routes() if route.resource}
-    assert {each for each in writing if each[0] not in ("GET", "HEAD")} == {("POST", "/login")}
+    assert {each for each in writing if each[0] not in ("GET", "HEAD")} == {("POST", "/login"), ("POST", "/logout")}
 
 
 async def _events(answer: aiohttp.ClientResponse, most: int = 0) -> AsyncIterator[str]:
@@ -241,8 +245,12 @@ async def test_streams_are_counted(world: World, monkeypatch: pytest.MonkeyPatch
 
 
 async def test_a_cluster_without_a_live_status_has_no_stream(world: World) -> None:
-    """A browser does not come again."""
+    """A browser does not come again; a dump is of one moment."""
     assert (await world.ask("/clusters/ruin/update/events"))[0] == 204
+    board = world.reports.board
+    dump = replace(board.entries["lighthouse"], member=Member("lighthouse", dump="dumps/lighthouse"))
+    world.reports.board = replace(board, entries={**board.entries, "lighthouse": dump})
+    assert (await world.ask("/clusters/lighthouse/update/events"))[0] == 204
     assert (await world.ask("/clusters/nobody/update/events"))[0] == 404
 
 
@@ -387,6 +395,75 @@ async def test_an_api_server_that_does_not_answer(process: JudgingProcess, tmp_p
     assert "Set-Cookie" not in answer.headers
 
 
-def test_a_session_is_short() -> None:
-    """The right is asked once, at the login."""
-    assert timedelta(minutes=5) < LASTS <= timedelta(hours=1)
+KEY = re.compile(r'name="key" value="([^"]+)"')
+
+
+async def _cookie(world: World, user: str = "t") -> dict[str, str]:
+    """The header with the cookie of a new login."""
+    _, _, answer = await world.ask("/login", "POST", data={"token": user})
+    return {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
+
+
+async def _form_key(world: World, cookie: dict[str, str], path: str = "/logout") -> str:
+    status, text, _ = await world.ask(path, headers=cookie)
+    match = KEY.search(text)
+    assert (status, match is not None) == (200, True)
+    assert match is not None
+    return match[1]
+
+
+async def test_a_login_ends(closed: tuple[World, Reviews]) -> None:
+    """In the browser, and on the server: whoever kept the cookie has nothing. The same user's other login goes on."""
+    world, _ = closed
+    cookie, other = await _cookie(world), await _cookie(world)
+    assert "You are logged in as ann." in (await world.ask("/logout", headers=cookie))[1]
+    key = await _form_key(world, cookie)
+    status, _, answer = await world.ask("/logout", "POST", headers=cookie, data={"key": key})
+    assert (status, answer.headers["Location"]) == (303, "/login")
+    assert re.match(r'runup-console=""; .*Max-Age=0', answer.headers["Set-Cookie"])
+    for path in ("/", "/clusters/harbour", "/history", "/logout"):
+        assert (await world.ask(path, headers=cookie))[0] == 303
+    assert (await world.ask("/clusters/harbour/update/events", headers=cookie))[0] == 401
+    assert (await world.ask("/", headers=other))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        pytest.param({"Origin": "https://evil.example"}, "own", id="by another site"),
+        pytest.param({"Sec-Fetch-Site": "cross-site"}, "own", id="by another site, as browsers say it"),
+        pytest.param({}, "", id="without a key"),
+        pytest.param({}, "made-up", id="with a key that is made up"),
+        pytest.param({}, "other", id="with the key of another session"),
+    ],
+)
+async def test_a_login_is_not_ended_by_others(closed: tuple[World, Reviews], headers: dict[str, str], key: str) -> None:
+    """What is not the form that was made for it ends no login."""
+    world, _ = closed
+    cookie, other = await _cookie(world), await _cookie(world)
+    keys = {"own": await _form_key(world, cookie), "other": await _form_key(world, other)}
+    sent = {"key": keys.get(key, key)}
+    assert (await world.ask("/logout", "POST", headers={**cookie, **headers}, data=sent))[0] == 403
+    assert (await world.ask("/", headers=cookie))[0] == 200
+
+
+async def test_a_stream_ends_with_its_login(process: JudgingProcess, tmp_path: Path) -> None:
+    """Nothing is sent any more to whoever has the cookie, also on a page that was opened before."""
+    clock = ManualClock()
+    async with scripted_api() as api, Client(ClusterConfig(api.url)) as client:
+        Reviews(api)
+        async with served(process, tmp_path, Logins(client, clock), clock=clock) as world:
+            cookie = await _cookie(world)
+            key = await _form_key(world, cookie)
+            url = f"{world.url}/clusters/orchard/update/events"
+            async with world.session.get(url, headers=cookie) as answer:
+                assert [data async for data in _events(answer, 1)]
+                assert (await world.ask("/logout", "POST", headers=cookie, data={"key": key}))[0] == 303
+                await clock.advance(60)
+                assert await answer.content.read() == b""
+
+
+async def test_no_end_without_a_login(world: World) -> None:
+    """Where nobody logs in there is nothing to end."""
+    assert (await world.ask("/logout"))[0] == 404
+    assert (await world.ask("/logout", "POST", data={"key": "x"}))[0] == 403

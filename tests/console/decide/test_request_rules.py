@@ -52,8 +52,33 @@ ANSWERED = None
 def test_what_is_answered(
     method: str, path: str, headers: dict[str, str], hosts: frozenset[str], status: int | None
 ) -> None:
-    """Only reads and the login, and only by a name that the server knows."""
+    """Only reads, the login and its end, and only by a name that the server knows."""
     refused = rules.refusal(method, path, headers, hosts)
+    assert (refused and refused[0]) == status
+
+
+OWN = {"Host": "localhost:1", "Origin": "https://localhost:1", "Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "acts", "status"),
+    [
+        pytest.param("/logout", OWN, False, ANSWERED, id="the end of a login"),
+        pytest.param("/logout", {**OWN, "Origin": "https://evil.example"}, False, 403, id="by another site"),
+        pytest.param("/logout", {**OWN, "Sec-Fetch-Site": "same-site"}, False, 403, id="by a neighbour"),
+        pytest.param("/clusters/a/accept", OWN, False, 405, id="an action where there are none"),
+        pytest.param("/clusters/a/accept", OWN, True, ANSWERED, id="an acceptance"),
+        pytest.param("/clusters/a/b/start", OWN, True, ANSWERED, id="a start, of a name with a slash"),
+        pytest.param("/clusters/a/start", {**OWN, "Origin": "https://localhost:2"}, True, 403, id="by another port"),
+        pytest.param("/clusters/a/start", {**OWN, "Origin": "null"}, True, 403, id="by a frame in a sandbox"),
+        pytest.param("/clusters/a/start", {**OWN, "Host": "evil.example"}, True, 421, id="by another name"),
+        pytest.param("/clusters/a/graph", OWN, True, 405, id="a page"),
+        pytest.param("/accept", OWN, True, 405, id="of no cluster"),
+    ],
+)
+def test_which_forms_are_taken(path: str, headers: dict[str, str], acts: bool, status: int | None) -> None:
+    """The console's own, and those of actions only where the console was started with them."""
+    refused = rules.refusal("POST", path, headers, LOCAL, acts=acts)
     assert (refused and refused[0]) == status
 
 
@@ -75,6 +100,7 @@ def test_what_is_answered(
         pytest.param("javascript:alert(1)", "/", id="a script"),
         pytest.param("/a\r\nSet-Cookie: a=b", "/", id="another header"),
         pytest.param("/login?next=/login", "/", id="the login again"),
+        pytest.param("/logout", "/", id="the end of the login"),
         pytest.param("", "/", id="nothing"),
     ],
 )

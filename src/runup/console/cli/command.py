@@ -12,7 +12,7 @@ from runup.cli.lazy import Command
 from runup.fleet.cli.command import SECTIONS, member_options, named_by
 from runup.release.cli.shared import access, registry_options, run_guarded
 
-_DOOR = ("listen", "tls_cert", "tls_key", "behind_proxy", "hosts")
+_DOOR = ("listen", "tls_cert", "tls_key", "behind_proxy", "hosts", "allow_actions")
 
 
 @click.command("serve", cls=Command, sections=(*SECTIONS, ("Serving", _DOOR)))
@@ -45,6 +45,11 @@ _DOOR = ("listen", "tls_cert", "tls_key", "behind_proxy", "hosts")
 @click.option("--tls-key", default="", metavar="FILE", help="Its key.")
 @click.option("--behind-proxy", is_flag=True, help="A proxy before it ends TLS; a login is asked for.")
 @click.option("--host", "hosts", multiple=True, metavar="NAME", help="A name by which browsers ask; may be repeated.")
+@click.option(
+    "--allow-actions",
+    is_flag=True,
+    help="Let people accept risks and start updates from there, each by their own rights.",
+)
 @registry_options
 @connection_options
 @click.pass_context
@@ -65,13 +70,15 @@ def serve(
     tls_key: str,
     behind_proxy: bool,
     hosts: tuple[str, ...],
+    allow_actions: bool,
     registry_config: str,
     idms_file: str,
     certificate_authority: str,
     plain_http: tuple[str, ...],
     **members: Any,
 ) -> int:
-    """Show clusters in the browser: their risks, updates, ways and history. Nothing can be changed from there.
+    """Show clusters in the browser: their risks, updates, ways and history. Nothing can be changed from there, unless
+    --allow-actions is given.
 
     \b
       runup serve --contexts all
@@ -87,6 +94,7 @@ def serve(
         tls_key=tls_key,
         behind_proxy=behind_proxy,
         hosts=hosts,
+        allow_actions=allow_actions,
         every_s=every * 60,
         max_age_hours=max_age,
         to=to,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from runup.cli.render.html.markup import Markup
-from runup.console.cli.render import cluster, fleet, frame, graph, history, login, update
+from runup.console.cli.render import actions, cluster, fleet, frame, graph, history, login, update
 from runup.console.cli.render.script import SCRIPT
 from runup.console.control.statuses import ClusterStatus
+from runup.console.decide.asked_actions import Asked, Looked
 from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
 from runup.console.decide.judgement import Board, findings_now
 from runup.preflight.cli import run_command
@@ -18,7 +19,10 @@ from runup.updatestatus.cli.status_reading import StatusReading
 
 
 class ConsolePages:
-    """The pages; `rules` are suppressions, and a result that is older than `max_age` does not count as known."""
+    """The pages; `rules` are suppressions, and a result that is older than `max_age` does not count as known.
+
+    `site` is what every page says of the console.
+    """
 
     def __init__(
         self,
@@ -27,11 +31,13 @@ class ConsolePages:
         rules: Sequence[Suppression] = (),
         loaded_graph: Graph | None = None,
         stored: bool = False,
+        site: frame.Site = frame.ONLY_SHOWS,
     ) -> None:
         self._max_age = max_age
         self._rules = rules
         self._graph = loaded_graph
         self._stored = stored
+        self._site = site
 
     def _results(self, board: Board, names: Sequence[str], now: datetime) -> tuple[list[ClusterResult], list[str]]:
         """Returns what counts of each cluster now, with what is suppressed; and warnings about suppressions."""
@@ -43,16 +49,16 @@ class ConsolePages:
         results, notes = self._results(board, tuple(board.entries), now)
         is_whole = all(entry.judged is not None for entry in board.entries.values())
         # What suppresses nothing is known once every cluster was judged.
-        return fleet.page(board, results, now, self._max_age, notes if is_whole else ())
+        return fleet.page(board, results, now, self._max_age, notes if is_whole else (), self._site)
 
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
         (result,), _ = self._results(board, (name,), now)
-        return cluster.page(board, name, result.findings, now, self._max_age)
+        return cluster.page(board, name, result.findings, now, self._max_age, site=self._site)
 
     def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
-        return update.page(board, name, _live(status) if status else None, now)
+        return update.page(board, name, _live(status) if status else None, now, self._site)
 
     def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
@@ -61,28 +67,37 @@ class ConsolePages:
     def graph(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's way through the update graph."""
         judged = board.entries[name].judged
-        update_way = (
+        way = (
             UpdateWay(None, why="Nothing is known of this cluster yet.")
             if judged is None
             else find_way(judged, self._graph)
         )
-        return graph.page(name, update_way, now)
+        return graph.page(name, way, now, self._site)
 
     def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
         """Returns the page of what came and went, of one cluster if it is named."""
         if not self._stored:
-            return history.no_store_page(now, board.notes)
+            return history.no_store_page(now, board.notes, self._site)
         entries = [board.entries[name]] if name else list(board.entries.values())
         listing = () if board.version else ("the clusters are still being listed; reload this page",)
-        return history.page(entries, name, now, weeks=weeks, notes=(*board.notes, *listing))
+        notes = (*board.notes, *listing)
+        return history.page(entries, name, now, weeks=weeks, notes=notes, site=self._site)
 
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""
-        return login.login_page(problem, next_page)
+        return login.login_page(problem, next_page, self._site)
+
+    def logout(self, user: str, form_key: str) -> str:
+        """Returns the page with the form that ends a login."""
+        return login.logout_page(user, form_key, self._site)
+
+    def action(self, asked: Asked, looked: Looked, form_key: str, now: datetime) -> str:
+        """Returns the page of an action: which there are, what is to be confirmed, or what came of it."""
+        return actions.page(asked, looked, form_key, now, self._site)
 
     def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""
-        return login.problem_page(status, problem)
+        return login.problem_page(status, problem, self._site)
 
     def style(self) -> str:
         """Returns the style sheet."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,9 @@ from kubekit.lang.printable import one_line
 from runup import __version__
 from runup.cli.errors import CommandError
 from runup.console.cli import work
+from runup.console.cli.actions import ClusterActions
 from runup.console.cli.pages import ConsolePages
+from runup.console.cli.render.frame import Site
 from runup.console.control.judging_process import JudgingProcess
 from runup.console.control.login import Logins
 from runup.console.control.reports import JUDGE, Members, Reports
@@ -36,6 +39,7 @@ from runup.preflight.cli import evaluate, run_command
 from runup.preflight.control import stores
 from runup.process.certificate import ServingCertificate
 from runup.process.endpoint import host_and_port
+from runup.process.log import configure_logging
 
 if TYPE_CHECKING:
     from kubekit.kube.config import ClusterConfig
@@ -57,6 +61,7 @@ class ServeFlags:
     tls_cert: str = ""
     tls_key: str = ""
     behind_proxy: bool = False
+    allow_actions: bool = False
     hosts: tuple[str, ...] = ()
     every_s: float = 600.0
     max_age_hours: float = 24.0
@@ -91,11 +96,19 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
     rules = run_command.suppressions_in(flags.suppressions)
     loaded_graph = _load_graph(flags.graph)
     pages = ConsolePages(
-        max_age=timedelta(hours=flags.max_age_hours), rules=rules, loaded_graph=loaded_graph, stored=bool(flags.store)
+        max_age=timedelta(hours=flags.max_age_hours),
+        rules=rules,
+        loaded_graph=loaded_graph,
+        stored=bool(flags.store),
+        site=Site(has_sessions=door.cluster is not None or flags.allow_actions, acts=flags.allow_actions),
     )
     with ExitStack() as ending:
         members, from_store = ending.enter_context(_open_members(named_members, connection, flags))
+        if flags.allow_actions:
+            _check_actions(members()[0], from_store=from_store)
         judging = _judge_function(connection, flags, access, from_store=from_store)
+        # Nothing is wrong with the flags: from here on it is a process that logs, as are those that it forks.
+        configure_logging()
         status = partial(work.status_of, connection=connection)
         # A dump in a store is fetched for each of them.
         works: dict[str, Callable[[Member], object]] = {
@@ -108,7 +121,8 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
             process = JudgingProcess(works, parallel=named_members.parallel, limit_s=float(named_members.timeout_s))
             ending.callback(process.close)
             processes.append(process)
-        return 128 + asyncio.run(_serve(door, members, pages, processes, flags, from_store=from_store))
+        actions = ClusterActions(connection, door.cluster) if flags.allow_actions else None
+        return 128 + asyncio.run(_serve(door, members, pages, processes, flags, actions, from_store=from_store))
 
 
 def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
@@ -130,6 +144,15 @@ def _endpoint_of_flags(flags: ServeFlags, connection: Connection) -> _Endpoint:
             f"--listen {flags.listen}: by which name browsers ask is not known; give it with --host NAME"
         )
     return _Endpoint(host, port, hosts, certificate, connection.config())
+
+
+def _check_actions(members: Sequence[Member], *, from_store: bool) -> None:
+    """Raises CommandError if there are to be actions and no cluster that could be asked for one."""
+    if from_store or all(member.dump for member in members):
+        raise CommandError(
+            "--allow-actions: a dump or a kept report cannot be changed; name live clusters with --contexts, "
+            "--kubeconfigs or --inventory"
+        )
 
 
 def _certificate(flags: ServeFlags) -> ServingCertificate:
@@ -209,6 +232,7 @@ async def _serve(
     pages: ConsolePages,
     processes: Sequence[JudgingProcess],
     flags: ServeFlags,
+    actions: ClusterActions | None,
     *,
     from_store: bool,
 ) -> int:
@@ -221,12 +245,15 @@ async def _serve(
         reports = Reports(processes[0], members, clock, every_s=flags.every_s, from_store=from_store)
         statuses = Statuses(processes[1], reports.member, clock, every_s=_STATUS_EVERY_S)
         logins = Logins(client, clock) if client is not None else None
-        server = ConsoleServer(reports, statuses, pages, clock, door.hosts, logins=logins)
+        key = secrets.token_urlsafe() if actions and not logins else ""
+        server = ConsoleServer(
+            reports, statuses, pages, clock, door.hosts, logins=logins, actions=actions, enter_key=key
+        )
         stopped = _future_of_signal()
         runner = web.AppRunner(server.app(), access_log=None, shutdown_timeout=_STOP_S, max_line_size=_MAX_LINE)
         await runner.setup()
         try:
-            await _listen(runner, door, flags)
+            await _listen(runner, door, flags, key)
             loops = [reports.run(), statuses.run()]
             if door.certificate is not None:
                 loops.append(door.certificate.follow())
@@ -265,8 +292,8 @@ def _future_of_signal() -> asyncio.Future[int]:
     return stopped
 
 
-async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags) -> None:
-    """Listens, and prints the address that it got."""
+async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags, key: str) -> None:
+    """Listens, and prints the address that it got; and the one with the `key`, for whoever may change clusters."""
     context = door.certificate.context if door.certificate else None
     try:
         await web.TCPSite(runner, door.host, door.port, ssl_context=context).start()
@@ -274,7 +301,10 @@ async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags) -> 
         raise CommandError(f"--listen {flags.listen}: {error.strerror or error}") from error
     host = f"[{door.host}]" if ":" in door.host else door.host
     port = runner.addresses[0][1]
-    sys.stdout.write(f"serving at {'https' if context else 'http'}://{host}:{port}/ (Ctrl-C ends it)\n")
+    address = f"{'https' if context else 'http'}://{host}:{port}"
+    sys.stdout.write(f"serving at {address}/ (Ctrl-C ends it)\n")
+    if key:
+        sys.stdout.write(f"to change clusters, open {address}{request_rules.ENTER}?key={key}\n")
     sys.stdout.flush()
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from kubekit.error_types import Terminal
-from kubekit.kube.clock import Clock
+from kubekit.kube.clock import Clock, run_within
 from runup.console.control.judging_process import JudgingProcess, MemberResult
 from runup.console.decide.judgement import Board, Judgement, unknown_judgement, with_judgement, with_members
 from runup.fleet.decide.members import Member
@@ -30,6 +31,8 @@ class Reports:
         self._members = members
         self._clock = clock
         self._every_s = every_s
+        self._asked = asyncio.Event()
+        self._again: set[str] = set()
 
     def member(self, name: str) -> Member | None:
         """Returns the cluster of that name, None if there is none."""
@@ -40,7 +43,24 @@ class Reports:
         """Renews the board for ever. Raises Terminal if nothing can be judged any more."""
         while True:
             await self.renew()
-            await self._clock.sleep(self._every_s)
+            until_s = self._clock.monotonic() + self._every_s
+            while (left_s := until_s - self._clock.monotonic()) > 0:
+                with suppress(TimeoutError):
+                    await run_within(self._clock, left_s, self._asked.wait())
+                await self._judge_again()
+
+    def again(self, name: str) -> None:
+        """Has a cluster judged soon: it was changed."""
+        self._again.add(name)
+        self._asked.set()
+
+    async def _judge_again(self) -> None:
+        self._asked.clear()
+        names, self._again = self._again, set()
+        members = [member for name in names if (member := self.member(name)) is not None and self._is_due(member)]
+        if members:
+            async for result in self._process.run(JUDGE, members):
+                self._add(result)
 
     async def renew(self) -> None:
         """Judges each cluster once, dumps only if they were not judged yet. Raises Terminal."""

@@ -1,12 +1,13 @@
 """Serves the console: which request gets which page, who must log in, and how much is served at once.
 
-In: requests, the `Board`, the statuses. Out: pages that `Pages` renders, in threads, and streams of events. Nothing
-here changes anything: the only POST is the login.
+In: requests, the `Board`, the statuses. Out: pages that `Pages` renders, in threads, and streams of events. Clusters
+are changed by `Actions` alone, where the server has them, for a session, by a form that was made for it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,6 +16,7 @@ from datetime import datetime
 from typing import Protocol
 from urllib.parse import quote
 
+import structlog
 from aiohttp import web
 
 from kubekit.kube.clock import Clock, run_within
@@ -22,18 +24,21 @@ from runup.console.control.login import MAX_TOKEN, Logins
 from runup.console.control.reports import Reports
 from runup.console.control.statuses import ClusterStatus, Statuses
 from runup.console.decide import request_rules, sessions
+from runup.console.decide.asked_actions import ACTIONS, Asked, Looked, asked_of, can_be_changed
 from runup.console.decide.judgement import Board
-from runup.console.decide.sessions import Session
+from runup.console.decide.sessions import Session, Sessions
 from runup.process.metrics_authorization import Refusal
 
+log = structlog.get_logger("console")
 # Streams of events that are open at once, forms that are being sent, and other requests that are answered at once.
 MOST_STREAMS = 64
 MOST_FORMS = 32
 MOST_REQUESTS = 64
 # Seconds that a browser may take to send a form, which whoever is not logged in can send, too.
 FORM_S = 10.0
-# Pages that are rendered at once: each takes a thread.
+# Pages that are rendered at once, and clusters that are looked at or changed for somebody: each takes a thread.
 _RENDERED_AT_ONCE = 4
+_ACTING_AT_ONCE = 4
 # Bytes of an answer; and of pages that are kept, since many readers look at one page.
 MAX_ANSWER = 16 * 1024 * 1024
 _MOST_KEPT = 16
@@ -46,6 +51,11 @@ _STREAM_LASTS_S = 3600.0
 _RETRY_MS = 10_000
 _COOKIE = "runup-console"
 _BUSY = "the console is busy; try again in a moment"
+_NOT_OURS = "this form was not made for you by this console, or your login is over; open its page again"
+_NO_SESSION = (
+    "whoever may change clusters from here is whoever started the console: open the address that it printed when it "
+    "was started, with its key"
+)
 _SESSION = web.RequestKey("session", Session)
 
 
@@ -73,6 +83,12 @@ class Pages(Protocol):
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""
 
+    def logout(self, user: str, form_key: str) -> str:
+        """Returns the page with the form that ends a login."""
+
+    def action(self, asked: Asked, looked: Looked, form_key: str, now: datetime) -> str:
+        """Returns the page of an action: which there are, what is to be confirmed, or what came of it."""
+
     def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""
 
@@ -83,8 +99,21 @@ class Pages(Protocol):
         """Returns the script."""
 
 
+class Actions(Protocol):
+    """Looks at a cluster and changes it for whoever asks. Each call may take a while, and is made in a thread."""
+
+    def look(self, asked: Asked) -> Looked:
+        """Returns what is so in the cluster, and what would be said or refused; changes nothing."""
+
+    def act(self, asked: Asked, confirmed: str) -> Looked:
+        """Does what is asked for, if what was `confirmed` is still so; returns what is so afterwards."""
+
+
 class ConsoleServer:
-    """The console's web application. Without `logins` everybody who reaches it may look."""
+    """The console's web application. Without `logins` everybody who reaches it may look.
+
+    Without `actions` nothing can be changed from it. With them and without logins, whoever has `enter_key` may.
+    """
 
     def __init__(
         self,
@@ -95,6 +124,8 @@ class ConsoleServer:
         hosts: frozenset[str],
         *,
         logins: Logins | None = None,
+        actions: Actions | None = None,
+        enter_key: str = "",
     ) -> None:
         self._reports = reports
         self._statuses = statuses
@@ -102,7 +133,10 @@ class ConsoleServer:
         self._clock = clock
         self._hosts = hosts
         self._logins = logins
-        self._key = secrets.token_bytes(32)
+        self._actions = actions
+        self._enter_key = enter_key
+        self._sessions = Sessions()
+        self._acting = asyncio.Semaphore(_ACTING_AT_ONCE)
         self._streams = 0
         self._forms = 0
         self._requests = 0
@@ -123,6 +157,13 @@ class ConsoleServer:
         app.router.add_get("/history", self._history)
         app.router.add_get(request_rules.LOGIN, self._login_page)
         app.router.add_post(request_rules.LOGIN, self._login)
+        app.router.add_get(request_rules.LOGOUT, self._logout_page)
+        app.router.add_post(request_rules.LOGOUT, self._logout)
+        if self._actions is not None:
+            app.router.add_get(request_rules.ENTER, self._enter, allow_head=False)
+            for action in ACTIONS:
+                app.router.add_get(f"/clusters/{{name}}/{action}", self._action_page, allow_head=False)
+                app.router.add_post(f"/clusters/{{name}}/{action}", self._act)
         app.router.add_get("/console.css", self._style)
         app.router.add_get("/console.js", self._script)
         app.router.add_get("/healthz", self._healthy)
@@ -133,14 +174,15 @@ class ConsoleServer:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         """Answers what may be answered, within the limits; every error becomes a page."""
-        refused = request_rules.refusal(request.method, request.path, request.headers, self._hosts)
+        acts = self._actions is not None
+        refused = request_rules.refusal(request.method, request.path, request.headers, self._hosts, acts=acts)
         if refused is not None:
             return await self._problem(*refused)
-        if self._logins is not None and request.path not in request_rules.PUBLIC:
-            session = sessions.session_of(request.cookies.get(_COOKIE, ""), self._clock.now(), self._key)
-            if session is None:
-                return _to_login(request)
+        session = self._session_of(request)
+        if session is not None:
             request[_SESSION] = session
+        elif self._logins is not None and request.path not in request_rules.PUBLIC:
+            return _to_login(request)
         if request.path == "/healthz":
             # A console that is busy is not ill: a kubelet would restart it.
             return await handler(request)
@@ -155,6 +197,16 @@ class ConsoleServer:
             return await self._problem(error.status, _reason(error.status))
         finally:
             self._requests -= 1
+
+    def _session_of(self, request: web.Request) -> Session | None:
+        """Returns the session of whoever asks, None without one, or if it has ended."""
+        cookie, now = request.cookies.get(self._cookie_name(request), ""), self._clock.now()
+        self._sessions = sessions.without_ended(self._sessions, now)
+        return sessions.session_of(self._sessions, cookie, now)
+
+    def _cookie_name(self, request: web.Request) -> str:
+        # A browser sends the cookies of one port of this machine to all of them.
+        return _COOKIE if self._logins is not None else f"{_COOKIE}-{request.url.port}"
 
     async def _problem(self, status: int, problem: str) -> web.Response:
         headers = {"Retry-After": "10"} if status == 503 else {"Allow": "GET, HEAD"} if status == 405 else {}
@@ -231,8 +283,9 @@ class ConsoleServer:
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Streams each new status of a cluster as it is read."""
         name = self._name(request)
-        if not self._is_readable(name):
-            # A browser does not open a stream again after 204.
+        member = self._reports.member(name)
+        if not self._is_readable(name) or (member is not None and member.dump):
+            # A dump is of one moment: nothing will be renewed. A browser does not open a stream again after 204.
             return web.Response(status=204)
         if self._streams >= MOST_STREAMS:
             return await self._problem(503, f"{MOST_STREAMS} pages are renewed already; {_BUSY}")
@@ -257,6 +310,8 @@ class ConsoleServer:
             await response.write(f"retry: {_RETRY_MS}\n\n".encode())
             while self._clock.monotonic() < until_s and self._may_go_on(request) and not self._ending.is_set():
                 cluster_status = await self._next_status(name, count)
+                if not self._may_go_on(request):
+                    break
                 if cluster_status is None:
                     await response.write(b": still here\n\n")
                     continue
@@ -268,8 +323,8 @@ class ConsoleServer:
         return response
 
     def _may_go_on(self, request: web.Request) -> bool:
-        session = request.get(_SESSION)
-        return session is None or self._clock.now().timestamp() < session.until_s
+        # A session that was there when the stream began may have ended since.
+        return request.get(_SESSION) is None or self._session_of(request) is not None
 
     async def _next_status(self, name: str, count: int) -> ClusterStatus | None:
         """Returns the next status of a cluster; None when it is time for a sign of life, or the server ends."""
@@ -294,27 +349,126 @@ class ConsoleServer:
         """Answers the form of the login: with a cookie and the page that was asked for, or with the form again."""
         if self._logins is None:
             raise web.HTTPNotFound
-        if self._forms >= MOST_FORMS:
-            return await self._problem(503, f"{MOST_FORMS} logins are being sent already; {_BUSY}")
-        try:
-            form = await self._form(request)
-        except TimeoutError:
-            timeout_page = await self._problem(408, f"the login was not sent within {FORM_S:g} seconds")
-            timeout_page.force_close()
-            return timeout_page
-        token, next_path = form.get("token"), form.get("next")
-        next_path = request_rules.next_page(next_path if isinstance(next_path, str) else "/")
-        user = await self._logins.user_of(token if isinstance(token, str) else "")
+        form = await self._form(request)
+        if isinstance(form, web.Response):
+            return form
+        after = form.get("next")
+        after = request_rules.next_page(after if isinstance(after, str) else "/")
+        token = form.get("token")
+        token = token.strip() if isinstance(token, str) else ""
+        user = await self._logins.user_of(token)
         if isinstance(user, Refusal):
-            return _page(self._pages.login(user.message, next_path).encode(), user.status)
-        response = web.Response(status=303, headers={"Location": next_path})
-        cookie = sessions.cookie_of(user, self._clock.now(), self._key)
-        # A login is asked for only where TLS is, so the cookie is for TLS alone.
-        response.set_cookie(_COOKIE, cookie, httponly=True, secure=True, samesite="Strict", path="/")
+            return _page(self._pages.login(user.message, after).encode(), user.status)
+        # Kept only where the console may do something for its user, who is asked by it.
+        return await self._begin(request, user, after, token=token if self._actions is not None else "")
+
+    async def _enter(self, request: web.Request) -> web.Response:
+        """Answers the address that the console printed when it was started: who has it, started it."""
+        sent = request.query.get("key", "").encode()
+        if self._logins is not None or not self._enter_key or not hmac.compare_digest(sent, self._enter_key.encode()):
+            return await self._problem(403, _NO_SESSION)
+        return await self._begin(request, "", "/", local=True)
+
+    async def _begin(
+        self, request: web.Request, user: str, after: str, *, token: str = "", local: bool = False
+    ) -> web.Response:
+        """Begins a session, and leads to the page `after`."""
+        cookie, now = secrets.token_urlsafe(sessions.COOKIE_BYTES), self._clock.now()
+        session = sessions.begin(user, secrets.token_urlsafe(sessions.COOKIE_BYTES), now, token=token, local=local)
+        more = sessions.with_session(self._sessions, cookie, session, now)
+        if more is None:
+            return await self._problem(503, f"{sessions.MOST} are logged in already; {_BUSY}")
+        self._sessions = more
+        response = web.Response(status=303, headers={"Location": after})
+        # A login is asked for only where TLS is, so its cookie is for TLS alone.
+        secure = self._logins is not None or request.secure
+        name = self._cookie_name(request)
+        response.set_cookie(name, cookie, httponly=True, secure=secure, samesite="Strict", path="/")
         return response
 
-    async def _form(self, request: web.Request) -> Mapping[str, object]:
-        """Returns the form that a request sends. Raises TimeoutError, and HTTPException for one that is too large."""
+    async def _logout_page(self, request: web.Request) -> web.Response:
+        session = request.get(_SESSION)
+        if session is None:
+            raise web.HTTPNotFound
+        return _page(self._pages.logout(session.user, session.form_key).encode())
+
+    async def _logout(self, request: web.Request) -> web.Response:
+        """Ends the session, here and in the browser."""
+        form = await self._form(request)
+        if isinstance(form, web.Response):
+            return form
+        session = request.get(_SESSION)
+        if session is None or not sessions.is_form_of(session, form.get("key")):
+            return await self._problem(403, _NOT_OURS)
+        name = self._cookie_name(request)
+        self._sessions = sessions.without(self._sessions, request.cookies.get(name, ""))
+        after = "/" if self._logins is None else request_rules.LOGIN
+        response = web.Response(status=303, headers={"Location": after})
+        response.del_cookie(name, path="/", httponly=True, secure=self._logins is not None, samesite="Strict")
+        return response
+
+    def _asked(self, request: web.Request, session: Session, values: Mapping[str, object]) -> Asked:
+        """Returns what is asked for of a cluster. Raises HTTPNotFound where nothing can be."""
+        name = self._name(request)
+        member = self._reports.member(name)
+        if member is None or not can_be_changed(member, kept=self._reports.board.kept):
+            raise web.HTTPNotFound
+        return asked_of(request.path.rpartition("/")[2], member, values, session.token)
+
+    async def _action_page(self, request: web.Request) -> web.Response:
+        """Answers with what can be asked of a cluster, or with what is to be confirmed."""
+        session = request.get(_SESSION)
+        if session is None or self._actions is None:
+            return await self._problem(403, _NO_SESSION)
+        asked = self._asked(request, session, request.query)
+        async with self._acting:
+            looked = await asyncio.to_thread(self._actions.look, asked)
+        return await self._action(asked, looked, session)
+
+    async def _act(self, request: web.Request) -> web.Response:
+        """Does what was confirmed, and answers with what is so afterwards."""
+        session = request.get(_SESSION)
+        form = await self._form(request)
+        if isinstance(form, web.Response):
+            return form
+        if session is None or self._actions is None or not sessions.is_form_of(session, form.get("key")):
+            return await self._problem(403, _NOT_OURS)
+        asked, confirmed = self._asked(request, session, form), form.get("confirmed")
+        async with self._acting:
+            looked = await asyncio.to_thread(self._actions.act, asked, confirmed if isinstance(confirmed, str) else "")
+        user = looked.truth.user if looked.truth else session.user
+        log.info(
+            "an action was carried out" if looked.done else "an action was refused",
+            action=asked.action,
+            cluster=asked.member.name,
+            target=asked.target,
+            user=user,
+            why=looked.refused,
+        )
+        self._reports.again(asked.member.name)
+        return await self._action(asked, looked, session)
+
+    async def _action(self, asked: Asked, looked: Looked, session: Session) -> web.Response:
+        now = self._clock.now()
+        async with self._rendering:
+            page = await asyncio.to_thread(self._pages.action, asked, looked, session.form_key, now)
+        return _page(page.encode(), looked.status)
+
+    async def _form(self, request: web.Request) -> Mapping[str, object] | web.Response:
+        """Returns the form that a request sends, or the answer to one that is not sent in time.
+
+        Raises HTTPException for one that is too large.
+        """
+        if self._forms >= MOST_FORMS:
+            return await self._problem(503, f"{MOST_FORMS} forms are being sent already; {_BUSY}")
+        try:
+            return await self._sent(request)
+        except TimeoutError:
+            late = await self._problem(408, f"the form was not sent within {FORM_S:g} seconds")
+            late.force_close()
+            return late
+
+    async def _sent(self, request: web.Request) -> Mapping[str, object]:
         self._forms += 1
         # What is still being sent keeps no page from being answered: it has a limit of its own.
         self._requests -= 1

@@ -11,8 +11,13 @@ import re
 from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
+from runup.console.decide.asked_actions import ACTIONS
+
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 LOGIN = "/login"
+LOGOUT = "/logout"
+# Where the address leads that a console prints which may change clusters on this machine.
+ENTER = "/enter"
 # What no login guards: nothing of a cluster is in it.
 PUBLIC = (LOGIN, "/console.css", "/console.js", "/healthz")
 _HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::[0-9]{1,5})?")
@@ -65,18 +70,30 @@ def hosts_of(listen: str, more_hosts: Collection[str]) -> frozenset[str]:
     return frozenset(name.lower() for name in (*own_hosts, listen, *more_hosts) if not is_any_address(name))
 
 
-def refusal(method: str, path: str, headers: Mapping[str, str], hosts: Collection[str]) -> tuple[int, str] | None:
-    """Returns status and reason of a request that is not answered, None for one that is."""
+def refusal(
+    method: str, path: str, headers: Mapping[str, str], hosts: Collection[str], *, acts: bool = False
+) -> tuple[int, str] | None:
+    """Returns status and reason of a request that is not answered, None for one that is.
+
+    `acts`: the console was started to change clusters where somebody asks for it.
+    """
     if path == "/healthz" and method in ("GET", "HEAD"):
         # A kubelet asks by the pod's address.
         return None
     if host_of(headers.get("Host", "")) not in hosts:
         return 421, "this server does not answer to that host name; name it with --host when it is started"
-    if method == "POST" and path == LOGIN:
-        return None if _is_same_origin(headers) else (403, "a login comes from the console's own page only")
+    if method == "POST" and _is_form(path, acts=acts):
+        return None if _is_same_origin(headers) else (403, "a form comes from the console's own page only")
     if method not in ("GET", "HEAD"):
-        return 405, "the console only shows: it answers GET and HEAD"
+        return 405, "the console answers GET and HEAD, and its own forms"
     return None
+
+
+def _is_form(path: str, *, acts: bool) -> bool:
+    """Reports whether something may be sent to a path: a login, its end, or an action where there are actions."""
+    if path in (LOGIN, LOGOUT):
+        return True
+    return acts and path.startswith("/clusters/") and path.rpartition("/")[2] in ACTIONS
 
 
 def _is_same_origin(headers: Mapping[str, str]) -> bool:
@@ -100,9 +117,5 @@ def next_page(requested_path: str) -> str:
 
     Browsers read `//host` and `/\\host` as another server.
     """
-    is_ours = (
-        _PATH.fullmatch(requested_path) is not None
-        and not requested_path.startswith("//")
-        and not requested_path.startswith(LOGIN)
-    )
+    is_ours = _PATH.fullmatch(requested_path) is not None and not requested_path.startswith(("//", LOGIN, LOGOUT))
     return requested_path if is_ours else "/"

@@ -1,51 +1,103 @@
-"""Writes and reads the session cookie: who logged in and until when, signed with the server's key. Pure."""
+"""Decides about sessions: whose they are, when they end, and how many there are at once. Pure.
+
+The server keeps them, so that one that has ended is worth nothing to whoever has its cookie. A cookie is a random name;
+kept is only its digest, by which nobody can ask.
+"""
 
 from __future__ import annotations
 
-import base64
-import binascii
+import hashlib
 import hmac
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 import msgspec
 
 # The right to look is asked at the login alone, so a session is short.
 LASTS = timedelta(hours=1)
-# Browsers keep 4096 bytes of a cookie.
-_MAX_COOKIE = 3072
+# Whoever started the console has all rights that it has, and opens the printed address again when this is over.
+LOCAL_LASTS = timedelta(hours=12)
+# Of one user, and of all: each may hold a token of some thousand bytes.
+MOST_OF_ONE = 8
+MOST = 1024
+# Random bytes from which a cookie is made; with fewer characters it is none of ours, with more not looked at.
+COOKIE_BYTES = 32
+_COOKIE_CHARACTERS = 43
 _MAX_USER = 1024
 
 
 class Session(msgspec.Struct, frozen=True):
-    """A login: the user's name, and the second (since 1970) at which it ends."""
+    """A login: the user's name, when it ends, and what its forms have to send (`form_key`).
+
+    `token` is the user's own where the console may act for them; else it is empty. `local` is whoever started the
+    console, on the same machine.
+    """
 
     user: str
-    until_s: int
+    until: datetime
+    form_key: str
+    token: str = ""
+    local: bool = False
+
+    def __repr__(self) -> str:
+        """Returns user and end only: no key, no token."""
+        return f"Session(user={self.user!r}, until={self.until.isoformat()!r})"
 
 
-def cookie_of(user: str, now: datetime, key: bytes) -> str:
-    """Returns the value of the cookie for a login at `now`."""
-    body = _text(msgspec.json.encode(Session(user[:_MAX_USER], int((now + LASTS).timestamp()))))
-    return f"{body}.{_signature(body, key)}"
+class Sessions(msgspec.Struct, frozen=True):
+    """All sessions, by the digests of their cookies, the oldest first."""
+
+    by_digest: Mapping[str, Session] = {}
+
+    def __repr__(self) -> str:
+        """Returns how many there are."""
+        return f"Sessions({len(self.by_digest)})"
 
 
-def session_of(cookie: str, now: datetime, key: bytes) -> Session | None:
-    """Returns the session in a cookie; None if it is not ours, was changed, or is over."""
-    body, dot, signature = cookie.partition(".")
-    if not dot or len(cookie) > _MAX_COOKIE or not cookie.isascii():
+def begin(user: str, form_key: str, now: datetime, *, token: str = "", local: bool = False) -> Session:
+    """Returns a session that begins at `now`."""
+    return Session(user[:_MAX_USER], now + (LOCAL_LASTS if local else LASTS), form_key, token, local)
+
+
+def with_session(sessions: Sessions, cookie: str, session: Session, now: datetime) -> Sessions | None:
+    """Returns the sessions with one more, without those that are over; None if there is no room.
+
+    The oldest of the same user goes first, so that nobody's logins end those of others.
+    """
+    kept = dict(without_ended(sessions, now).by_digest)
+    own = [digest for digest, each in kept.items() if each.user == session.user]
+    for digest in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+        del kept[digest]
+    if len(kept) >= MOST:
         return None
-    if not hmac.compare_digest(signature, _signature(body, key)):
+    return Sessions({**kept, _digest(cookie): session})
+
+
+def without(sessions: Sessions, cookie: str) -> Sessions:
+    """Returns the sessions without the one of a cookie, which is worth nothing from then on."""
+    gone = _digest(cookie)
+    return Sessions({digest: each for digest, each in sessions.by_digest.items() if digest != gone})
+
+
+def without_ended(sessions: Sessions, now: datetime) -> Sessions:
+    """Returns the sessions without those that are over: nothing of them stays in memory."""
+    if all(now < each.until for each in sessions.by_digest.values()):
+        return sessions
+    return Sessions({digest: each for digest, each in sessions.by_digest.items() if now < each.until})
+
+
+def session_of(sessions: Sessions, cookie: str, now: datetime) -> Session | None:
+    """Returns the session of a cookie; None if there is none, or it is over."""
+    if len(cookie) != _COOKIE_CHARACTERS or not cookie.isascii():
         return None
-    try:
-        session = msgspec.json.decode(base64.urlsafe_b64decode(body), type=Session)
-    except (binascii.Error, msgspec.DecodeError, UnicodeDecodeError):
-        return None
-    return session if now < datetime.fromtimestamp(session.until_s, UTC) else None
+    session = sessions.by_digest.get(_digest(cookie))
+    return session if session is not None and now < session.until else None
 
 
-def _signature(body: str, key: bytes) -> str:
-    return _text(hmac.digest(key, body.encode(), "sha256"))
+def is_form_of(session: Session, sent: object) -> bool:
+    """Reports whether a form was made for this session: `sent` is the key that it sent."""
+    return isinstance(sent, str) and hmac.compare_digest(sent.encode(), session.form_key.encode())
 
 
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).decode()
+def _digest(cookie: str) -> str:
+    return hashlib.sha256(cookie.encode()).hexdigest()

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from runup.cli.render.html.markup import Markup, el, join
-from runup.console.cli.render.frame import commands, how_old, message, whole_page
+from runup.console.cli.render.frame import ONLY_SHOWS, Site, commands, how_old, message, path_of, whole_page
+from runup.console.decide.asked_actions import ACCEPT, START, can_be_changed, link_to
 from runup.console.decide.judgement import Board, BoardEntry, Evidence, is_old, is_to_come
 from runup.fleet.decide.members import Member
 from runup.preflight.cli.render.preflight_page import page_body
@@ -17,7 +18,13 @@ from runup.preflight.decide.findings import Findings
 
 
 def page(
-    board: Board, name: str, findings: Findings, now: datetime, max_age: timedelta, notes: Sequence[str] = ()
+    board: Board,
+    name: str,
+    findings: Findings,
+    now: datetime,
+    max_age: timedelta,
+    notes: Sequence[str] = (),
+    site: Site = ONLY_SHOWS,
 ) -> str:
     """Returns the page of cluster `name`; `findings` is what counts of it now."""
     entry = board.entries[name]
@@ -37,11 +44,13 @@ def page(
     return whole_page(
         "Preflight",
         body,
+        _actions(entry.member, findings) if site.acts and can_be_changed(entry.member, kept=board.kept) else None,
         commands(_lines(entry.member, findings)),
         now=now,
         current_path="cluster",
         cluster=name,
         notes=all_notes,
+        site=site,
     )
 
 
@@ -103,6 +112,21 @@ def where_options(member: Member) -> str:
         else [("--kubeconfig", member.kubeconfig), ("--context", member.context)]
     )
     return "".join(f" {flag} {shlex.quote(value)}" for flag, value in words if value)
+
+
+def _actions(member: Member, findings: Findings) -> Markup | None:
+    """Returns links to what can be done with this cluster; each leads to a page that asks for confirmation."""
+    if findings.kind == "Kubernetes":
+        return None
+    risks = [risk.name for risk in findings.risks if findings.completed and risk.open and risk.acceptable]
+    links = [(f"Accept {name}", link_to(ACCEPT, name)) for name in dict.fromkeys(risks)]
+    links.append(("Accept a risk by its name", link_to(ACCEPT)))
+    if findings.completed and findings.target:
+        links.append((f"Start the update to {findings.target}", link_to(START, findings.target)))
+    links.append(("Start an update", link_to(START)))
+    items = (el("li", el("a", words, href=path_of(member.name, page))) for words, page in links)
+    words = "By your own rights on the cluster. Each is confirmed on a page of its own, which has the command, too."
+    return el("section", el("h2", "To do from here"), el("p", words), el("ul", *items, class_="refs"), class_="card")
 
 
 def _lines(member: Member, findings: Findings) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, BUSY, GOOD, WARN, badge, grid
-from runup.console.cli.render.frame import cluster_link, commands, how_old, whole_page
+from runup.console.cli.render.frame import ONLY_SHOWS, Site, cluster_link, commands, how_old, whole_page
 from runup.console.decide.judgement import Board, BoardEntry, is_to_come
 from runup.fleet.cli.render import fleet_page
 from runup.fleet.decide.matrix import RESULTS, matrix
@@ -19,7 +19,12 @@ _HEADS = ("Cluster", "Result", "From", "To", "Apply", "Unknown", "Accepted", "As
 
 
 def page(
-    board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta, notes: Sequence[str] = ()
+    board: Board,
+    results: Sequence[ClusterResult],
+    now: datetime,
+    max_age: timedelta,
+    notes: Sequence[str] = (),
+    site: Site = ONLY_SHOWS,
 ) -> str:
     """Returns the page; `results` are the findings that count now, one for each cluster of the board."""
     table = matrix([(result.name, result.findings) for result in results])
@@ -30,7 +35,7 @@ def page(
         fleet_page.sections(table, cluster_link),
         commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
     )
-    return whole_page("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes))
+    return whole_page("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes), site=site)
 
 
 def _progress(board: Board) -> Markup | None:

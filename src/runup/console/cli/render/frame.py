@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
+import msgspec
+
 from runup import __version__
 from runup.cli.render.html.markup import Child, Markup, el, join, text
 from runup.cli.render.html.parts import age, minute_text
@@ -34,8 +36,15 @@ textarea { width: 100%; min-height: 7em; font: inherit; font-family: ui-monospac
   background: var(--page); border: 1px solid var(--faint); border-radius: 6px; padding: 8px; }
 button { font: inherit; font-weight: 600; margin-top: 10px; padding: 8px 18px; border-radius: 6px; cursor: pointer;
   color: var(--card); background: var(--busy); border: 1px solid var(--busy); }
+input[type=text] { display: block; width: 100%; max-width: 40em; box-sizing: border-box; margin: 0 0 10px;
+  font: inherit; color: var(--text); background: var(--page); border: 1px solid var(--faint); border-radius: 6px;
+  padding: 6px 8px; }
+code.command { user-select: all; }
+button.copy { margin: 0 0 0 10px; padding: 0 8px; font-size: .85rem; font-weight: 400; }
+tbody th { min-width: 7em; }
 tbody th a { overflow-wrap: anywhere; }
-svg text { fill: var(--text); font: 13px system-ui, "DejaVu Sans", sans-serif; }
+svg text { fill: var(--text); font: 13px system-ui, "DejaVu Sans", sans-serif;
+  paint-order: stroke; stroke: var(--card); stroke-width: 4px; }
 svg .origin, svg .goal { font-weight: 700; }
 svg circle { fill: var(--text); }
 svg path { fill: none; stroke-width: 1.5; }
@@ -47,10 +56,26 @@ svg .onway { stroke-width: 3.5; }
 CSS = f"{STYLE}\n{_OWN_STYLE}"
 
 
+class Site(msgspec.Struct, frozen=True):
+    """What is on every page: whether somebody can be logged in, and whether clusters can be changed from here."""
+
+    has_sessions: bool = False
+    acts: bool = False
+
+
+ONLY_SHOWS = Site()
+
+
 def path_of(cluster: str, page: str = "") -> str:
     """Returns the path of a cluster's page."""
     # Browsers take . and .. for folders, however they are written; no cluster can be called so in a link.
     return f"/clusters/{quote(cluster, safe='')}{f'/{page}' if page else ''}"
+
+
+_PAGES = (("/", "Fleet", "fleet"), ("/history", "History", "history"))
+_LOGOUT = (("/logout", "Log out", "logout"),)
+_SHOWS = "The console only shows; nothing is changed from here."
+_ACTS = "Clusters can be changed from here, by the rights of whoever does."
 
 
 def whole_page(
@@ -60,6 +85,7 @@ def whole_page(
     current_path: str = "",
     cluster: str = "",
     notes: Sequence[str] = (),
+    site: Site = ONLY_SHOWS,
 ) -> str:
     """Returns the page `title`, which stands `current_path` among the pages (of `cluster`, if it is about one)."""
     full_title = f"{title}: {cluster}" if cluster else title
@@ -75,7 +101,7 @@ def whole_page(
     top = el(
         "header",
         el("strong", "runup console"),
-        _links("Console", (("/", "Fleet", "fleet"), ("/history", "History", "history")), current_path),
+        _links("Console", (*_PAGES, *(_LOGOUT if site.has_sessions else ())), current_path),
         el("span", "As of ", el("strong", minute_text(now)), class_="top") if now else None,
     )
     whole = join(_cluster_links(cluster, current_path) if cluster else None, _notes(notes), *body)
@@ -84,7 +110,7 @@ def whole_page(
         el("a", "Skip to the content", href="#main", class_="skip"),
         top,
         el("main", whole, id="main", tabindex="-1"),
-        el("footer", f"All times are UTC. The console only shows; nothing is changed from here. runup {__version__}."),
+        el("footer", f"All times are UTC. {_ACTS if site.acts else _SHOWS} runup {__version__}."),
     )
     return f"<!DOCTYPE html>\n{el('html', head, page, lang='en')}\n"
 
@@ -125,7 +151,9 @@ def how_old(moment: datetime | None, now: datetime) -> str:
 
 def commands(lines: Iterable[tuple[str, str]]) -> Markup | None:
     """Returns commands to type, each after what it does; None without one."""
-    rows = [cell for purpose, line in lines for cell in (el("dt", purpose), el("dd", el("code", line)))]
+    rows = [
+        cell for purpose, line in lines for cell in (el("dt", purpose), el("dd", el("code", line, class_="command")))
+    ]
     if not rows:
         return None
     card = el("div", el("dl", *rows, class_="rows"), class_="card")
@@ -135,3 +163,9 @@ def commands(lines: Iterable[tuple[str, str]]) -> Markup | None:
 def message(title: str, *lines: Child) -> Markup:
     """Returns a card with a heading and sentences."""
     return el("section", el("h1", title), *(el("p", text(line)) for line in lines if line), class_="card")
+
+
+def form(path: str, hidden: Iterable[tuple[str, str]], *content: Child) -> Markup:
+    """Returns a form that is sent to a path of the console, with fields that are not shown."""
+    fields = (el("input", type="hidden", name=name, value=value) for name, value in hidden)
+    return el("form", *fields, *content, method="post", action=path)

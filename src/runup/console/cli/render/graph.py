@@ -9,7 +9,7 @@ from datetime import datetime
 from runup.advice.decide.update_paths import UpdatePaths, UpdateStep
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import BAD, GOOD, WARN, badge, grid
-from runup.console.cli.render.frame import message, whole_page
+from runup.console.cli.render.frame import ONLY_SHOWS, Site, message, whole_page
 from runup.console.decide.graph_ways import UpdateWay
 
 _WIDE, _HIGH, _LEFT, _TOP, _RIGHT = 180, 30, 30, 40, 150
@@ -17,7 +17,7 @@ _TONES = {"plain": GOOD, "risky": WARN, "blocked": BAD}
 _WORDS = {"plain": "no known risks", "risky": "with risks", "blocked": "blocked"}
 
 
-def page(name: str, update_way: UpdateWay, now: datetime) -> str:
+def page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOWS) -> str:
     """Returns the page of cluster `name`."""
     if update_way.paths is None:
         body = message("The way is not known", update_way.why)
@@ -28,7 +28,7 @@ def page(name: str, update_way: UpdateWay, now: datetime) -> str:
             _way_table(update_way.paths),
             _updates_table(update_way, update_way.paths),
         )
-    return whole_page("Way", body, now=now, current_path="graph", cluster=name)
+    return whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
 
 
 def _head(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
@@ -96,7 +96,7 @@ def _draw_edge(step: UpdateStep, kind: str, positions: dict[str, tuple[int, int]
 def _draw_node(version: str, position: tuple[int, int], paths: UpdatePaths) -> Markup:
     x, y = position
     class_ = "origin" if version == paths.origin else "goal" if version == paths.goal else None
-    label = el("text", version, x=str(x + 9), y=str(y + 4), class_=class_)
+    label = el("text", version, x=str(x - 4), y=str(y - 9), class_=class_)
     return join(el("circle", cx=str(x), cy=str(y), r="4"), label)
 
 

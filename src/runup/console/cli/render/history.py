@@ -7,7 +7,7 @@ from datetime import datetime
 
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import WARN, badge, grid, minute_text
-from runup.console.cli.render.frame import message, path_of, whole_page
+from runup.console.cli.render.frame import ONLY_SHOWS, Site, message, path_of, whole_page
 from runup.console.decide.judgement import BoardEntry
 from runup.fleet.cli.render.history_text import gone_risks_text, names_with_counts, new_risks_text
 from runup.fleet.decide.trend import ReportStep, summarize_days
@@ -17,7 +17,7 @@ _LINES = 200
 _NOTES = 20
 
 
-def no_store_page(now: datetime, notes: Sequence[str]) -> str:
+def no_store_page(now: datetime, notes: Sequence[str], site: Site = ONLY_SHOWS) -> str:
     """Returns the page of a console that was given no store."""
     no_store_text = "The console was started without a store of reports. Reports are kept by `--store` of a preflight:"
     body = join(
@@ -25,10 +25,18 @@ def no_store_page(now: datetime, notes: Sequence[str]) -> str:
         el("pre", el("code", "runup fleet preflight --contexts all --store reports")),
         el("pre", el("code", "runup serve --store reports")),
     )
-    return whole_page("History", body, now=now, current_path="history", notes=notes)
+    return whole_page("History", body, now=now, current_path="history", notes=notes, site=site)
 
 
-def page(entries: Sequence[BoardEntry], cluster: str, now: datetime, *, weeks: bool, notes: Sequence[str]) -> str:
+def page(
+    entries: Sequence[BoardEntry],
+    cluster: str,
+    now: datetime,
+    *,
+    weeks: bool,
+    notes: Sequence[str],
+    site: Site = ONLY_SHOWS,
+) -> str:
     """Returns the page of these clusters; `cluster` is the one that was asked for, if one was."""
     steps = [step for entry in entries if entry.judged for step in entry.judged.steps]
     ordered = sorted(steps, key=lambda step: (step.observed, step.cluster))
@@ -40,7 +48,7 @@ def page(entries: Sequence[BoardEntry], cluster: str, now: datetime, *, weeks: b
         )
     else:
         body = _cluster_table(ordered, cluster) if cluster else _fleet_table(ordered, weeks=weeks)
-    return whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing))
+    return whole_page("History", body, now=now, current_path="history", notes=(*notes, *missing), site=site)
 
 
 def _missing_section(entries: Sequence[BoardEntry]) -> list[str]:

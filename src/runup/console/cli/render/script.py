@@ -1,7 +1,20 @@
-"""The console's one script: it renews the part of a page that tells how an update goes. Without it, pages are whole."""
+"""The console's one script: it renews the part of a page that tells how an update goes, and copies commands.
+
+Without it, pages are whole.
+"""
 
 SCRIPT = """
 "use strict";
+for (const line of navigator.clipboard ? document.querySelectorAll("code.command") : []) {
+  const button = document.createElement("button");
+  const say = word => { button.textContent = word; button.setAttribute("aria-label", word + ": " + line.textContent); };
+  button.type = "button";
+  button.className = "copy";
+  say("Copy");
+  button.addEventListener("click", () =>
+    navigator.clipboard.writeText(line.textContent).then(() => say("Copied"), () => say("Not copied")));
+  line.after(button);
+}
 (() => {
   const live = document.getElementById("live");
   const state = document.getElementById("live-state");

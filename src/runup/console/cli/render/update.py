@@ -8,29 +8,31 @@ from kubekit.api import codec
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import minute_text
 from runup.console.cli.render.cluster import where_options
-from runup.console.cli.render.frame import commands, message, path_of, whole_page
+from runup.console.cli.render.frame import ONLY_SHOWS, Site, commands, message, path_of, whole_page
 from runup.console.decide.judgement import Board
 from runup.updatestatus.cli.render.html.page import page_body
 from runup.updatestatus.cli.status_reading import StatusReading, datetime_of_ns
 from runup.updatestatus.decide.decode import decode, with_unknown
 
 
-def page(board: Board, name: str, live: Markup | None, now: datetime) -> str:
+def page(board: Board, name: str, live: Markup | None, now: datetime, site: Site = ONLY_SHOWS) -> str:
     """Returns the page; `live` is the part that is renewed, None if nothing was read yet."""
     member = board.entries[name].member
     if board.kept:
         store_note = "The console reads kept reports, which do not say how an update goes."
-        return whole_page("Update", message("Not known", store_note), now=now, current_path="update", cluster=name)
+        return whole_page(
+            "Update", message("Not known", store_note), now=now, current_path="update", cluster=name, site=site
+        )
     if member.problem:
         body = problem_part(member.problem)
-        return whole_page("Update", body, now=now, current_path="update", cluster=name)
+        return whole_page("Update", body, now=now, current_path="update", cluster=name, site=site)
     body = _dump_page(live) if member.dump else _renewed(live, name)
     flags = where_options(member)
     lines = [
         ("The same in a terminal", f"runup upgrade status{flags}"),
         *([] if member.dump else [("Follow it there", f"runup upgrade status --watch{flags}")]),
     ]
-    return whole_page("Update", body, commands(lines), now=now, current_path="update", cluster=name)
+    return whole_page("Update", body, commands(lines), now=now, current_path="update", cluster=name, site=site)
 
 
 def _dump_page(status_markup: Markup | None) -> Markup:

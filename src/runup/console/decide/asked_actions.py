@@ -1,0 +1,119 @@
+"""Decides about actions that a page asks for: which there are, what was confirmed, and of what nobody may ask. Pure.
+
+An action is what a command does; the page of a confirmation says what is so in the cluster, and what was confirmed
+counts only as long as that is so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from urllib.parse import quote
+
+import msgspec
+
+from runup.fleet.decide.members import Member
+
+ACCEPT = "accept"
+START = "start"
+ACTIONS = (ACCEPT, START)
+# Characters of what a form or a link may say; the commands have limits of their own.
+_MAX_NAME = 512
+_MAX_TEXT = 4096
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """An action as it is asked for: a `risk` to accept, why and until when, or a `version` to update to.
+
+    An empty risk or version asks which there are. `token` is that of who asks; it is empty for whoever started the
+    console, who has the rights of the console's own kubeconfig.
+    """
+
+    action: str
+    member: Member
+    risk: str = ""
+    reason: str = ""
+    until: str = ""
+    version: str = ""
+    token: str = ""
+
+    def __repr__(self) -> str:
+        """Returns what is asked for, without the token."""
+        return f"Asked({self.action!r}, {self.member.name!r}, {self.target!r})"
+
+    @property
+    def target(self) -> str:
+        """The risk or the version, empty if none was named yet."""
+        return self.risk if self.action == ACCEPT else self.version
+
+
+class Truth(msgspec.Struct, frozen=True):
+    """What the ClusterVersion of a cluster says when it is read, and where and as whom it was read.
+
+    `release` is what the cluster runs or works towards, `requested` what somebody asked for. `offered` are the versions
+    that can be asked for, `risks` the names that can be accepted.
+    """
+
+    cluster: str
+    server: str
+    user: str
+    release: str
+    requested: str = ""
+    accepted: tuple[str, ...] = ()
+    progress: str = ""
+    offered: tuple[str, ...] = ()
+    risks: tuple[str, ...] = ()
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """What came of looking, or of acting (`done`): the command's own words, and what is so in the cluster afterwards.
+
+    `refused` says why nothing was done, `status` is that of the answer. `unread` says why there is no `truth`.
+    """
+
+    truth: Truth | None = None
+    said: tuple[str, ...] = ()
+    refused: str = ""
+    status: int = 200
+    done: bool = False
+    unread: str = ""
+
+
+def asked_of(action: str, member: Member, values: Mapping[str, object], token: str) -> Asked:
+    """Returns the action that a link or a form asks for; `values` are its fields."""
+    return Asked(
+        action=action,
+        member=member,
+        risk=_text(values.get("risk"), _MAX_NAME) if action == ACCEPT else "",
+        reason=_text(values.get("reason"), _MAX_TEXT) if action == ACCEPT else "",
+        until=_text(values.get("until"), _MAX_NAME) if action == ACCEPT else "",
+        version=_text(values.get("to"), _MAX_NAME) if action == START else "",
+        token=token,
+    )
+
+
+def _text(value: object, most: int) -> str:
+    return value.strip()[:most] if isinstance(value, str) else ""
+
+
+def can_be_changed(member: Member, *, kept: bool) -> bool:
+    """Reports whether a cluster can be asked for something: neither a dump nor a kept report can."""
+    return not (kept or member.dump or member.problem)
+
+
+def seal(asked: Asked, truth: Truth) -> str:
+    """Returns a digest of what a confirmation is about: what is asked, of which cluster, in which state."""
+    state = (truth.server, truth.cluster, truth.release, truth.requested, truth.accepted)
+    parts = (asked.action, asked.member.name, asked.risk, asked.version, state)
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+def link_to(action: str, target: str = "") -> str:
+    """Returns the end of the path of an action's page, after that of its cluster."""
+    field = "risk" if action == ACCEPT else "to"
+    return f"{action}?{field}={quote(target, safe='')}" if target else action
+
+
+def not_accepted(truth: Truth) -> Sequence[str]:
+    """Returns the names of risks that can be accepted and are not yet."""
+    return tuple(name for name in truth.risks if name not in truth.accepted)
