@@ -13,7 +13,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 from tests.applying.control.release_folders import NAMESPACE, config_map, deployment, manifest, operator
 from tests.applying.control.test_a_run_by_itself import NOON, tasks
-from tests.kubekit.kube.apiscript import ScriptedApi, eventually, scripted_api, status
+from tests.kubekit.kube.apiscript import ScriptedApi, eventually, failure, reply, scripted_api, status
 
 from kubekit.api.meta_v1 import ObjectMeta
 from kubekit.api.scheme import Resource
@@ -35,9 +35,13 @@ from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.rendering import ClusterValues
 from runup.applying.decide.task import Task
 from runup.process.leader_election import cancel
+from runup.release.decide.manifest import Identity
 
 MAPS = Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", namespaced=True)
+DEFINITIONS = Resource(
+    "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
 SERVED = {
     "/api/v1": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True}],
     "/apis/apps/v1": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
@@ -195,6 +199,24 @@ def scene(client: Client, found: tuple[Task, ...], operators: Cache[ClusterOpera
         served=lambda *kind: served.append(kind),
     )
     return Scene(run, puts, clock, served, told)
+
+
+async def test_what_a_list_says_of_a_workload_counts() -> None:
+    """How far its roll-out is, from the first list on; of a definition only a change says whether it is served."""
+    metadata = {"name": "one", "namespace": NAMESPACE, "resourceVersion": "3"}
+    item = {"metadata": metadata, "spec": {"replicas": 2}, "status": {"replicas": 1, "conditions": []}}
+    for kind in (DEPLOYMENTS, DEFINITIONS):
+        async with scripted_api() as api:
+            api.answers(
+                reply({"metadata": {"resourceVersion": "3"}, "items": [item]}), failure(503, "ServiceUnavailable")
+            )
+            async with Client(ClusterConfig(api.url)) as client:
+                tracking = ObjectWatches(client, ManualClock(NOON), lambda _: None)
+                await tracking.settled(tracking.follow(kind))
+                found = tracking.get(Identity(kind.group, kind.kind, NAMESPACE, "one"))
+                await tracking.close()
+        status = found.status if isinstance(found, OwnedWorkload) else None
+        assert (None if status is None else status.replicas) == (1 if kind is DEPLOYMENTS else None)
 
 
 @pytest.mark.parametrize(

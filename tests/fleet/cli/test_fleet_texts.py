@@ -33,18 +33,20 @@ ROWS = (
     StatusRow("c", "True", "5.1.0", (3, 4), (1, 2)),
     StatusRow("d", "True", "5.1.0", (4, 4), (0, 2), 2, "node x is stuck"),
     StatusRow("e", "False", attention=1, first="a pool is paused"),
+    StatusRow("f", "False", attention=2, first="a node is lost"),
 )
 
 
 def test_the_status_of_a_fleet() -> None:
     """Those that update come first, then those of which it is not known; of these, those that need attention."""
     assert lines(status_command.text(ROWS)) == [
-        "6 clusters: 2 updating, of 1 it is not known, 1 could not be read",
+        "7 clusters: 2 updating, of 1 it is not known, 1 could not be read",
         "",
         "CLUSTER  UPDATING  TARGET  OPERATORS  POOLS  ATTENTION  FIRST",
         "d        yes       5.1.0   4/4        0/2    2          node x is stuck",
         "c        yes       5.1.0   3/4        1/2    0          -",
         "b        unknown   -       -          -      1          it is odd",
+        "f        no        -       -          -      2          a node is lost",
         "e        no        -       -          -      1          a pool is paused",
         "a        no        -       -          -      0          -",
         "",

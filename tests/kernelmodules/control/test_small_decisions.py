@@ -753,6 +753,8 @@ async def test_what_there_is_is_counted() -> None:
     known = {"preflight": "p", "namespace": "d"}
     assert value("kmm_preflight_module_status", **known, name="m", status="Success") == 1
     assert value("kmm_preflight_module_status", **known, name="n", status="InProgress") == 1
+    metrics.see([], [alone], releases[:1])
+    assert value("kmm_preflight_num") == 2, "one of each"
     metrics.see([], [], [])
     assert value("kmm_preflight_module_status", **known, name="m", status="Success") is None
     assert (value("kmm_module_num"), value("kmm_preflight_num")) == (0, 0)

@@ -138,6 +138,21 @@ async def test_a_release_that_somebody_made_up_ends_nobodys_preflight(release: d
     assert read.problems == ()
 
 
+async def test_a_record_that_cannot_be_read_costs_itself_alone() -> None:
+    """It is named with why; the records beside it are read."""
+    bad, good = (
+        {"metadata": {"namespace": "shop", "name": f"{name}.v1"}, "data": {"release": data}}
+        for name, data in (("bad", "%%%"), ("web", packed({"manifest": BUDGET})))
+    )
+    async with scripted_api() as api:
+        api.answers(reply({"metadata": {}, "items": [bad, good]}), reply({"metadata": {}, "items": []}))
+        async with Client(ClusterConfig(api.url)) as client:
+            read = await of_helm(client)
+    assert [each.name for each in read.objects] == ["web"]
+    (problem,) = read.problems
+    assert problem.startswith("Secret shop/bad.v1 (")
+
+
 @pytest.mark.parametrize(
     ("text", "names"),
     [

@@ -7,6 +7,7 @@ import errno
 import io
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.rehearse.rehearsed_world import STATUS
@@ -18,6 +19,7 @@ from runup.cli.errors import CommandError
 from runup.cli.signals import exit_on_sigterm
 from runup.preflight.control.rehearsal_process import RehearsalOrder
 from runup.rehearse.cli.ordered_rehearsal import answer_order, is_want_of_memory, message_of
+from runup.rehearse.cli.rehearsal_command import run_on_copy
 from runup.rehearse.cli.signals import run_until_signal
 
 RELEASE = Path(__file__).parents[3] / "examples" / "rehearsal" / "release"
@@ -106,3 +108,29 @@ def test_a_block_is_left_by_sigterm() -> None:
     with pytest.raises(SystemExit) as error, exit_on_sigterm():
         signal.raise_signal(signal.SIGTERM)
     assert (error.value.code, signal.getsignal(signal.SIGTERM)) == (143, before)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "the copy of the cluster could not be made: [Errno 28] No space left on device",
+        ),
+        (
+            MemoryError(),
+            "the copy of the cluster needs more memory than there is: some 150 MiB for each 10,000 objects; rehearse "
+            "on another machine",
+        ),
+    ],
+    ids=["no room", "no memory"],
+)
+def test_a_copy_that_cannot_be_made(error: Exception, says: str) -> None:
+    """Is an error with the way out, and no bug of runup's."""
+
+    async def work() -> Any:
+        raise error
+
+    with pytest.raises(CommandError) as told:
+        run_on_copy(work())
+    assert told.value.message == says

@@ -126,10 +126,10 @@ def _rehearse_release(
     version = releases.version_of(source)
     image = flags.to_image or ("" if flags.release_dir else releases.image_of_offered_update(version, flags.to))
     release = releases.load_target(flags.release_dir, image, flags.to, stuck, access, limit_s=flags.timeout_s)
-    return _run_on_copy(rehearse(source, replace(release, server=programs), clock))
+    return run_on_copy(rehearse(source, replace(release, server=programs), clock))
 
 
-def _run_on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
+def run_on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
     """Returns what a rehearsal comes to. Raises CommandError if the copy cannot be made."""
     try:
         return run_until_signal(work)
@@ -162,7 +162,7 @@ def _rehearse_kubernetes(
     missing = tuple(_missing_kinds(source, running.minor, target.minor))
     if programs is not None:
         limit_s, target_version = float(flags.timeout_s), flags.to_kubernetes
-        tried = _run_on_copy(rehearse_kubernetes(source, programs, clock, target=target_version, limit_s=limit_s))
+        tried = run_on_copy(rehearse_kubernetes(source, programs, clock, target=target_version, limit_s=limit_s))
         return replace(tried, source=str(running), target=str(target), unknown=missing)
     return Rehearsal(
         account_of(source),
