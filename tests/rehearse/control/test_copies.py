@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.applying.control.release_folders import NAMESPACE, config_map
+from tests.applying.control.release_folders import NAMESPACE, config_map, manifest
 from tests.rehearse.control.test_seeded_releases import (
     BINDING,
     DENY,
@@ -510,3 +510,35 @@ async def test_a_damaged_object_ends_nothing(kind: str, name: str, path: str, va
     ]
     result = await rehearse(replace(source, objects=objects), wanted(tmp_path, *release), SystemClock())
     assert f"{kind} {name}" in [each.kind for each in result.account.left_out]
+
+
+async def test_workloads_whose_end_an_operator_waits_for(tmp_path: Path) -> None:
+    """Nobody rolls them out on a copy; they count as done, so that what comes after them is tried."""
+    pod = {"containers": [{"name": "c", "image": "registry.example/agent:1"}]}
+    labels = {"app": "agent"}
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    agent = manifest(
+        "apps/v1", "DaemonSet", "agent", NAMESPACE, spec={"selector": {"matchLabels": labels}, "template": template}
+    )
+    once = manifest(
+        "batch/v1", "Job", "once", NAMESPACE, spec={"template": {"spec": {**pod, "restartPolicy": "Never"}}}
+    )
+    async with world(tmp_path) as cluster:
+        result = await rehearsed(cluster, tmp_path, agent, once, VALUES)
+    assert (result.tried, result.refusals, result.waits) == (result.tasks, (), ())
+    created = {each.identity.name for each in result.changes if each.action is Action.CREATE}
+    assert {"agent", "once", "values"} <= created
+
+
+async def test_an_object_is_read_as_a_server_reads_it(tmp_path: Path) -> None:
+    """A field of a built-in kind that is null is no field; one that only a newer server knows is kept."""
+    async with world(tmp_path, VALUES) as cluster:
+        source = await cluster.source()
+    new, null = (
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "x"}, **fields}
+        for name, fields in (("new", {"binaryData": None, "later": "1"}), ("null", {"binaryData": None}))
+    )
+    source.objects.extend([new, null])
+    async with copied(source, SystemClock(), account=("default", "default")) as copy:
+        kept = {name: copy.get(Identity("", "ConfigMap", "x", name)) or {} for name in ("new", "null")}
+    assert ("binaryData" in kept["null"], kept["new"].get("later")) == (False, "1")
