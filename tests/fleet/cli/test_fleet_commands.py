@@ -67,6 +67,18 @@ def test_several_forms_in_one_run(run: Run, folder: Path) -> None:
     assert len(ElementTree.parse(folder / "a.xml").getroot().findall(".//testsuite")) == 3
 
 
+def test_a_fleet_against_an_earlier_run(run: Run, folder: Path) -> None:
+    """As Markdown it is what came and went since then, and only then; other forms are the whole fleet."""
+    fleet = ("fleet", "preflight", "--inventory", "examples/fleet.yaml")
+    whole = run(*fleet, "-o", "json=base.json,markdown")
+    assert "Since base.json" not in whole.out
+    ran = run(*fleet, "-o", "markdown,json=again.json", "--baseline", "base.json")
+    assert ran.code == 0
+    assert ran.out.splitlines()[0].endswith(": 0 new, 0 gone")
+    assert "Since base.json, for 3 clusters." in ran.out
+    assert len(json.loads((folder / "again.json").read_text())["clusters"]) == 3
+
+
 def test_an_archive_of_dumps_and_a_cluster_that_is_none(run: Run, folder: Path) -> None:
     """The archive is a fleet like its folder; what cannot be judged is named, and decides the exit code."""
     (folder / "dumps" / "ruin").mkdir(parents=True)
