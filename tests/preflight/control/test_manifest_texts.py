@@ -147,7 +147,7 @@ async def test_a_record_that_cannot_be_read_costs_itself_alone() -> None:
     async with scripted_api() as api:
         api.answers(reply({"metadata": {}, "items": [bad, good]}), reply({"metadata": {}, "items": []}))
         async with Client(ClusterConfig(api.url)) as client:
-            read = await of_helm(client)
+            read = await read_helm_manifests(client)
     assert [each.name for each in read.objects] == ["web"]
     (problem,) = read.problems
     assert problem.startswith("Secret shop/bad.v1 (")

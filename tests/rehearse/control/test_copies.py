@@ -539,6 +539,6 @@ async def test_an_object_is_read_as_a_server_reads_it(tmp_path: Path) -> None:
         for name, fields in (("new", {"binaryData": None, "later": "1"}), ("null", {"binaryData": None}))
     )
     source.objects.extend([new, null])
-    async with copied(source, SystemClock(), account=("default", "default")) as copy:
+    async with open_copy(source, SystemClock(), account=("default", "default")) as copy:
         kept = {name: copy.get(Identity("", "ConfigMap", "x", name)) or {} for name in ("new", "null")}
     assert ("binaryData" in kept["null"], kept["new"].get("later")) == (False, "1")
