@@ -46,6 +46,7 @@ ABSENT = {FEATURES, f"{BUDGETS}Unknown", PODS}  # of kinds that none of the nine
 # others read webhooks, definitions, pods, operators of OLM, ..., which none has: each of them must say so.
 COULD_NOT_TELL = {check.unknown_risk for check in CHECKS if check.about and ClusterKind.OPENSHIFT in clusters_of(check)}
 LACKING = COULD_NOT_TELL - {
+    "AdmissionPolicyRemovedVersionUnknown",  # 1.29 and 1.32 remove a version that a rule could name
     "ArchitecturesMixedUnknown",
     "ClusterVersionOverridesUnknown",
     "ContainerRuntimeTooOldUnknown",
