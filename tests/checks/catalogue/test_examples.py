@@ -1961,6 +1961,7 @@ ROWS = (
         "PodsNotPlaceable",
         (("name: worker-0}", "name: worker-0, labels: {disk: fast}}"),),
     ),
+    Row("placed: its pod is on a node that is gone", "PodsNotPlaceable", (("nodeName: worker-0", "nodeName: gone"),)),
     Row("placed: nothing is demanded", "PodsNotPlaceable", (("nodeSelector: {disk: fast}", "nodeSelector: {}"),)),
     Row(
         "placed: a taint that it does not tolerate",

@@ -6,7 +6,8 @@ for, or each that has them has a taint that it does not tolerate. Or the project
 `openshift.io/node-selector`) contradicts the template's, so that its pods are not admitted. Selectors and taints count
 when a pod is placed; a pod that was there before stays until it is evicted. Nodes that are cordoned or not ready count
 as nodes: that passes. So do nodes kept free for those that ask for a device, if the template asks for it: where taints
-have the device's name, the API server adds the toleration to the pod. All such workloads are one risk.
+have the device's name, the API server adds the toleration to the pod. Pods of a node that is gone do not count: no
+drain moves them. All such workloads are one risk.
 
 Why it matters: a pod that is evicted stays Pending, and the workload shrinks with each node that is drained.
 
@@ -64,25 +65,30 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
     """Yields the finding about workloads of one kind whose pods no Node would take."""
-    workloads = [workload for workload, _ in with_pods_that_move(snapshot, kind)]
-    if not workloads:
+    with_pods = list(with_pods_that_move(snapshot, kind))
+    if not with_pods:
         return
     nodes = snapshot.all(Node)
     projects = {namespace.metadata.name: project_selector(namespace) for namespace in snapshot.all(Namespace)}
     homeless = [
-        (workload, why)
-        for workload in workloads
+        (workload, pods, why)
+        for workload, pods in with_pods
         if (why := _placement_problem(workload, nodes, projects.get(workload.metadata.namespace, {})))
     ]
     if not homeless:
         return
     # A node that is not in the list may take them.
     snapshot.require_all(resource_of(Node))
-    listing = names([f"{namespaced_name(workload)} ({why})" for workload, why in homeless])
+    # Pods whose node is gone are deleted by the control plane's garbage collector of pods, not evicted.
+    node_names = {node.metadata.name for node in nodes}
+    homeless = [each for each in homeless if any(pod.spec.node_name in node_names for pod in each[1])]
+    if not homeless:
+        return
+    listing = names([f"{namespaced_name(workload)} ({why})" for workload, _, why in homeless])
     yield risk(
         NAME,
         f"The pods of {count(len(homeless), kind.kind)} would not find a node again: {listing}.",
-        [workload for workload, _ in homeless],
+        [workload for workload, _, _ in homeless],
         fix="Give nodes the labels that are asked for, let the template tolerate their taints, or change its selector.",
         kind=kind,
     )
