@@ -1,7 +1,7 @@
 """`python -m bench aims`: the figures that a user feels, each with its aim and whether it holds.
 
 Runs the benchmarks that the aims name, once each. `python -m bench.aims RESULT.json` prints a page of such a run. A
-figure that a run lacks (a program is not there) is told as not measured, and does not hold.
+figure that a run lacks (a program is not there, a benchmark failed) is told as not measured, and does not hold.
 """
 
 from __future__ import annotations
@@ -96,10 +96,14 @@ AIMS = (
 
 def run() -> dict[str, Any]:
     """Runs each benchmark that has an aim, and judges all aims."""
-    results = {}
+    results: dict[str, Any] = {}
     for name in dict.fromkeys(aim.bench for aim in AIMS):
         print(f"bench: {name}", file=sys.stderr, flush=True)
-        results[name] = importlib.import_module(f"bench.{name}").run()
+        try:
+            results[name] = importlib.import_module(f"bench.{name}").run()
+        except Exception as error:  # noqa: BLE001
+            # A quarter of an hour of the others' figures is not lost with it.
+            print(f"bench: {name} failed: {error!r}"[:1000], file=sys.stderr, flush=True)
     return {
         "commit": _commit(),
         "processors": os.cpu_count(),

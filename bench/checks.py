@@ -131,6 +131,7 @@ def evaluate(folder: Path, *, dearest: bool = False) -> dict[str, Any]:
     from runup.checks.catalogue import CHECKS
     from runup.checks.catalogue.shared.pods import PODS
     from runup.checks.decide import engine
+    from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
     from runup.checks.decide.declarative import declared_check
     from runup.checks.decide.model import Context, Snapshot
     from runup.checks.decide.reads import Read, shape
@@ -155,7 +156,8 @@ def evaluate(folder: Path, *, dearest: bool = False) -> dict[str, Any]:
     objects[PODS] = tuple(PODS.keep(each) for each in pages("pods", PlacedPod))
     decoded, decoded_cpu = time.perf_counter(), time.process_time()
     context = Context(Version("5.0.0"), Version("5.2.0"), SystemClock().now(), "1.38.0")
-    found = risks(engine.evaluate(CHECKS if crowded else (*CHECKS, check), Snapshot(objects), context))
+    checks = checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT)
+    found = risks(engine.evaluate(checks if crowded else (*checks, check), Snapshot(objects), context))
     finished, finished_cpu = time.perf_counter(), time.process_time()
     sizes = {risk.name: len(risk.resources) for risk in found if risk.applies == "True"}
     spent = {"decode_s": decoded - started, "evaluate_s": finished - decoded, "cpu_s": time.process_time()}
@@ -168,9 +170,10 @@ def _dearest(snapshot: Any, context: Any) -> dict[str, float]:
     """Returns the seconds of a core of the checks that take most, evaluated one by one, in the catalogue's order."""
     from runup.checks.catalogue import CHECKS
     from runup.checks.decide import engine
+    from runup.checks.decide.cluster_kinds import ClusterKind, checks_for_cluster
 
     seconds = {}
-    for check in CHECKS:
+    for check in checks_for_cluster(CHECKS, ClusterKind.OPENSHIFT):
         began = time.process_time()
         engine.evaluate((check,), snapshot, context)
         seconds[check.name] = round(time.process_time() - began, 3)
