@@ -340,7 +340,8 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         if not page:
             # Without a page there is nothing to print, so the error is raised.
             raise
-        explanation = rendered.Explanation(risk, (), page, not_asked=message_of(error).strip().splitlines()[0])
+        reason = message_of(error).strip().splitlines()[0]
+        explanation = rendered.Explanation(risk, (), page, not_asked=f"no cluster was asked: {reason}")
     else:
         explanation = (
             rendered.explain_from_reports(stored, risk, _page(page, cluster), pages.names())

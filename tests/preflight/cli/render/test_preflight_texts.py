@@ -410,7 +410,7 @@ def test_a_risk_in_full() -> None:
     )
     page = explanation(Explanation("A", (), "\n# A\n\nIt is so.\n\n"))
     assert page == "A\n\nNo update of this cluster has this risk now.\n\nAbout this risk:\n\n# A\n\nIt is so.\n"
-    away = explanation(Explanation("A", (), "# A", not_asked="no network"))
+    away = explanation(Explanation("A", (), "# A", not_asked="no cluster was asked: no network"))
     assert away == (
         "A\n\nWhether an update has this risk is not known, no cluster was asked: no network\n"
         "\nAbout this risk:\n\n# A\n"
@@ -432,12 +432,23 @@ def test_a_risk_out_of_reports_alone() -> None:
     told = explain_from_reports(stored, "Seen", "")
     assert [(target, risk.name, risk.from_preflight) for target, risk in told.by_target] == [("5.2.0", "Seen", True)]
     assert explain_from_reports(stored, "Nothing", "a page").by_target == ()
+    assert not told.not_asked
+    assert explain_from_reports(History(), "Nothing", "a page").not_asked.startswith("no preflight's report is kept")
     with pytest.raises(CommandError, match=r'^no risk "Sen" was found; did you mean "Seen"[?]$'):
         explain_from_reports(stored, "Sen", "")
     with pytest.raises(CommandError, match=r'^no risk "Docmented" was found; did you mean "Documented"[?]$'):
         explain_from_reports(stored, "Docmented", "", ("Documented",))
     with pytest.raises(CommandError, match=r'^no risk "Zzz" was found$'):
         explain_from_reports(stored, "Zzz", "")
+
+
+def test_a_check_that_could_not_tell_explains_its_risks() -> None:
+    """Of a risk that may apply it is not said that no update has it."""
+    stored = History(reports=(report("5.2.0", replace(SEEN, name="PausedUnknown")),))
+    for name in ("Paused", "Paused-worker", "PausedUnknown"):
+        told = explain_from_reports(stored, name, "a page")
+        assert [risk.name for _, risk in told.by_target] == ["PausedUnknown"], name
+    assert explain_from_reports(stored, "Pause", "a page").by_target == ()
 
 
 def test_what_a_dump_lacks_is_collected_by_a_line_of_its_own() -> None:

@@ -20,11 +20,12 @@ from runup.preflight.decide.report import ReportedResource
 from runup.preflight.decide.stored_reports import History
 
 _MAX_RESOURCES = 20
+_NO_REPORT = "no preflight's report is kept here: `runup preflight run` judges the cluster now"
 SUPPRESS = "no (runup preflight run --suppressions FILE lets it stay, with a reason)"
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A risk, with its entry for each target that carries it. `not_asked`: the reason why no cluster answered."""
+    """A risk, with its entry for each target that carries it. `not_asked`: the reason why nothing is known of it."""
 
     name: str
     by_target: tuple[tuple[str, Risk], ...]
@@ -51,11 +52,11 @@ def explain_risk(
             findings_of_target(cluster, history, update.release.version, update.release.image, accepted=accepted)
         ]
         for risk in findings.risks
-        if risk.name == name
+        if _is_about(risk.name, name)
     )
     if not by_target and not page:
         raise CommandError(_unknown_risk_text(cluster, name, documented))
-    return Explanation(name, by_target, page)
+    return Explanation(name, by_target, page, not_asked=_no_report(history))
 
 
 def explain_from_reports(history: History, name: str, page: str, documented: Sequence[str] = ()) -> Explanation:
@@ -64,7 +65,7 @@ def explain_from_reports(history: History, name: str, page: str, documented: Seq
         (report.target_version, risk_of_report(risk, report))
         for report in history.reports
         for risk in report.risks
-        if risk.name == name
+        if _is_about(risk.name, name)
     )
     if not by_target and not page:
         near = get_close_matches(
@@ -72,7 +73,19 @@ def explain_from_reports(history: History, name: str, page: str, documented: Seq
         )
         hint = f"; did you mean {quote_go(near[0])}?" if near else ""
         raise CommandError(f"no risk {quote_go(name)} was found{hint}")
-    return Explanation(name, by_target, page)
+    return Explanation(name, by_target, page, not_asked=_no_report(history))
+
+
+def _no_report(history: History) -> str:
+    return "" if history.reports else _NO_REPORT
+
+
+def _is_about(found: str, name: str) -> bool:
+    """Returns whether the risk `found` is the risk `name`, or says that its check could not tell.
+
+    Names of one object's risk continue after a hyphen: `MachineConfigPoolPaused-worker`.
+    """
+    return found in (name, f"{name.partition('-')[0]}Unknown")
 
 
 def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[str]) -> str:
@@ -87,12 +100,12 @@ def _unknown_risk_text(cluster: ClusterVersion, name: str, documented: Sequence[
 def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
     """Returns the explanation as text."""
     sections = [f"{explained.name}\n"]
-    if explained.not_asked:
-        text = f"Whether an update has this risk is not known, no cluster was asked: {explained.not_asked}"
+    if explained.not_asked and not explained.by_target:
+        text = f"Whether an update has this risk is not known, {explained.not_asked}"
         sections += ["\n", wrap_text(text, screen)]
     elif not explained.by_target:
         sections.append("\nNo update of this cluster has this risk now.\n")
-    sections += [_target(target, risk, screen) for target, risk in explained.by_target]
+    sections += [_target(explained.name, target, risk, screen) for target, risk in explained.by_target]
     if explained.page:
         sections += [
             "\nAbout this risk:\n\n",
@@ -101,9 +114,10 @@ def explanation(explained: Explanation, screen: Screen = PIPE) -> Drawn:
     return join_parts(*sections)
 
 
-def _target(target: str, risk: Risk, screen: Screen) -> str:
-    """Returns what is known of a risk for one target, a field a line."""
+def _target(asked: str, target: str, risk: Risk, screen: Screen) -> str:
+    """Returns what is known of a risk for one target, a field a line, with its name if another was asked for."""
     fields = (
+        ("Risk", risk.name if risk.name != asked else ""),
         ("Severity", risk.severity),
         ("Applies", f"{risk.applies} ({risk.reason})" if risk.reason else risk.applies),
         ("Accepted", _acceptance_text(risk)),
@@ -138,5 +152,5 @@ def explanation_data(explained: Explanation) -> dict[str, Any]:
         "name": explained.name,
         "targets": [{"target": target, **risk_data(risk)} for target, risk in explained.by_target],
         "page": explained.page or None,
-        **({"notAsked": explained.not_asked} if explained.not_asked else {}),
+        **({"notAsked": explained.not_asked} if explained.not_asked and not explained.by_target else {}),
     }
