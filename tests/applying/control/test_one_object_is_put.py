@@ -30,7 +30,7 @@ from runup.api.owned_v1 import ManagedFields, Owned, OwnedMeta, OwnedWorkload, W
 from runup.applying.control import object_requests
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notices import Notices
+from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import (
     MAX_CONCURRENT_REQUESTS,
     AppliedState,

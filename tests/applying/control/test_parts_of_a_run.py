@@ -38,7 +38,7 @@ from runup.api.owned_v1 import Owned, OwnedMeta
 from runup.applying.control.contention import Contention
 from runup.applying.control.drift_repair import DriftRepairer
 from runup.applying.control.health_checker import HealthChecker
-from runup.applying.control.notices import Notices
+from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.retry import TaskRetrier

@@ -9,7 +9,7 @@ import pytest
 
 from kubekit.api.scheme import Resource
 from kubekit.lang.version import Version
-from runup.checks import pages
+from runup.checks import risk_pages
 from runup.checks.catalogue import CHECKS
 from runup.checks.decide import kubernetes_words
 from runup.checks.decide.check_page import example
@@ -154,7 +154,7 @@ def test_pages_are_in_kubernetes_words(name: str) -> None:
     """And still say when it applies and what to do."""
     check = next(check for check in CHECKS if check.name == name)
     for risk in {check.name, check.unknown_risk} - {""}:
-        page = pages.find(risk)
+        page = risk_pages.find(risk)
         shown = kubernetes_words.page_for_kubernetes(page)
         assert foreign(shown) == []
         for opening in ("**Applies when**", "**Why it matters**", "**What to do**"):

@@ -13,7 +13,7 @@ from tests.factories import NOW, condition
 
 from kubekit.api.conditions import with_condition
 from runup.api.config_v1 import AcceptRisk, Update
-from runup.checks import pages
+from runup.checks import risk_pages
 from runup.clusterversion.decide import repair
 from runup.preflight.cli.render.finding_texts import counted_risks, state, verdict_parts
 from runup.preflight.decide import failure_findings, stored_reports
@@ -105,7 +105,7 @@ def test_a_whole_cluster_has_nothing_to_repair() -> None:
 
 def test_every_finding_about_a_failure_is_a_documented_one() -> None:
     """A name that no check has any more would let nothing pass."""
-    documented = {name.partition("-")[0].removesuffix("Unknown") for name in pages.names()}
+    documented = {name.partition("-")[0].removesuffix("Unknown") for name in risk_pages.names()}
     assert documented >= failure_findings.FAMILIES
 
 

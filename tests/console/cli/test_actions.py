@@ -13,7 +13,7 @@ from tests.console.accounts import token_of
 from kubekit.kube import config
 from runup.cli.connection import Connection
 from runup.console.cli.actions import ClusterActions
-from runup.console.cli.render.actions import command_of
+from runup.console.cli.render.action_pages import command_of
 from runup.console.decide.asked_actions import ACCEPT, START, Asked, Looked, seal
 from runup.fleet.decide.members import Member
 

@@ -132,7 +132,7 @@ def test_type_checkers_find_the_types(run: Run) -> None:
 def test_scenarios_releases_and_pages_come_along(run: Run, tmp_path: Path) -> None:
     """What reads files beside the code finds them."""
     assert "skip-level" in run("runup", "sandbox", "list").stdout
-    page = run("python", "-c", "from runup.checks.pages import find; print(find('KubeletSkew'))").stdout
+    page = run("python", "-c", "from runup.checks.risk_pages import find; print(find('KubeletSkew'))").stdout
     assert page.startswith("# KubeletSkew")
     (tmp_path / "new" / "manifests").mkdir(parents=True)
     namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"

@@ -24,6 +24,7 @@ from bench.openpgp import RETIRED, Certificate, Key, packet
 
 from kubekit.oci.keyrings import openpgp_error_text, usable_keys
 from kubekit.oci.registry_errors import BadImage, CannotWrite, Unverified
+from kubekit.oci.signature_store import MAX_SIGNATURES, add_signature
 from kubekit.oci.signatures import (
     MAX_SIGNATURE_BYTES,
     Keyring,
@@ -36,7 +37,6 @@ from kubekit.oci.signatures import (
     verifier_from_config_map,
     verify_signatures,
 )
-from kubekit.oci.stores import MAX_SIGNATURES, add_signature
 
 NOW = datetime.now(UTC)
 DIGEST = "sha256:" + "52" * 32

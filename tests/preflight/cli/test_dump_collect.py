@@ -22,8 +22,8 @@ from kubekit.kube import calls
 from kubekit.kube.api_errors import NotFound
 from runup.checks.catalogue import CHECKS
 from runup.dump import load
-from runup.preflight.cli.collecting import kinds
 from runup.preflight.cli.collecting.listers import ProgramLister, Refused
+from runup.preflight.cli.collecting.wanted_kinds import kinds_read_by
 
 JSON = dict[str, Any]
 BUDGETS, MAPS = resource_of(PodDisruptionBudget), Resource("", "v1", "ConfigMap", "configmaps", namespaced=True)
@@ -94,7 +94,7 @@ def test_secrets_are_never_collected(cluster: Server, run: Run, tmp_path: Path) 
     assert "till" in texts
     assert [word for word in ("hunter2", "hidden", '"own"') if word in texts] == []
     nosy = replace(CHECKS[0], reads=(*CHECKS[0].reads, SECRETS))
-    assert "secrets" not in {kind.name for kind in kinds.kinds_read_by([nosy], "x")}
+    assert "secrets" not in {kind.name for kind in kinds_read_by([nosy], "x")}
 
 
 def test_words_of_the_user_are_not_in_it(cluster: Server, run: Run, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runup.checks import pages
+from runup.checks import risk_pages
 from runup.preflight.decide import causes, missing, unsupported
 from runup.preflight.decide.causes import RULES, group_by_cause
 from runup.preflight.decide.report import ReportedResource, ReportedRisk
@@ -279,7 +279,7 @@ def test_no_risk_is_lost_and_none_is_told_twice(risks: list[ReportedRisk]) -> No
 
 def test_rules_are_about_risks_that_there_are() -> None:
     """A family that no check reports any more would never match."""
-    known = set(pages.names())
+    known = set(risk_pages.names())
     families = {name for rule in RULES for name in rule.families} | set(unsupported.WHY)
     assert families <= known
     assert all(rule.source for rule in RULES)

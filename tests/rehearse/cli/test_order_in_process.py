@@ -18,9 +18,9 @@ from runup.checks.decide.rehearsed_outcomes import decode_outcomes
 from runup.cli.errors import CommandError
 from runup.cli.signals import exit_on_sigterm
 from runup.preflight.control.rehearsal_process import RehearsalOrder
+from runup.rehearse.cli.cancel_on_signal import run_until_signal
 from runup.rehearse.cli.ordered_rehearsal import answer_order, is_want_of_memory, message_of
 from runup.rehearse.cli.rehearsal_command import run_on_copy
-from runup.rehearse.cli.signals import run_until_signal
 
 RELEASE = Path(__file__).parents[3] / "examples" / "rehearsal" / "release"
 

@@ -28,7 +28,7 @@ from runup.api.owned_v1 import Owned, OwnedWorkload
 from runup.applying.control import object_requests
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notices import Notices
+from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.task_errors import KindMissing
 from runup.applying.decide import ownership

@@ -25,7 +25,7 @@ from runup.applying.control.cluster_values import ClusterValuesWatcher
 from runup.applying.control.deleting import ObjectDeleter
 from runup.applying.control.free_memory import trim
 from runup.applying.control.kind_resolver import ResourceDiscovery
-from runup.applying.control.notices import Notices
+from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import Run

@@ -176,14 +176,14 @@ def explain(name: str, paths: tuple[str, ...], release_dir: str) -> None:
       runup checks explain old-routes preflight-checks
       runup checks explain RemovedAPIInUse --release-dir release
     """
-    from runup.checks import pages
+    from runup.checks import risk_pages
     from runup.checks.catalogue import CHECKS
     from runup.checks.decide import rights
     from runup.checks.decide.check_page import declared_page
 
     declared = (*_read_declared(paths), *(check for check in _checks_of_release(release_dir) if check not in CHECKS))
     check = _check_named(name, (*CHECKS, *declared), bool(declared))
-    page = declared_page(check) if check in declared else pages.find(check.name)
+    page = declared_page(check) if check in declared else risk_pages.find(check.name)
     rules = "\n".join(
         f'- apiGroups: ["{right.group}"], resources: [{right.resource}], verbs: [get, list, watch]'
         + (f", in namespace {right.namespace}" if right.namespace else "")

@@ -13,7 +13,7 @@ from runup.advice.decide.candidates import Candidate, JudgedRisk, add_risks, by_
 from runup.advice.decide.risks import alert_risks, risks_in_cluster
 from runup.advice.decide.risks.risk_source import Cluster, SourceRisk
 from runup.api.config_v1 import Release
-from runup.clusterversion.decide import repair, size_limits, verdict
+from runup.clusterversion.decide import repair, size_limits, update_refusals
 from runup.clusterversion.decide.observed import Observed
 from runup.clusterversion.decide.view import View
 from runup.preflight.decide import published_risks
@@ -91,7 +91,7 @@ def _assemble(view: View, checked: Sequence[CheckedTarget], risks: Sequence[Sour
         assembled[index] = add_risks(assembled[index], _found_by(view, target))
         # Without a live preflight a target is shown as the update service offers it: its guards decide when asked.
         if not target.ended:
-            assembled[index] = add_risks(assembled[index], verdict.refusals(view, target, risks))
+            assembled[index] = add_risks(assembled[index], update_refusals.refusals(view, target, risks))
     # Without the gate nobody could accept these risks by name.
     if view.accepts_risks:
         everywhere = [risk.judged() for risk in risks if risk.everywhere]
@@ -138,5 +138,5 @@ def _unlisted_candidate(view: View, target: CheckedTarget) -> Candidate:
         (r for r in (*view.advised.reachable, *view.advised.nodes) if digest_of(r.image) == digest), None
     )
     release = replace(release_in_graph, image=target.release.image) if release_in_graph else target.release
-    risk = verdict.path_not_offered(view, release, target)
+    risk = update_refusals.path_not_offered(view, release, target)
     return add_risks(Candidate(release, offered=False), [risk])

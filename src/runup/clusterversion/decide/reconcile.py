@@ -26,8 +26,8 @@ from runup.clusterversion.decide import (
     size_limits,
     status_write_rejected,
     sync_failure,
+    update_refusals,
     validation,
-    verdict,
     view,
 )
 from runup.clusterversion.decide import status as statuses
@@ -114,7 +114,7 @@ def _decide(observed: Observed, now: datetime) -> _Decided:
     retrieved = size_limits.left_out(current_view.advised.condition, left_out)
     new_conditions = [
         *filter(None, (validation.condition(problems), retrieved, update.condition)),
-        *filter(None, (verdict.upgradeable_condition(observed, cluster_risks),)),
+        *filter(None, (update_refusals.upgradeable_condition(observed, cluster_risks),)),
         *filter(None, (preflight_settings.condition(observed.unusable, observed.facts.place.namespace),)),
         *preflight.conditions,
         *applied,

@@ -23,7 +23,7 @@ from runup.advice.decide import acceptance, preflight_reasons
 from runup.advice.decide.candidates import Candidate, only_holding_risks
 from runup.advice.decide.recommended import not_acceptable, recommended_condition, unaccepted_names
 from runup.api.config_v1 import ClusterVersionStatus, Release, Update
-from runup.clusterversion.decide import applying, assemble, history, preconditions, targets, verdict
+from runup.clusterversion.decide import applying, assemble, history, preconditions, targets, update_refusals
 from runup.clusterversion.decide.image_checks import RECHECK, check_work, look_work, retry_unreadable
 from runup.clusterversion.decide.observed import ReleaseCheck
 from runup.clusterversion.decide.preconditions import Objection
@@ -189,7 +189,7 @@ def _check_preconditions(
     holds = only_holding_risks(candidate) if candidate is not None else None
     advised = recommended_condition(holds, view.accepted) if holds is not None and holds.risks else None
     objections = preconditions.objections(
-        verdict.judged_version(view, assemble.find_cluster_risks(view.observed, view.now)),
+        update_refusals.judged_version(view, assemble.find_cluster_risks(view.observed, view.now)),
         target,
         available=holds is not None and holds.offered and not holds.risks,
         recommended=advised,
@@ -330,7 +330,7 @@ def _grown_text(view: View, target: Release) -> str:
     """Returns the accepted risks of the target's newest report that cover more than when they were accepted."""
     reports = (r for r in view.history.reports if r.source_version == view.current.version)
     report = next((r for r in reports if same_image(r.target_image, target.image)), None)
-    return verdict.grown_text(view, report)
+    return update_refusals.grown_text(view, report)
 
 
 def _unaccepted_text(

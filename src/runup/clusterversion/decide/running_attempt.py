@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace as with_fields
 
-from runup.clusterversion.decide import assemble, verdict
+from runup.clusterversion.decide import assemble, update_refusals
 from runup.clusterversion.decide.attempt_reports import applicable_risks, with_kept_targets, with_others
 from runup.clusterversion.decide.image_checks import check_work
 from runup.clusterversion.decide.preflight_case import Preflight, PreflightCase, stored_of, was_waived
@@ -130,7 +130,7 @@ def from_outcome(
         case.subject,
         observed_at=shown_report.observed_time if shown_report else None,
         waived=checked.waived,
-        grown=verdict.grown_text(case.view, stored_of(history, case)),
+        grown=update_refusals.grown_text(case.view, stored_of(history, case)),
     )
     observed_time = good.observed_time if good is not None and good is shown_report else None
     completed = (

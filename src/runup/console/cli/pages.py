@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from runup.cli.render.html.markup import Markup
-from runup.console.cli.render import actions, cluster, fleet, frame, graph, history, login, update
+from runup.console.cli.render import (
+    action_pages,
+    board_page,
+    cluster_page,
+    frame,
+    graph_page,
+    history_pages,
+    login_pages,
+    update_page,
+)
 from runup.console.cli.render.script import SCRIPT
 from runup.console.control.statuses import ClusterStatus
 from runup.console.decide.asked_actions import Asked, Looked
@@ -49,16 +58,16 @@ class ConsolePages:
         results, notes = self._results(board, tuple(board.entries), now)
         is_whole = all(entry.judged is not None for entry in board.entries.values())
         # What suppresses nothing is known once every cluster was judged.
-        return fleet.page(board, results, now, self._max_age, notes if is_whole else (), self._site)
+        return board_page.page(board, results, now, self._max_age, notes if is_whole else (), self._site)
 
     def cluster(self, board: Board, name: str, now: datetime) -> str:
         """Returns the page of one cluster's preflight."""
         (result,), _ = self._results(board, (name,), now)
-        return cluster.page(board, name, result.findings, now, self._max_age, site=self._site)
+        return cluster_page.page(board, name, result.findings, now, self._max_age, site=self._site)
 
     def update(self, board: Board, name: str, status: ClusterStatus | None, now: datetime) -> str:
         """Returns the page of one cluster's update."""
-        return update.page(board, name, _live(status) if status else None, now, self._site)
+        return update_page.page(board, name, _live(status) if status else None, now, self._site)
 
     def update_part(self, name: str, status: ClusterStatus, now: datetime) -> str:  # noqa: ARG002 -- `Pages` has it for all pages
         """Returns the part of that page that is renewed."""
@@ -72,32 +81,32 @@ class ConsolePages:
             if judged is None
             else find_way(judged, self._graph)
         )
-        return graph.page(name, way, now, self._site)
+        return graph_page.page(name, way, now, self._site)
 
     def history(self, board: Board, name: str, now: datetime, *, weeks: bool) -> str:
         """Returns the page of what came and went, of one cluster if it is named."""
         if not self._stored:
-            return history.no_store_page(now, board.notes, self._site)
+            return history_pages.no_store_page(now, board.notes, self._site)
         entries = [board.entries[name]] if name else list(board.entries.values())
         listing = () if board.version else ("the clusters are still being listed; reload this page",)
         notes = (*board.notes, *listing)
-        return history.page(entries, name, now, weeks=weeks, notes=notes, site=self._site)
+        return history_pages.page(entries, name, now, weeks=weeks, notes=notes, site=self._site)
 
     def login(self, problem: str, next_page: str) -> str:
         """Returns the page with the form of the login."""
-        return login.login_page(problem, next_page, self._site)
+        return login_pages.login_page(problem, next_page, self._site)
 
     def logout(self, user: str, form_key: str) -> str:
         """Returns the page with the form that ends a login."""
-        return login.logout_page(user, form_key, self._site)
+        return login_pages.logout_page(user, form_key, self._site)
 
     def action(self, asked: Asked, looked: Looked, form_key: str, now: datetime) -> str:
         """Returns the page of an action: which there are, what is to be confirmed, or what came of it."""
-        return actions.page(asked, looked, form_key, now, self._site)
+        return action_pages.page(asked, looked, form_key, now, self._site)
 
     def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""
-        return login.problem_page(status, problem, self._site)
+        return login_pages.problem_page(status, problem, self._site)
 
     def style(self) -> str:
         """Returns the style sheet."""
@@ -110,5 +119,5 @@ class ConsolePages:
 
 def _live(status: ClusterStatus) -> Markup:
     if isinstance(status.value, StatusReading):
-        return update.status_part(status.value)
-    return update.problem_part(status.why or str(status.value))
+        return update_page.status_part(status.value)
+    return update_page.problem_part(status.why or str(status.value))

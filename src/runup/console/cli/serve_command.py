@@ -22,7 +22,7 @@ from kubekit.kube.clock import SystemClock
 from kubekit.lang.printable import one_line
 from runup import __version__
 from runup.cli.errors import CommandError
-from runup.console.cli import work
+from runup.console.cli import worker_tasks
 from runup.console.cli.actions import ClusterActions
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import Site
@@ -109,11 +109,11 @@ def run(connection: Connection, named_members: NamedMembers, flags: ServeFlags, 
         judging = _judge_function(connection, flags, access, from_store=from_store)
         # Nothing is wrong with the flags: from here on it is a process that logs, as are those that it forks.
         configure_logging()
-        status = partial(work.status_of, connection=connection)
+        status = partial(worker_tasks.status_of, connection=connection)
         # A dump in a store is fetched for each of them.
         works: dict[str, Callable[[Member], object]] = {
-            JUDGE: partial(read_wherever, work=judging, lost=work.unjudged_member),
-            STATUS: partial(read_wherever, work=status, lost=work.status_error),
+            JUDGE: partial(read_wherever, work=judging, lost=worker_tasks.unjudged_member),
+            STATUS: partial(read_wherever, work=status, lost=worker_tasks.status_error),
         }
         processes = []
         # One for preflights and one for statuses: whoever looks at an update does not wait for a round of judging.
@@ -208,7 +208,7 @@ def _judge_function(
 ) -> Callable[[Member], object]:
     """Returns the function that judges a cluster."""
     if from_store:
-        return partial(work.judge_kept, store=flags.store, days=flags.days)
+        return partial(worker_tasks.judge_kept, store=flags.store, days=flags.days)
     if flags.to_image and flags.release_dir:
         raise CommandError("--to-image and --release-dir both name the release; give one of them")
     registries = access()
@@ -217,13 +217,13 @@ def _judge_function(
     if flags.store:
         stores.open_store(flags.store).clusters()
         return partial(
-            work.judge_with_history,
+            worker_tasks.judge_with_history,
             connection=connection,
             requested_update=requested_update,
             store=flags.store,
             days=flags.days,
         )
-    return partial(work.judge, connection=connection, requested_update=requested_update)
+    return partial(worker_tasks.judge, connection=connection, requested_update=requested_update)
 
 
 async def _serve(

@@ -324,14 +324,14 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
     """
     from kubekit.api.codec import DecodeError
     from kubekit.kube.api_errors import KubeError
-    from runup.checks import pages
+    from runup.checks import risk_pages
     from runup.cli.errors import CommandError, message_of
     from runup.preflight.cli.render import explain as rendered
 
-    page = pages.find(risk)
+    page = risk_pages.find(risk)
     if dump:
         evaluated, reports, _ = _judge_dump(dump, "")
-        explanation = rendered.explain_from_reports(reports, risk, _page(page, evaluated), pages.names())
+        explanation = rendered.explain_from_reports(reports, risk, _page(page, evaluated), risk_pages.names())
         _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
         return
     try:
@@ -344,9 +344,9 @@ def explain(ctx: click.Context, risk: str, output: str | None, dump: str) -> Non
         explanation = rendered.Explanation(risk, (), page, not_asked=f"no cluster was asked: {reason}")
     else:
         explanation = (
-            rendered.explain_from_reports(stored, risk, _page(page, cluster), pages.names())
+            rendered.explain_from_reports(stored, risk, _page(page, cluster), risk_pages.names())
             if cluster is None
-            else rendered.explain_risk(cluster, stored, risk, page, pages.names(), accepted)
+            else rendered.explain_risk(cluster, stored, risk, page, risk_pages.names(), accepted)
         )
     _print(lambda screen: rendered.explanation(explanation, screen), rendered.explanation_data(explanation), output)
 

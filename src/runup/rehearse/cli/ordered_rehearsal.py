@@ -78,7 +78,7 @@ def _rehearsed(order: RehearsalOrder) -> bytes:
     from kubekit.oci.access import Access
     from runup.checks.decide.rehearsed_outcomes import PAGE, encode_outcomes
     from runup.rehearse.cli import releases
-    from runup.rehearse.cli.signals import run_until_signal
+    from runup.rehearse.cli.cancel_on_signal import run_until_signal
     from runup.rehearse.control.cluster_source import read_cluster_source
     from runup.rehearse.control.rehearsal import rehearse
     from runup.rehearse.decide.rehearsal_findings import outcomes_of

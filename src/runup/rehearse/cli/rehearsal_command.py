@@ -30,9 +30,9 @@ from runup.preflight.cli.render import preflight_page
 from runup.preflight.cli.render.cluster_result import ClusterResult
 from runup.preflight.decide.findings import Findings
 from runup.rehearse.cli import releases
+from runup.rehearse.cli.cancel_on_signal import run_until_signal
 from runup.rehearse.cli.render import plan_text
 from runup.rehearse.cli.render.plan_page import plan_section
-from runup.rehearse.cli.signals import run_until_signal
 from runup.rehearse.control import cluster_source
 from runup.rehearse.control.cluster_source import ClusterSource
 from runup.rehearse.control.rehearsal import account_of, rehearse, rehearse_kubernetes

@@ -17,7 +17,7 @@ from kubekit.kube.cache import Cache
 from kubekit.kube.client import Client
 from kubekit.kube.clock import Clock
 from runup.api.owned_v1 import Owned
-from runup.applying.control.notices import Notices
+from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.decide.notices import Notice
 from runup.release.decide.manifest import Identity

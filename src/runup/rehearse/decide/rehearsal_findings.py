@@ -16,7 +16,7 @@ from runup.checks.decide.results import Header, completed_report
 from runup.checks.decide.wording import count, names
 from runup.preflight.decide.report import CheckResult, Report, ReportedResource, Severity
 from runup.rehearse.decide import real_server_findings
-from runup.rehearse.decide.finding_texts import namespaced_name, risk_name, shortened
+from runup.rehearse.decide.names_in_findings import namespaced_name, risk_name, shortened
 from runup.rehearse.decide.rehearsal_outcome import (
     Action,
     DefinitionOutcome,

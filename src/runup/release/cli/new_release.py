@@ -20,8 +20,8 @@ from kubekit.oci.image_locations import LayoutPlace, copy_image, copy_of, destin
 from kubekit.oci.layers import Image, open_image, read_folders
 from kubekit.oci.layout import Layout
 from kubekit.oci.registry_errors import BadImage
+from kubekit.oci.signature_store import add_signature
 from kubekit.oci.signatures import SigningKey
-from kubekit.oci.stores import add_signature
 from runup.checks.catalogue.own_rights import own_rights
 from runup.checks.decide import reads_file, rights
 from runup.cli.errors import CommandError

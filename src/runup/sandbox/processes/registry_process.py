@@ -30,7 +30,7 @@ from kubekit.oci.images import Descriptor
 from kubekit.oci.layout import BlobWriter, Layout, media_type_of
 from kubekit.oci.reference import is_digest, is_tag, sha256
 from kubekit.oci.registry_errors import BadImage, CannotWrite, ImageNotFound
-from runup.checks import pages
+from runup.checks import risk_pages
 
 # Restricts the path, so that it cannot lead out of the folder.
 _SIGNATURE = re.compile(r"[a-z0-9]+=[a-f0-9]+/signature-[1-9][0-9]*")
@@ -248,7 +248,7 @@ class Registry:
         return web.Response(status=201, headers={"Location": location, "Docker-Content-Digest": digest})
 
     async def _answer_page(self, request: web.Request) -> web.StreamResponse:
-        text = pages.find(request.match_info["name"])
+        text = risk_pages.find(request.match_info["name"])
         return web.Response(text=text, content_type="text/plain") if text else web.Response(status=404)
 
     async def _signature(self, request: web.Request) -> web.StreamResponse:

@@ -23,8 +23,8 @@ from runup import __version__
 from runup.checks.decide.reads import type_of
 from runup.cli.errors import CommandError
 from runup.dump.dump_files import COLLECTED
-from runup.preflight.cli.collecting.kinds import WantedKind
 from runup.preflight.cli.collecting.listers import Lister, Refused
+from runup.preflight.cli.collecting.wanted_kinds import WantedKind
 
 JSON = dict[str, Any]
 COMPLETE, PARTLY, FORBIDDEN, ABSENT, FAILED = "complete", "partly", "forbidden", "absent", "failed"

@@ -13,7 +13,7 @@ from runup.cli.lazy import Group
 
 if TYPE_CHECKING:
     from runup.preflight.cli.collecting.collection import CollectedKind
-    from runup.preflight.cli.collecting.kinds import WantedKind
+    from runup.preflight.cli.collecting.wanted_kinds import WantedKind
 
 _EVERY = 10
 
@@ -57,8 +57,9 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
     from runup.checks.catalogue import CHECKS
     from runup.cli.errors import CommandError
     from runup.cli.operator_namespace import operator_namespace
-    from runup.preflight.cli.collecting import collection, kinds
+    from runup.preflight.cli.collecting import collection
     from runup.preflight.cli.collecting.listers import ClientLister, ProgramLister
+    from runup.preflight.cli.collecting.wanted_kinds import kinds_read_by
     from runup.preflight.control.release import python_checks
 
     if not all(redact):
@@ -67,7 +68,7 @@ def collect(ctx: click.Context, name: str, archive: bool, redact: tuple[str, ...
         raise click.UsageError(f"{name!r} cannot be the name of a new folder")
     folder = Path(name)
     collection.refuse_existing(folder.with_name(f"{folder.name}.tar.gz") if archive else folder)
-    wanted_kinds = kinds.kinds_read_by((*CHECKS, *python_checks()), operator_namespace())
+    wanted_kinds = kinds_read_by((*CHECKS, *python_checks()), operator_namespace())
     progress = _Progress(len(wanted_kinds))
     connection = connection_of(ctx)
     if program:

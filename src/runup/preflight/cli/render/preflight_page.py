@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
-from runup.checks import pages
+from runup.checks import risk_pages
 from runup.checks.decide.kubernetes_words import page_for_kubernetes
 from runup.cli.render.html.document import document
 from runup.cli.render.html.markup import Child, Markup, el, join, link
@@ -46,7 +46,7 @@ def page(
     now: datetime,
     *,
     cluster: str = "",
-    explain: Callable[[str], str] = pages.find,
+    explain: Callable[[str], str] = risk_pages.find,
     extra_section: Markup | None = None,
 ) -> str:
     """Returns the page of `findings`, as of `now`; `explain` returns the documentation of a risk, in Markdown.
@@ -57,7 +57,7 @@ def page(
     return document(f"Preflight of {findings.target}", body, now=now, cluster=cluster)
 
 
-def page_body(findings: Findings, find_page: Callable[[str], str] = pages.find) -> Markup:
+def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.find) -> Markup:
     """Returns the body of the page; `find_page` returns the documentation of a risk, in Markdown."""
     explain = (lambda name: page_for_kubernetes(find_page(name))) if findings.kind == "Kubernetes" else find_page
     report = report_causes(findings)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from runup.cli.render.html.markup import Markup, el, join, text
-from runup.console.cli.render.cluster import where_options
+from runup.console.cli.render.cluster_page import where_options
 from runup.console.cli.render.frame import Site, commands, form, path_of, whole_page
 from runup.console.decide.asked_actions import ACCEPT, Asked, Looked, Truth, link_to, not_accepted, seal
 

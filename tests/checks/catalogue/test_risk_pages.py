@@ -13,7 +13,7 @@ import pytest
 from kubekit.lang import yaml
 from runup.advice.decide import preflight_reasons
 from runup.advice.decide import risks as in_cluster
-from runup.checks import catalogue, pages
+from runup.checks import catalogue, risk_pages
 from runup.checks.catalogue import CHECKS
 from runup.checks.catalogue.platform import operator_health
 from runup.checks.decide import check_page as page
@@ -91,20 +91,20 @@ def test_page(name: str) -> None:
     assert "**Applies when**" in text
     assert "**What to do**" in text
     assert "**Accepting it**" in text
-    assert pages.find(name) == text
+    assert risk_pages.find(name) == text
 
 
 @pytest.mark.parametrize("name", sorted(check.name for check in CHECKS))
 def test_page_of_a_check(name: str) -> None:
     """A report names checks, too: their pages say which risks are theirs."""
-    assert pages.find(name).startswith(f"# {name}\n")
+    assert risk_pages.find(name).startswith(f"# {name}\n")
 
 
 def test_every_page_is_listed() -> None:
     """The list of the risks leads to each page, and to none that is not there (`make docs` sees to that)."""
     text = (PAGES / "README.md").read_text()
     checks = {check.name for check in CHECKS}
-    assert [name for name in pages.names() if f"({name}.md)" not in text and name not in checks] == []
+    assert [name for name in risk_pages.names() if f"({name}.md)" not in text and name not in checks] == []
 
 
 def test_the_walk_finds_what_is_known() -> None:

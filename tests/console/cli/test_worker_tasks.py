@@ -12,7 +12,7 @@ from tests.preflight.control.test_report_store import NOON, REPORT
 
 from kubekit.lang import yaml as kyaml
 from runup.cli.connection import Connection
-from runup.console.cli import work
+from runup.console.cli import worker_tasks
 from runup.fleet.decide.members import Member
 from runup.preflight.cli.evaluate import RequestedUpdate
 from runup.preflight.control import report_store
@@ -26,7 +26,7 @@ ANY = RequestedUpdate(TargetRelease())
 def test_a_dump() -> None:
     """Each object that a risk names is there with its YAML, and ClusterVersion's own updates."""
     member = Member("harbour", dump=str(EXAMPLES / "skip-level"))
-    judged = work.judge(member, connection=Connection(), requested_update=ANY)
+    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.findings.completed
     assert judged.offered is not None
     assert judged.offered.origin == "5.0.0"
@@ -34,16 +34,16 @@ def test_a_dump() -> None:
     node = kyaml.load(by_name["Node worker-1"].yaml)
     assert (node["kind"], node["metadata"]["name"]) == ("Node", "worker-1")
     assert "NodeCordoned" in by_name["Node worker-1"].risks
-    assert isinstance(work.status_of(member, connection=Connection()), StatusReading)
+    assert isinstance(worker_tasks.status_of(member, connection=Connection()), StatusReading)
 
 
 @pytest.mark.parametrize("member", [Member("a", dump="/nowhere"), Member("b", kubeconfig="/nowhere", context="b")])
 def test_a_cluster_that_cannot_be_read(member: Member) -> None:
     """The reason is the result, of the preflight and of the status."""
-    judged = work.judge(member, connection=Connection(), requested_update=ANY)
+    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.findings.failed is not None
     assert "/nowhere" in judged.findings.failed.message
-    assert isinstance(work.status_of(member, connection=Connection()), str)
+    assert isinstance(worker_tasks.status_of(member, connection=Connection()), str)
 
 
 LATER = replace(REPORT, observed_time=NOON + timedelta(days=1), risks=())
@@ -61,11 +61,11 @@ def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path
     """The others are told, and that it is left out."""
     kept[1].write_text("{")
     if member is GONE:
-        judged = work.judge_with_history(
+        judged = worker_tasks.judge_with_history(
             member, connection=Connection(), requested_update=ANY, store=str(tmp_path), days=0
         )
     else:
-        judged = work.judge_kept(member, store=str(tmp_path), days=0)
+        judged = worker_tasks.judge_kept(member, store=str(tmp_path), days=0)
     assert judged.findings.failed is not None
     assert [step.observed for step in judged.steps] == [NOON]
     assert [kept[1].name in note for note in judged.history_notes] == [True]
@@ -73,7 +73,7 @@ def test_a_report_that_cannot_be_read(member: Member, kept: list[Path], tmp_path
 
 def test_a_store_that_cannot_be_read() -> None:
     """It is not the same as one without reports."""
-    judged = work.judge_with_history(
+    judged = worker_tasks.judge_with_history(
         GONE, connection=Connection(), requested_update=ANY, store="sqlite:/nowhere", days=0
     )
     assert judged.steps == ()
@@ -82,8 +82,8 @@ def test_a_store_that_cannot_be_read() -> None:
 
 def test_a_long_history(kept: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its oldest reports are not told, and that is said."""
-    monkeypatch.setattr(work, "_MOST_STEPS", len(kept) - 1)
-    judged = work.judge_kept(Member("a"), store=str(tmp_path), days=0)
+    monkeypatch.setattr(worker_tasks, "_MOST_STEPS", len(kept) - 1)
+    judged = worker_tasks.judge_kept(Member("a"), store=str(tmp_path), days=0)
     assert [step.observed for step in judged.steps] == [NOON + timedelta(days=1)]
     assert judged.history_notes == ("the newest 1 of 2 reports are told",)
 
@@ -96,7 +96,7 @@ def test_a_live_cluster(server: Server) -> None:
         status={"desired": {"version": "5.0.0", "image": "i@sha256:" + "a" * 64}},
     )
     member = Member("a", kubeconfig=str(server.kubeconfig))
-    judged = work.judge(member, connection=Connection(), requested_update=ANY)
+    judged = worker_tasks.judge(member, connection=Connection(), requested_update=ANY)
     assert judged.findings.completed, judged.findings.failed
     assert judged.offered is not None
     assert (judged.offered.origin, judged.offered.channel) == ("5.0.0", "stable-5")

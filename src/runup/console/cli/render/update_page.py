@@ -7,7 +7,7 @@ from datetime import datetime
 from kubekit.api import codec
 from runup.cli.render.html.markup import Markup, el, join
 from runup.cli.render.html.parts import minute_text
-from runup.console.cli.render.cluster import where_options
+from runup.console.cli.render.cluster_page import where_options
 from runup.console.cli.render.frame import ONLY_SHOWS, Site, commands, message, path_of, whole_page
 from runup.console.decide.judgement import Board
 from runup.updatestatus.cli.render.html.page import page_body
