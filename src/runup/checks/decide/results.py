@@ -135,6 +135,7 @@ def _report(
 
 
 def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
+    """Returns the outcome with its texts in terms of plain Kubernetes, for clusters without OpenShift."""
     findings = tuple(
         dataclass_replace(
             finding, message=for_kubernetes(finding.message), remediation=for_kubernetes(finding.remediation)
@@ -145,6 +146,7 @@ def _in_words_of_kubernetes(outcome: CheckOutcome) -> CheckOutcome:
 
 
 def _reported_check(outcome: CheckOutcome) -> ReportedCheck:
+    """Returns the outcome as the report has it, with its duration in seconds."""
     return ReportedCheck(
         name=outcome.check.name,
         component=outcome.check.component,

@@ -192,6 +192,7 @@ def _addon(manifest: Manifest) -> AddonRemoval | None:
 
 
 def _unread_finding(manifests_read: Manifests, name: str, fix: str) -> Iterator[Finding]:
+    """Yields an Unknown finding that names the stored texts that could not be parsed, if any."""
     if manifests_read.problems:
         yield could_not_tell_finding(
             name,

@@ -50,6 +50,7 @@ spec: {policyName: allowed-repos, validationActions: [Deny]}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk for each bound, failing policy whose kind of parameters the cluster has no definition of."""
     bound = {binding.spec.policy_name for binding in all_or_none(snapshot, ValidatingAdmissionPolicyBinding)}
     for policy in all_or_none(snapshot, ValidatingAdmissionPolicy):
         kind, name = policy.spec.param_kind, policy.metadata.name
@@ -88,6 +89,7 @@ def _is_built_in_kind(kind: ParamKind) -> bool:
 
 
 def _has_definition(snapshot: Snapshot, kind: ParamKind) -> bool:
+    """Reports whether a CustomResourceDefinition of the snapshot serves `kind` in its version."""
     group, _, version = kind.api_version.rpartition("/")
     return any(
         (crd.spec.group, crd.spec.names.kind) == (group, kind.kind)

@@ -92,6 +92,7 @@ class _Suspect:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each policy or binding that names only versions that the target no longer serves."""
     target = target_minor(context)
     # Most updates remove no version that a policy could name: then nobody is asked for policies.
     if target is not None and not _removes(least_source_minor(context), target):
@@ -134,6 +135,7 @@ def _suspects(snapshot: Snapshot, policies: Sequence[Resource], bindings: Sequen
 
 
 def _judge(snapshot: Snapshot, context: Context, suspects: Sequence[_Suspect], target: int | None) -> Iterator[Finding]:
+    """Yields the risks of `suspects`, or one Unknown finding where a version of Kubernetes is not known."""
     source = source_minor(snapshot, context)
     if source is None or target is None:
         subject = "the target ships" if target is None else "the cluster runs"

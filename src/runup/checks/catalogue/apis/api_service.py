@@ -36,6 +36,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk for each aggregated API that is not Available."""
     for api in sorted(snapshot.all(APIService), key=lambda api_service: api_service.metadata.name):
         available = find(api.status.conditions, "Available")
         if api.spec.service is not None and available is not None and available.status == "False":

@@ -44,6 +44,7 @@ status: {storedVersions: [v1beta1, v1]}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each definition whose conversion webhook does not answer."""
     for crd in sorted(snapshot.all(CustomResourceDefinition), key=lambda definition: definition.metadata.name):
         config, holder = _conversion_webhook(crd), f"CustomResourceDefinition {crd.metadata.name}"
         # Nobody is told to delete the definition: its objects would go with it.

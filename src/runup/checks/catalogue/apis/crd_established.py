@@ -34,6 +34,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names every definition that is not in force."""
     inactive = [(crd, why) for crd in snapshot.all(CustomResourceDefinition) if (why := _inactive_conditions(crd))]
     if inactive:
         inactive.sort(key=lambda pair: pair[0].metadata.name)

@@ -49,6 +49,7 @@ spec:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each definition whose storedVersions has one that the target's definition lacks."""
     definitions = snapshot.all(CustomResourceDefinition)
     if not definitions:
         return

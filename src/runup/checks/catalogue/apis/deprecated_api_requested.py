@@ -43,6 +43,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) about APIs in use that go in a release after the target."""
     target = target_minor(context)
     counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed_soon(count, target)]
     used = {count.metadata.name: (count, by) for count, by in users_of(snapshot, counts)}

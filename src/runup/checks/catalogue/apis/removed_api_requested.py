@@ -51,6 +51,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each API that was requested in the last day and that the target no longer serves."""
     target = target_minor(context)
     counts = [count for count in all_or_none(snapshot, APIRequestCount) if _may_be_removed(count, target)]
     used = users_of(snapshot, counts)

@@ -101,6 +101,7 @@ metadata:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of every kind that loses a version between the cluster's Kubernetes and the target's."""
     source, target = source_minor(snapshot, context), target_minor(context)
     if source is None or target is None:
         subject = "the target ships" if target is None else "the cluster runs"

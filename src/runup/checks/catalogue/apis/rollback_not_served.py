@@ -64,6 +64,7 @@ def _is_back(context: Context) -> bool:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of every kind that came after the older target and that the cluster may have."""
     target, source = context.target.minor, context.source.minor
     if source > int(document("api-lifecycle")["last"]):
         yield unknown_finding(

@@ -34,6 +34,7 @@ status: {conditions: [{type: Failed, status: "True", message: the server could n
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names every failed StorageVersionMigration."""
     failed = [
         migration
         for migration in all_or_none(snapshot, StorageVersionMigration)

@@ -63,6 +63,7 @@ webhooks:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of each webhook that refuses writes of the update when its Service does not answer."""
     for configuration, each in webhooks(snapshot):
         webhook = with_served_rules(each, least_source_minor(context))
         if (

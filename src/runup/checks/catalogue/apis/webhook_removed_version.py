@@ -47,6 +47,7 @@ webhooks:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each webhook whose rules match only versions that the target no longer serves."""
     # Most clusters have no rule about a version that goes: then it matters little which versions these are.
     suspect = [
         (configuration, webhook) for configuration, webhook in webhooks(snapshot) if names_removed(webhook.rules)

@@ -37,6 +37,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk if the newest EtcdBackup failed."""
     backups = all_or_none(snapshot, EtcdBackup)
     # One that is not in the list may be newer.
     if not backups or not snapshot.has_all(resource_of(EtcdBackup)):

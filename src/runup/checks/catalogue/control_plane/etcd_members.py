@@ -28,6 +28,7 @@ CONTROLLER = "EtcdMembers_"
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding if an etcd member is unhealthy, or Unknown if that is not reported."""
     # The etcd of a hosted control plane runs in another cluster.
     if control_plane(snapshot) == "External":
         return

@@ -31,6 +31,7 @@ spec: {unsupportedConfigOverrides: {apiServerArguments: {enable-admission-plugin
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each admission plug-in in use that the target's API server does not have."""
     settings = admission_plugins(snapshot)
     rows = "removed-flags"
     yield from removed_findings(

@@ -62,6 +62,7 @@ _GATES, _LOCKED, _FLAGS = "removed-gates", "locked-gates", "removed-flags"
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the risks of settings that the target does not know, and Unknown for settings that cannot be parsed."""
     settings: list[Given] = []
     malformed: list[Malformed] = []
     lacking: Unreadable | None = None

@@ -63,6 +63,7 @@ spec: {unsupportedConfigOverrides: {arguments: {v: ["9"]}}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk for each operator configuration that has unsupportedConfigOverrides."""
     for kind, component in CONFIGURED:
         for operator in all_or_none(snapshot, kind):
             overrides = operator.spec.unsupported_config_overrides

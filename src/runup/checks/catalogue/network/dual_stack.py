@@ -20,6 +20,7 @@ def _applies_to(context: Context) -> bool:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk if the pod or the service network has both IP families, Unknown if that cannot be read."""
     network = snapshot.get(Network, "cluster")
     if network is None:
         yield _unknown_finding("the cluster has no Network named cluster")

@@ -50,6 +50,7 @@ spec:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for Gateway API definitions that are not the target's, and one for those that it takes over."""
     if _minor_version(context.target) < SINCE:
         return
     taken_over = _minor_version(context.source) < SINCE

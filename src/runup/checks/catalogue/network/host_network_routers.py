@@ -53,6 +53,7 @@ metadata: {name: worker-1, labels: {node-role.kubernetes.io/worker: ""}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a finding for each IngressController on host ports that has as many routers as nodes to run them."""
     routers = [
         controller
         for controller in sorted(all_or_none(snapshot, IngressController), key=namespaced_name)

@@ -43,6 +43,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each cluster network that overlaps a subnet that OVN-Kubernetes uses internally."""
     networks = [network for network in all_or_none(snapshot, Network) if network.status.network_type == "OVNKubernetes"]
     if not networks:
         return

@@ -48,6 +48,7 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for kube-proxy versions that the target's API server does not support."""
     proxies = running(snapshot.listed(PODS), _ROW)
     target = target_minor(context)
     if not proxies:

@@ -39,6 +39,7 @@ status: {networkType: OpenShiftSDN, migration: {networkType: OVNKubernetes}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names every sign of a network migration that is not finished."""
     signs: list[tuple[Object, str]] = []
     for network in all_or_none(snapshot, Network):
         spec, status = network.spec, network.status

@@ -32,6 +32,7 @@ status: {networkType: OpenShiftSDN}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk if the target has no such network type, and Unknown if the type is not reported."""
     for network in all_or_none(snapshot, Network):
         type_ = network.status.network_type or network.spec.network_type
         if not type_:

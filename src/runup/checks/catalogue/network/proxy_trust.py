@@ -39,6 +39,7 @@ spec: {httpsProxy: "http://proxy.example.com:3128", trustedCA: {name: user-ca-bu
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each Proxy whose bundle of authorities is missing, malformed or about to expire."""
     for proxy in all_or_none(snapshot, Proxy):
         name = proxy.spec.trusted_ca.name
         if not name:

@@ -39,6 +39,7 @@ spec: {registrySources: {allowedRegistries: [registry.example.com, "image-regist
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk if spec.registrySources keeps nodes from pulling the target's image."""
     for config in all_or_none(snapshot, Image):
         sources = config.spec.registry_sources
         if not sources.allowed_registries and not sources.blocked_registries:

@@ -117,6 +117,7 @@ def _refusing_condition(route: Route) -> Condition | None:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the Routes that routers of the next minor version refuse."""
     reaches = context.source < _REFUSES_SHA1 <= context.target
     why_not = [
         (route, why)

@@ -47,6 +47,7 @@ _WORKER = "node-role.kubernetes.io/worker"
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) that names the IngressControllers with a single router."""
     alone = [
         controller
         for controller in sorted(all_or_none(snapshot, IngressController), key=namespaced_name)

@@ -48,6 +48,7 @@ _Entry = tuple[ImageDigestMirrorSet, ImageMirrors]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding where nodes may pull the target's image from mirrors alone; critical if none is usable."""
     sets = sorted(all_or_none(snapshot, ImageDigestMirrorSet), key=lambda mirror_set: mirror_set.metadata.name)
     closed = [
         (mirror_set, entry)

@@ -43,6 +43,7 @@ status: {nodeInfo: {architecture: arm64}}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk if nodes have several architectures and the release is for one."""
     nodes = snapshot.all(Node)
     architectures = sorted({arch for node in nodes if (arch := node.status.node_info.architecture)})
     if len(architectures) < 2:

@@ -56,6 +56,7 @@ _VERSION = re.compile(r"^(\d)(\d{1,2})\.(\d{2,3})\.\d{8,12}")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names boot images older than the oldest supported one."""
     settings = all_or_none(snapshot, MachineConfiguration)
     # Without all settings it is not known whose images the operator keeps.
     sets = all_or_none(snapshot, MachineSet) if snapshot.has_all(resource_of(MachineConfiguration)) else ()

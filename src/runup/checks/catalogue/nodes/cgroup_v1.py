@@ -36,6 +36,7 @@ spec: {cgroupMode: v1}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk if the nodes are configured for cgroup v1 and the target needs v2."""
     for config in all_or_none(snapshot, ConfigNode):
         if config.spec.cgroup_mode == "v1" and _needs_v2(context):
             yield risk(

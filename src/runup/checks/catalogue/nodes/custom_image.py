@@ -36,6 +36,7 @@ spec: {machineConfigPool: {name: worker}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) that names the pools whose operating system is built in the cluster."""
     built = sorted(all_or_none(snapshot, MachineOSConfig), key=lambda built_config: built_config.metadata.name)
     if built:
         pools = names(

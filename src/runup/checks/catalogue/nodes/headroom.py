@@ -97,6 +97,7 @@ _Capacity = tuple[_Load, Repelling]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding for each group of nodes whose pods would not fit elsewhere while one node is drained."""
     nodes = control_plane_first(snapshot.all(Node))
     # Without a second node there is nowhere to move pods to, and a single-node control plane is not drained.
     if len(nodes) < 2 or control_plane(snapshot) == "SingleReplica":

@@ -62,6 +62,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of PreflightValidations that are not of the target, and of Modules without any."""
     modules = all_or_none(snapshot, Module)
     all_found = all_validations(snapshot)
     of_target = set(of_release(all_found, context))

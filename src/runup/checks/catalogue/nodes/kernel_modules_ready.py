@@ -73,6 +73,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of each Module under the target's kernel: by its validation, else by its image."""
     modules = loading_modules(all_or_none(snapshot, Module))
     if not modules:
         return

@@ -38,6 +38,7 @@ def allowed_skew(target: Version) -> int:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of kubelets that the target's API server does not support."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
         return

@@ -39,6 +39,7 @@ status: {phase: Failed, errorReason: InsufficientResources}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk that names every Machine that failed or never became a node."""
     broken = [
         (machine, why)
         for machine in sorted(all_or_none(snapshot, Machine), key=namespaced_name)

@@ -43,6 +43,7 @@ status: {expectedMachines: 5}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the MachineHealthChecks that may replace a node while it is updated."""
     active = sorted(
         (health_check for health_check in all_or_none(snapshot, MachineHealthCheck) if _is_active(health_check)),
         key=namespaced_name,
@@ -61,6 +62,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _is_active(check: MachineHealthCheck) -> bool:
+    """Reports whether the health check can replace a machine because its node is not Ready."""
     # Without a status it is not known yet how many machines it has.
     if PAUSED in check.metadata.annotations or check.status.expected_machines == 0:
         return False

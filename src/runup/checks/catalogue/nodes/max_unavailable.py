@@ -33,6 +33,7 @@ status: {machineCount: 3}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk if the control plane's pool may take down more than one machine at once."""
     for pool in all_pools(snapshot):
         # One machine alone has no quorum that the next one could take.
         if pool.metadata.name == "master" and (number := allowed(pool)) > 1 and pool.status.machine_count != 1:

@@ -57,6 +57,7 @@ _BUILD = re.compile(r"\+.*|-eks-[0-9a-f]+$")
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of each pool or group of nodes whose kubelets have several versions."""
     nodes = control_plane_first(snapshot.all(Node))
     if not nodes:
         return
@@ -79,6 +80,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _judge_pools(snapshot: Snapshot, nodes: tuple[Node, ...]) -> Iterator[Finding]:
+    """Yields the findings of each machine config pool. Raises Unreadable if a pool could not be read."""
     pools = all_pools(snapshot)
     # The nodes of a pool that is not in the list would be counted for another.
     snapshot.require_all(resource_of(MachineConfigPool))

@@ -40,6 +40,7 @@ status: {nodeInfo: {kubeletVersion: v1.32.9-eks-113cf36, osImage: Amazon Linux 2
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each operating system image that its vendor does not publish for the target."""
     nodes = control_plane_first(snapshot.all(Node))
     target = target_minor(context)
     if target is None and nodes:

@@ -29,6 +29,7 @@ BUILT_IN = ("master", "worker")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk for nodes in no machine config pool, and one for nodes in several custom pools."""
     nodes = control_plane_first(snapshot.all(Node))
     if all(is_windows(node) for node in nodes):
         return
@@ -101,6 +102,7 @@ def _updating_pool(pool_names: Sequence[str], custom: Sequence[str]) -> str:
 
 
 def _selects_node(pool: MachineConfigPool, node: Node) -> bool:
+    """Reports whether the pool's node selector matches the labels of `node`."""
     selector = pool.spec.node_selector
     # An empty selector selects no node, unlike a LabelSelector elsewhere (machine-config-operator, pkg/helpers).
     if selector is None or not (selector.match_labels or selector.match_expressions):

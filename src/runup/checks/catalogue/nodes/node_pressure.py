@@ -35,6 +35,7 @@ status: {conditions: [{type: DiskPressure, status: "True"}, {type: Ready, status
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the nodes that report pressure or no network."""
     nodes = control_plane_first(snapshot.all(Node))
     pressed = [(node, why) for node, why in zip(nodes, _pressure_types(nodes, ()), strict=True) if why]
     if pressed:

@@ -37,6 +37,7 @@ spec: {taints: [{key: node.cloudprovider.kubernetes.io/uninitialized, effect: No
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the nodes that still have a taint of their initialization."""
     held_nodes = [node for node in control_plane_first(snapshot.all(Node)) if _is_held_uninitialized(node, context)]
     if held_nodes:
         yield risk(

@@ -42,6 +42,7 @@ status: {nodeInfo: {osImage: Red Hat Enterprise Linux 8.10 (Ootpa), kubeletVersi
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for nodes of package-based RHEL, and Unknown for nodes that do not report their system."""
     if _minor_version(context.target) < GONE_IN:
         return
     nodes = sorted(snapshot.all(Node), key=attrgetter("metadata.name"))

@@ -34,6 +34,7 @@ spec: {signerName: kubernetes.io/kubelet-serving, username: "system:node:worker-
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the kubelets' certificate requests that nobody has answered."""
     waiting = [
         request
         for request in snapshot.all(CertificateSigningRequest)

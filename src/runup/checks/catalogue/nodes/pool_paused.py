@@ -16,6 +16,7 @@ NAME = "MachineConfigPoolPaused"
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each paused machine config pool that has machines."""
     for pool in all_pools(snapshot):
         machines = pool.status.machine_count
         if not pool.spec.paused or not machines:

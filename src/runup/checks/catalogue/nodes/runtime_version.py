@@ -43,6 +43,7 @@ status: {nodeInfo: {containerRuntimeVersion: "containerd://1.7.27", kubeletVersi
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for nodes whose container runtime is too old for the target."""
     nodes = [
         node
         for node in control_plane_first(snapshot.all(Node))
@@ -71,6 +72,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _dockershim_findings(nodes: Sequence[Node], target: int) -> Iterator[Finding]:
+    """Yields a risk for nodes that run containers by the kubelet's dockershim, if the target lacks it."""
     ended = int(document("minimums")["dockershim"][0]["kubernetes"].partition(".")[2])
     by_shim = [
         node

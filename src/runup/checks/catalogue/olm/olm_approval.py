@@ -38,6 +38,7 @@ status: {phase: RequiresApproval}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) that names the current InstallPlans that wait for approval."""
     present = {(csv.metadata.namespace, csv.metadata.name) for csv in installed(snapshot)}
     waiting = [
         plan

@@ -33,6 +33,7 @@ status: {connectionState: {lastObservedState: TRANSIENT_FAILURE}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the CatalogSources that cannot be reached."""
     unreachable = [
         catalog
         for catalog in sorted(all_or_none(snapshot, CatalogSource), key=namespaced_name)

@@ -37,6 +37,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a finding (info) for each Subscription whose package, channel or version is deprecated."""
     for sub in sorted(all_or_none(snapshot, Subscription), key=namespaced_name):
         deprecations = [
             condition for condition in sub.status.conditions if condition.type in TYPES and condition.status == "True"

@@ -36,6 +36,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding for each bad condition of each ClusterExtension."""
     for extension in sorted(
         all_or_none(snapshot, ClusterExtension), key=lambda cluster_extension: cluster_extension.metadata.name
     ):

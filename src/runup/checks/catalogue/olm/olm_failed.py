@@ -45,6 +45,7 @@ status:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each installed operator and each current InstallPlan that failed."""
     csvs = installed(snapshot)
     for csv in csvs:
         status = csv.status

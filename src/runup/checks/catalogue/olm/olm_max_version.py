@@ -44,6 +44,7 @@ status: {phase: Succeeded}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each operator whose olm.maxOpenShiftVersion is below the target."""
     for csv in installed(snapshot):
         name, namespace = csv.metadata.name, csv.metadata.namespace
         try:

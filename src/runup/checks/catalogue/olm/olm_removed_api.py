@@ -35,6 +35,7 @@ status: {phase: Succeeded}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each operator that requires an API that the target does not serve."""
     needing = [csv for csv in installed(snapshot) if csv.spec.native_apis]
     target = target_minor(context)
     if target is None and needing:

@@ -67,6 +67,7 @@ entries: [{name: logging.v6.2.0}]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of each Subscription whose catalog for the target lacks its package, channel or version."""
     # Only an installed operator can be left behind.
     subs = [
         subscription

@@ -96,6 +96,7 @@ Step = tuple[Subscription, ClusterServiceVersion]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of operators that exclude the target and have an update that allows it."""
     csvs = installed(snapshot)
     subs = sorted(all_or_none(snapshot, Subscription), key=namespaced_name)
     old = [(sub, csv) for sub in subs if (csv := of_subscription(csvs, sub)) and _excludes_target(csv, context)]

@@ -38,6 +38,7 @@ data: {ack-5.0-kube-1.37-api-removals-in-5.1: "Kubernetes 1.37 removes APIs: see
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for each gate of the target that no administrator has acknowledged."""
     gates = dict(_target_gates(context))
     for config_map in snapshot.listed(MANAGED):
         if config_map.metadata.name == GATES:

@@ -67,6 +67,7 @@ def _ending_cert_manager(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]
 
 
 def _ending_in_pools(snapshot: Snapshot, now: datetime) -> Iterator[_Ending]:
+    """Yields the certificates of machine config pools that end within `MARGIN` and were not renewed in time."""
     for pool in sorted(all_or_none(snapshot, MachineConfigPool), key=namespaced_name):
         for name, (begin, end) in sorted(_last_validities(pool).items()):
             # One that ended long ago is of an authority that nobody uses any more: the node still runs.

@@ -38,6 +38,7 @@ spec: {credentialsMode: Manual}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk if credentials are maintained manually and not annotated as ready for the target."""
     for config in all_or_none(snapshot, CloudCredential):
         annotation = config.metadata.annotations.get(ANNOTATION, "")
         # In any other mode the operator makes the credentials itself.

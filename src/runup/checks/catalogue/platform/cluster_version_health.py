@@ -33,6 +33,7 @@ PARTIAL = "ClusterVersionPartialUpdate"
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of ClusterVersion's conditions Failing and Upgradeable, and of abandoned updates."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         yield Finding(

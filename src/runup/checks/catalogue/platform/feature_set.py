@@ -19,6 +19,7 @@ HARMLESS = frozenset({"", "Default", "LatencySensitive", "OKD"})
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk if the feature set forbids minor updates, and Unknown for a feature set that is not known."""
     gate = snapshot.get(FeatureGate, "cluster")
     feature_set = gate.spec.feature_set if gate else ""
     if gate is None or feature_set in HARMLESS:

@@ -18,6 +18,7 @@ NAME = "ClusterOperatorUpgradeable"
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a finding for each ClusterOperator that reports Upgradeable other than True."""
     for operator in snapshot.all(ClusterOperator):
         condition = find(operator.status.conditions, "Upgradeable")
         if condition is None or condition.status == "True":

@@ -33,6 +33,7 @@ spec:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the objects of the release that spec.overrides makes unmanaged."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         why = "there is no ClusterVersion named version"

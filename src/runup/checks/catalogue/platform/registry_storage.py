@@ -32,6 +32,7 @@ spec: {managementState: Managed, storage: {emptyDir: {}}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a risk if the image registry stores its images in an emptyDir."""
     for config in all_or_none(snapshot, ImageRegistryConfig):
         if config.spec.management_state == "Managed" and config.spec.storage.empty_dir is not None:
             yield risk(

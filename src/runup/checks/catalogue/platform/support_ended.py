@@ -16,6 +16,7 @@ SOON = timedelta(days=60)
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding if the target's support has ended or ends soon, Unknown if the calendar does not reach it."""
     support, minor, today = distribution_of(snapshot.all(Node)).support, context.target.minor, context.now.date()
     end = support.ends.get(minor)
     calendar = f"{support.source}, as of {support.as_of}"
@@ -45,6 +46,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _remediation(support: Support, minor: int, context: Context) -> str:
+    """Returns the text that names the next minor version with longer support, if the calendar has one."""
     later = [
         minor_version
         for minor_version, end in sorted(support.ends.items())

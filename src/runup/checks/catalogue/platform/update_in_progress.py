@@ -19,6 +19,7 @@ NAME = "ClusterVersionUpdating"
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding if an update is in progress, and Unknown if ClusterVersion does not tell."""
     cluster = snapshot.get(ClusterVersion, "version")
     if cluster is None:
         yield Finding(

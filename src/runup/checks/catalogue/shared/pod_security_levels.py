@@ -48,6 +48,7 @@ def exceeded(
 
 
 def _baseline_violation(container: RequestingContainer) -> str:
+    """Returns what of the container the level `baseline` forbids; empty if nothing."""
     context = container.security_context or _NONE
     if context.privileged:
         return "privileged"

@@ -201,6 +201,7 @@ def _host_access(spec: PodPlace) -> str:
 
 
 def _is_ready(conditions: tuple[PodCondition, ...]) -> bool:
+    """Reports whether the condition Ready is True."""
     # Called for hundreds of thousands of pods, as `stays_on_node` is.
     for condition in conditions:
         if condition.type == "Ready":

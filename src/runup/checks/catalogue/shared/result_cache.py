@@ -23,6 +23,7 @@ def cache_last(make: Callable[[tuple[K, ...]], T]) -> Callable[[tuple[K, ...]], 
     last_results: list[tuple[tuple[K, ...], T]] = []
 
     def made(items: tuple[K, ...]) -> T:
+        """Returns the result of `make`, computed anew only for another tuple of items."""
         # Read once: another thread may replace it in between.
         last = last_results[-1:]
         if last and last[0][0] is items:
@@ -42,6 +43,7 @@ def cache_each(make: Callable[[K, A], T]) -> Callable[[tuple[K, ...], A], list[T
     last_results: list[tuple[tuple[K, ...], A, list[T]]] = []
 
     def made(items: tuple[K, ...], looked_at_with: A) -> list[T]:
+        """Returns a result for each item; computes those alone that changed, unless `looked_at_with` did."""
         last = last_results[-1:]
         if last and last[0][1] == looked_at_with:
             results = _recompute_changed(items, last[0][0], last[0][2], lambda item: make(item, looked_at_with))
@@ -76,6 +78,7 @@ def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mappin
     last_groups: list[tuple[tuple[K, ...], tuple[Mapping[str, list[K]], ...]]] = []
 
     def made(items: tuple[K, ...]) -> tuple[Mapping[str, list[K]], ...]:
+        """Returns the items by each key; updates the groups of items that came or went."""
         last = last_groups[-1:]
         if last and last[0][0] is items:
             return last[0][1]
@@ -136,6 +139,7 @@ def cache_groups(make: Callable[[list[K]], T]) -> Callable[[Mapping[str, list[K]
     last_results: list[tuple[Mapping[str, list[K]], dict[str, T]]] = []
 
     def made(groups: Mapping[str, list[K]]) -> dict[str, T]:
+        """Returns a result for each group; computes those alone whose members changed."""
         last = last_results[-1:]
         earlier_groups, results = last[0] if last else ({}, {})
         if earlier_groups is groups:

@@ -188,6 +188,7 @@ def needs_surge(deployment: Workload) -> bool:
 
 
 def _scaled_value(value: int | str | None, replicas: int, *, up: bool) -> int:
+    """Returns a number or percentage of `replicas` as a number of pods, as intstr.GetScaledValueFromIntOrPercent."""
     if isinstance(value, int):
         return value
     share = (value or "25%").removesuffix("%")

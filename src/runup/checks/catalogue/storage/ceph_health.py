@@ -41,6 +41,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a finding for each CephCluster that does not report HEALTH_OK."""
     for cluster in sorted(all_or_none(snapshot, CephCluster), key=namespaced_name):
         ceph = cluster.status.ceph
         look = f"`oc describe cephcluster {cluster.metadata.name} -n {cluster.metadata.namespace}`"

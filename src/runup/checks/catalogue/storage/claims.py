@@ -43,6 +43,7 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the pods whose claim is missing, deleted or without its volume."""
     lost, has_claims = [], False
     for pod, name, claim in claims_that_move(snapshot):
         if claim is None:
@@ -64,6 +65,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _claim_problem(claim: Claim | None) -> str:
+    """Returns what keeps a pod from mounting the claim again; empty if nothing does."""
     if claim is None:
         return "is not there"
     if claim.metadata.deletion_timestamp is not None:

@@ -39,6 +39,7 @@ spec: {drivers: [{name: csi.example.com, nodeID: i-0, topologyKeys: []}]}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the attached volumes whose node has no longer their CSI driver."""
     attached = [attachment for attachment in snapshot.all(VolumeAttachment) if attachment.status.attached]
     if not attached:
         return

@@ -47,6 +47,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _template_findings(snapshot: Snapshot, kind: Slim, context: Context) -> Iterator[Finding]:
+    """Yields the findings of one kind of workload whose pod template uses a removed volume plug-in."""
     plugins_by_controller = (
         (controller, inline_plugins(controller)) for controller in snapshot.listed(kind) if controller.spec.replicas
     )
@@ -56,6 +57,7 @@ def _template_findings(snapshot: Snapshot, kind: Slim, context: Context) -> Iter
 
 
 def _volumes_with_removed_plugins(snapshot: Snapshot) -> list[tuple[Object, frozenset[str]]]:
+    """Returns each PersistentVolume in use with its removed plug-ins."""
     return [
         (volume, plugins)
         for volume in snapshot.listed(VOLUMES)

@@ -34,6 +34,7 @@ status: {attached: true, detachError: {time: "2026-01-14T08:00:00Z", message: th
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the volumes that have been waiting too long to be attached or detached."""
     stuck = [
         (attachment, since)
         for attachment in snapshot.all(VolumeAttachment)

@@ -70,6 +70,7 @@ _Mounted = tuple[PlacedPod, PersistentVolume]
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields the findings of pods that move and whose volumes no other node could mount."""
     bound = [(pod, claim.spec.volume_name) for pod, _, claim in claims_that_move(snapshot) if claim is not None]
     if not bound:
         return

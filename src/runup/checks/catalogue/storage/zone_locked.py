@@ -68,6 +68,7 @@ Terms = Sequence[Mapping[str, Any]]
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding for volumes whose zone has no other node that could take their pod."""
     attached = {
         attachment.spec.source.persistent_volume_name: attachment.spec.node_name
         for attachment in snapshot.all(VolumeAttachment)

@@ -46,6 +46,7 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding for each add-on whose version its project does not support on the target."""
     table = document("addons")
     addons = running(snapshot.listed(PODS), table["addons"], but_from=tuple(table["managed"]))
     target = target_minor(context)
@@ -73,6 +74,7 @@ def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
 
 
 def _judge_addon(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    """Yields the finding of one add-on; adds it to `unknown` if no table has its version."""
     row = addon.row
     if row.get("sameMinor"):
         yield from _same_minor_finding(addon, target)
@@ -94,6 +96,7 @@ def _source_text(row: Mapping[str, Any]) -> str:
 
 
 def _findings_by_minimum(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    """Yields a finding if the add-on is older than the first version for Kubernetes 1.`target`."""
     row = addon.row
     least = row["least"].get(f"1.{target}")
     if least is None:
@@ -103,6 +106,7 @@ def _findings_by_minimum(addon: Running, target: int, unknown: list[str]) -> Ite
 
 
 def _findings_by_range(addon: Running, target: int, unknown: list[str]) -> Iterator[Finding]:
+    """Yields a finding if Kubernetes 1.`target` is outside the range that the project states for the version."""
     row = addon.row
     ranges = {number(version): (first, (*last, _ANY)[0]) for version, (first, *last) in row["ranges"].items()}
     own_range = ranges.get(addon.number[:2])
@@ -137,6 +141,7 @@ def _same_minor_finding(addon: Running, target: int) -> Iterator[Finding]:
 
 
 def _addon_finding(addon: Running, relation: str, *, untested: bool = False) -> Finding:
+    """Returns the finding that the add-on's version `relation`, such as "is older than v1.2"."""
     name = addon.row["name"]
     # One pod stands for all of its version: an agent has one on each node.
     return risk(

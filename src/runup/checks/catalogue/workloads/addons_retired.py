@@ -36,6 +36,7 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a finding (info) for each add-on in use whose project has ended or ends."""
     for row in document("addons")["retired"]:
         addons = running(snapshot.listed(PODS), [row])
         if not addons:

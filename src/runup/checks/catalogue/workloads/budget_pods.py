@@ -40,6 +40,7 @@ Labelled = list[tuple[dict[str, str], int]]
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields the findings of budgets that are used up, overlap, or select no healthy pod."""
     budgets = sorted_budgets(snapshot.all(PodDisruptionBudget))
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":

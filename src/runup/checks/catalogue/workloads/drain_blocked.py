@@ -39,6 +39,7 @@ SHARE = re.compile(r"[0-9]+%")
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields a risk for budgets that never allow an eviction, and Unknown for those whose status does not tell."""
     budgets = without_machines(sorted_budgets(snapshot.all(PodDisruptionBudget)))
     # The machine-config daemon does not drain the node of a single-node control plane.
     if not budgets or control_plane(snapshot) == "SingleReplica":

@@ -70,6 +70,7 @@ status: {phase: Running}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields a finding for each group of nodes with pods that `kubectl drain` refuses to evict without a flag."""
     nodes = control_plane_first(snapshot.all(Node))
     if len(nodes) < 2:
         return

@@ -93,6 +93,7 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) that names the Jobs that fail for good when a pod is evicted."""
     fragile = sorted((job for job in snapshot.listed(JOBS) if _ends_with_its_pod(job)), key=namespaced_name)
     if not fragile:
         return

@@ -56,6 +56,7 @@ Key = tuple[str, str, str]
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) that names the workloads whose pods are all on one node without a budget."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return

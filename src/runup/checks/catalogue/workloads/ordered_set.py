@@ -47,6 +47,7 @@ status: {phase: Running, conditions: [{type: Ready, status: "True"}]}
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the StatefulSets that would wait for a broken earlier pod."""
     held_up = [
         (workload, broken)
         for workload, pods in with_pods_that_move(snapshot, STATEFUL_SETS)

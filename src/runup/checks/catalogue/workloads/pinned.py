@@ -64,6 +64,7 @@ metadata: {name: worker-1, labels: {licensed: "no"}}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields the findings of workloads whose pods fit on no other node."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) != "SingleReplica":
         yield from yield_from_all(
@@ -104,6 +105,7 @@ def _findings_of_kind(snapshot: Snapshot, kind: Slim) -> Iterator[Finding]:
 
 
 def _demands_of_node(template: TemplateSpec) -> bool:
+    """Reports whether the template asks for certain nodes: by selector, required affinity or a device."""
     required = template.affinity.node_affinity.required_during_scheduling_ignored_during_execution
     devices = any(
         "/" in key

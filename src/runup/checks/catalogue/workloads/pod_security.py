@@ -49,6 +49,7 @@ _REFUSES = {BASELINE: (BASELINE,), RESTRICTED: (BASELINE, RESTRICTED)}
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the pods that their namespace's enforced level would not admit again."""
     levels = {
         namespace.metadata.name: level
         for namespace in snapshot.all(Namespace)
@@ -81,6 +82,7 @@ def _pod_and_level(pod: PlacedPod, level: str) -> str:
 
 
 def _would_be_refused(pod: PlacedPod, level: str) -> bool:
+    """Reports whether the drained pod would be made again and then refused at `level`."""
     return (
         pod.exceeds is not None
         and pod.exceeds[0] in _REFUSES[level]

@@ -38,6 +38,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk for the Deployments whose condition ReplicaFailure is True."""
     failing = [
         (deployment, refused)
         for deployment in sorted(snapshot.listed(DEPLOYMENTS), key=namespaced_name)

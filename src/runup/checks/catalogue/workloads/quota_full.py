@@ -83,6 +83,7 @@ _LIMITS = ("limits.cpu", "limits.memory")
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the ResourceQuotas without room for pods that the update makes anew."""
     quotas = [quota for quota in snapshot.listed(QUOTAS) if not quota.spec.scopes and quota.spec.scope_selector is None]
     if not quotas:
         return

@@ -113,6 +113,7 @@ _Look = Callable[[Snapshot, list[_Moving]], Iterator[_Lacking]]
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields the findings of workloads whose evicted pods would refer to objects that are no longer there."""
     moving: list[_Moving] = []
 
     def read(kind: Slim) -> Iterator[Finding]:
@@ -151,6 +152,7 @@ def _findings_of_reference(snapshot: Snapshot, look: _Look, moving: list[_Moving
 
 
 def _missing_priority_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    """Yields the workloads whose PriorityClass does not exist."""
     references = [(mover, mover[0].spec.template.spec.priority_class_name) for mover in moving]
     references = [(mover, name) for mover, name in references if name and name not in _SYSTEM_PRIORITIES]
     if references:
@@ -161,6 +163,7 @@ def _missing_priority_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iter
 
 
 def _missing_runtime_classes(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    """Yields the workloads whose RuntimeClass does not exist."""
     references = [(mover, name) for mover in moving if (name := mover[0].spec.template.spec.runtime_class_name)]
     if references:
         existing_names = {runtime_class.metadata.name for runtime_class in snapshot.listed(RUNTIMES)}
@@ -170,6 +173,7 @@ def _missing_runtime_classes(snapshot: Snapshot, moving: list[_Moving]) -> Itera
 
 
 def _missing_service_accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    """Yields the workloads whose ServiceAccount does not exist."""
     # Each namespace has one called default, which its controller makes again.
     references = [(mover, mover[0].spec.template.spec.service_account_name or "default") for mover in moving]
     references = [(mover, name) for mover, name in references if name != "default"]
@@ -184,6 +188,7 @@ def _missing_service_accounts(snapshot: Snapshot, moving: list[_Moving]) -> Iter
 
 
 def _missing_networks(snapshot: Snapshot, moving: list[_Moving]) -> Iterator[_Lacking]:
+    """Yields the workloads that ask for an additional network that does not exist."""
     references = [(mover, network) for mover in moving for network in _additional_networks(mover[0])]
     if references:
         existing_networks = {

@@ -41,6 +41,7 @@ status:
 
 @select_pods
 def _failing_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
+    """Returns the pods of the platform's namespaces that wait or are Pending, and are not being deleted."""
     return [
         pod
         for pod in pods
@@ -50,6 +51,7 @@ def _failing_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the pods of the platform that cannot run."""
     failing = [pod for pod in _failing_pods(snapshot.listed(PODS)) if pod.waiting or _should_have_started(pod, context)]
     if failing:
         listing = names([f"{namespaced_name(pod)} ({pod.waiting or pod.pending})" for pod in failing])

@@ -43,6 +43,7 @@ def _ending_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, context: Context) -> Iterator[Finding]:
+    """Yields one risk for namespaces, and one for pods, whose deletion does not end."""
     namespaces = [
         namespace for namespace in snapshot.all(Namespace) if _is_stuck(namespace.metadata.deletion_timestamp, context)
     ]

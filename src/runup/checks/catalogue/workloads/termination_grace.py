@@ -45,6 +45,7 @@ def _slow_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) that names the pods whose grace period is longer than a drain waits."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return

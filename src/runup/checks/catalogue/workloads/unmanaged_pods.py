@@ -40,6 +40,7 @@ status: {phase: Running}
 
 @select_pods
 def _unowned_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
+    """Returns the pods that a drain deletes and no controller makes again, without those of the platform."""
     return [
         pod
         for pod in pods
@@ -48,6 +49,7 @@ def _unowned_pods(pods: list[PlacedPod]) -> list[PlacedPod]:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one finding (info) that names the pods that no controller makes again after a drain."""
     # The machine-config daemon does not drain the node of a single-node control plane.
     if control_plane(snapshot) == "SingleReplica":
         return

@@ -38,6 +38,7 @@ status:
 
 
 def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
+    """Yields one risk that names the virtual machines that cannot be migrated off their node."""
     pinned = [
         (machine, why)
         for machine in all_or_none(snapshot, VirtualMachineInstance)

@@ -68,6 +68,7 @@ def _slim_config_map(config_map: ConfigMap) -> ConfigMap:
 
 
 def _slim_metadata(obj: Object) -> ObjectMeta:
+    """Returns the metadata with the fields alone that a finding needs to name the object."""
     metadata = obj.metadata
     return ObjectMeta(
         name=metadata.name,

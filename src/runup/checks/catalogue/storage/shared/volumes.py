@@ -57,6 +57,7 @@ class Claim(Object, frozen=True):
 
 
 def _slim_claim(claim: Claim) -> Claim:
+    """Returns the claim with the fields alone that the storage checks read."""
     metadata = claim.metadata
     return Claim(
         metadata=ObjectMeta(
