@@ -94,6 +94,7 @@ def identify_undecodable(data: bytes | str, error: DecodeError) -> Undecodable:
 
 
 def _parse_json(data: bytes | str) -> Any:
+    """Returns the document. Raises DecodeError."""
     # A type error at the start (`404: Not Found`) is raised before the decoder sees that the rest is not JSON.
     try:
         return msgspec.json.decode(data)

@@ -127,6 +127,7 @@ class Cache(Generic[K]):
         self._remove_key(NamespacedName(undecodable.namespace, undecodable.name), undecodable.resource_version)
 
     def _remove_key(self, key: NamespacedName, resource_version: str) -> None:
+        """Removes an object at `resource_version`, and notifies the listeners."""
         old = self._take_out(key)
         was_undecoded = self._undecoded.pop(key, None) is not None
         self.bookmark(resource_version)
@@ -228,6 +229,7 @@ class Cache(Generic[K]):
             index.pop(value, None)
 
     def _notify_changes(self, changes: Changes[K]) -> None:
+        """Calls the listeners of batches once, and those of single changes for each."""
         for changes_listener in tuple(self._changes_listeners) if changes else ():
             changes_listener(changes)
         for change, old, new in changes if self._listeners else ():

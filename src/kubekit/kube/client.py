@@ -248,6 +248,7 @@ class Client:
             raise Fenced(str(request))
 
     async def _read_body(self, response: aiohttp.ClientResponse) -> bytes:
+        """Returns the whole body. Raises Unreachable if the connection breaks."""
         try:
             async with response:
                 return await response.read()

@@ -163,6 +163,7 @@ class ManualClock(Clock):
             self._watchers.remove(changed)
 
     def _next_sleeper(self, until: float) -> tuple[float, asyncio.Future[None]] | None:
+        """Returns the next sleeper due at `until` seconds at the latest, without those that were cancelled."""
         while self._sleepers and self._sleepers[0][0] <= until:
             at, _, woken = heapq.heappop(self._sleepers)
             if not woken.done():

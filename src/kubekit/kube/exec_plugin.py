@@ -116,6 +116,7 @@ def read_credential(spec: ExecSpec, output: bytes) -> ExecCredentialStatus:
 
 
 def _credential_of(status: ExecCredentialStatus) -> Credential:
+    """Returns the token or the client certificate that the plugin issued."""
     return Credential(
         authorization=f"Bearer {status.token}" if status.token else "",
         client_cert=status.client_certificate_data.encode(),

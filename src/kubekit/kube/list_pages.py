@@ -115,6 +115,7 @@ def page_reader(kind: type[K]) -> Callable[[bytes], Page[K]]:
     """Returns a function from a list's body to its page, which raises DecodeError."""
 
     def read_page(data: bytes) -> Page[K]:
+        """Returns a page of decoded objects; objects that cannot be decoded are listed apart."""
         try:
             whole = codec.decode_strictly(_ListOf[kind], data)  # type: ignore[valid-type]
         except codec.DecodeError:

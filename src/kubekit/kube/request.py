@@ -92,6 +92,7 @@ def path_segment(text: str) -> str:
 
 
 def _encode_query(query: tuple[tuple[str, str], ...]) -> str:
+    """Returns the query string; without urllib where nothing needs quoting, since its import is slow."""
     if all(map(_PLAIN.issuperset, (text for pair in query for text in pair))):
         return "&".join(f"{key}={value}" for key, value in query)
     from urllib.parse import urlencode

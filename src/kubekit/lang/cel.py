@@ -253,6 +253,7 @@ def _with_costs(call: Callable[..., Any]) -> Callable[..., Any]:
     """Returns `call`, charging the size of its arguments and its result to the evaluation's budget."""
 
     def paid_call(*arguments: Any) -> Any:
+        """Calls the function, and charges the size of its arguments and result. Raises Exhausted."""
         for argument in arguments:
             cel_cost.pay_for(argument)
         result = call(*arguments)

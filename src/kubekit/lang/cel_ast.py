@@ -127,6 +127,7 @@ def _parse_node(data: bytes) -> Node:
 
 
 def _parse_value(kind: int, number: int, value: Any, nodes: tuple[int, ...]) -> Any:
+    """Returns a field's value: a parsed node, an entry of a map or struct, or the bytes as they are."""
     if number in nodes:
         return _parse_node(value)
     if kind == STRUCT and number == 2:

@@ -74,6 +74,7 @@ class _Meter:
         self.spent = False
 
     def pay(self, cost: float) -> None:
+        """Takes `cost` from the budget. Raises Exhausted when it is spent."""
         self.left -= cost
         # A function's error does not end an evaluation: `||` goes on without it. So it is remembered.
         if self.left < 0:
@@ -201,6 +202,7 @@ def _pay_format(text: str, values: list[Any]) -> bool:
 
 
 def _new_list(_zero: int) -> int:
+    """Returns the number of a new list that an evaluation fills. Raises Exhausted without a budget."""
     meter = _METER.get()
     if meter is None:
         raise Exhausted
@@ -289,6 +291,7 @@ def _node_ids(node: Node) -> Iterator[int]:
 
 
 def _child_nodes(node: Node) -> Iterator[Node]:
+    """Yields the direct child nodes of an AST node."""
     for _, value in node.fields:
         if isinstance(value, Node):
             yield value

@@ -46,6 +46,7 @@ def _parses_with(parse: Callable[..., Any]) -> Callable[..., bool]:
     """Returns a function that tells whether `parse` accepts its arguments."""
 
     def check(*arguments: Any) -> bool:
+        """Reports whether `parse` accepts the arguments."""
         try:
             parse(*arguments)
         except ValueError:

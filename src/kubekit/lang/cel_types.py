@@ -332,6 +332,7 @@ def _conditional_type(types: list[CelType]) -> CelType | None:
 
 
 def _index_type(types: list[CelType]) -> CelType | None:
+    """Returns the type of `of[key]`, None if the operands do not allow it."""
     of, key = types
     accepted = {"list": ("int", "uint", "double", "dyn"), "map": ("string", "dyn")}
     if of.kind in ("dyn", "optional"):

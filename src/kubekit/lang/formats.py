@@ -56,6 +56,7 @@ def is_uri(text: str) -> bool:
 
 
 def _is_byte(text: str) -> bool:
+    """Reports whether the text is base64 with padding."""
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -64,6 +65,7 @@ def _is_byte(text: str) -> bool:
 
 
 def _is_ipv4(text: str) -> bool:
+    """Reports whether the text is an IPv4 address."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -72,6 +74,7 @@ def _is_ipv4(text: str) -> bool:
 
 
 def _is_ipv6(text: str) -> bool:
+    """Reports whether the text is an IPv6 address."""
     try:
         ipaddress.IPv6Address(text)
     except ValueError:
@@ -80,6 +83,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _is_cidr(text: str) -> bool:
+    """Reports whether the text is an address with a prefix length."""
     try:
         ipaddress.ip_interface(text)
     except ValueError:

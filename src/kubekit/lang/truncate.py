@@ -56,6 +56,7 @@ def join_within(parts: Sequence[str], separator: str, limit: int) -> str:
 
 
 def _fitting_length(text: str, limit: int) -> int:
+    """Returns the number of characters whose stored form fits in `limit` bytes, by bisection."""
     low, high = 0, min(len(text), max(limit, 0))
     while low < high:
         middle = (low + high + 1) // 2

@@ -57,6 +57,7 @@ def _parse_number(text: str) -> int | float | None:
 
 
 def _integer_of(match: re.Match[str]) -> int:
+    """Returns the integer of a matched YAML scalar, in its base and with its sign."""
     sign, hexadecimal, binary, octal, decimal = match.groups()
     for digits, base in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)):
         if digits is not None:

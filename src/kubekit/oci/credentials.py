@@ -142,6 +142,7 @@ def ask_helper(name: str, server: str, source: str) -> Login | None:
 
 
 def _read_auth_file(path: Path) -> AuthFile:
+    """Returns the credentials of a file in Docker's or Podman's format. Raises BadCredentials."""
     try:
         data = read_limited(path)
     except OSError as error:

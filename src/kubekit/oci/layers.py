@@ -384,6 +384,7 @@ def _safe_link(link: str, path: str, image: str) -> str:
 
 
 def _remove_path(path: Path) -> None:
+    """Removes a file or a whole folder; a symbolic link is not followed. Raises OSError."""
     if path.is_dir() and not path.is_symlink():
         if why := remove_tree(path):
             raise OSError(f"{path} cannot be removed: {why}")

@@ -102,6 +102,7 @@ def sha256(data: bytes) -> str:
 
 
 def _split_registry(text: str) -> tuple[str, str]:
+    """Returns the registry (empty if the reference names none) and the rest."""
     first, slash, rest = text.partition("/")
     # As in Docker: the first part is a registry only if it looks like a host name.
     if slash and (any(char in first for char in ".:") or first == "localhost" or first != first.lower()):

@@ -365,6 +365,7 @@ class RegistryClient:
                 return
 
     def _has_blob(self, blob: Descriptor, target: Reference) -> bool:
+        """Reports whether the registry has the blob already. Raises OciError."""
         try:
             with self._transport.ask(self._push_question(target, "HEAD", f"blobs/{blob.digest}")):
                 return True

@@ -76,6 +76,7 @@ def _satisfies(labels: Mapping[str, str], requirement: LabelSelectorRequirement)
 
 
 def _compares_as_demanded(value: str, requirement: LabelSelectorRequirement) -> bool:
+    """Reports whether an integer label value satisfies Gt or Lt, as node affinity compares it."""
     texts = (value, *requirement.values[:1])
     if len(texts) < 2 or not all(_INTEGER.fullmatch(text) for text in texts):
         return False

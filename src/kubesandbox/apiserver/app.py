@@ -191,6 +191,7 @@ class App:
 
 
 def _with_extra(headers: tuple[tuple[str, str], ...], request: Request, audit_id: str) -> tuple[tuple[str, str], ...]:
+    """Returns the headers with the audit ID, the warnings, and no caching unless the response says otherwise."""
     extended = [*headers, ("Audit-Id", audit_id)]
     if not any(name == "Cache-Control" for name, _ in headers):
         extended.append(("Cache-Control", "no-cache, private"))

@@ -94,6 +94,7 @@ def _priority_classes() -> list[JSON]:
 
 
 def _cluster_roles() -> list[JSON]:
+    """Returns the ClusterRoles that a new cluster has, with OpenShift's cluster-reader among them."""
     everything = [
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
         {"nonResourceURLs": ["*"], "verbs": ["*"]},
@@ -131,6 +132,7 @@ def _cluster_roles() -> list[JSON]:
 
 
 def _role_bindings() -> list[JSON]:
+    """Returns the ClusterRoleBindings that a new cluster has."""
     return [
         _role_binding("cluster-admin", "system:masters"),
         _role_binding("system:basic-user", "system:authenticated"),
@@ -161,6 +163,7 @@ def _aggregated_role(name: str, *part_of: str) -> JSON:
 
 
 def _role_binding(role: str, *groups: str) -> JSON:
+    """Returns the ClusterRoleBinding that grants `role` to `groups`."""
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "ClusterRoleBinding",

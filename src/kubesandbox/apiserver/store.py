@@ -447,6 +447,7 @@ class Store:
             yield event.rv
 
     def _too_long(self, now: float, *, slack: float) -> bool:
+        """Reports whether the log of events exceeds one of its limits by the factor `slack`."""
         return bool(self._log) and (
             len(self._log) > self._keep_events * slack
             or self._log_bytes > self._keep_bytes * slack

@@ -57,6 +57,7 @@ class Graph:
         self._discovered.set()
 
     def _watch_kind(self, resource: Resource) -> None:
+        """Starts a cache of the kind, indexed by owner and by namespace, and the task that fills it."""
         cache: Cache[Object] = Cache(Object, owner=_owner_uids, namespace=lambda obj: [obj.metadata.namespace])
         self.caches[resource] = cache
         cache.add_listener(lambda _change, old, new: self._notify_listeners(resource, old, new))

@@ -169,6 +169,7 @@ def deadline_left_s(deployment: WholeDeployment, now: datetime) -> float | None:
 
 
 def _available_condition(deployment: WholeDeployment, counts: Counts) -> DeploymentCondition:
+    """Returns the condition Available: whether enough pods are available."""
     if counts.available >= deployment.spec.replicas - allowed_unavailable(deployment.spec):
         return DeploymentCondition(type="Available", status="True", reason="MinimumReplicasAvailable",
                                    message="Deployment has minimum availability.")  # fmt: skip

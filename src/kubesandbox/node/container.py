@@ -109,6 +109,7 @@ class ContainerWorker:
         self._record_end(begun, Ended(StartError.exit_code, "StartError", message, now, now))
 
     def _back_off(self, seconds: float) -> None:
+        """Reports the container as waiting in CrashLoopBackOff for `seconds`, with an event."""
         metadata = self._reporter.pod.metadata
         name, pod = self._spec.name, f"{metadata.name}_{metadata.namespace}({metadata.uid})"
         text = f"back-off {backoff.go_duration(seconds)} restarting failed container={name} pod={pod}"

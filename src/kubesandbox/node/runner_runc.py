@@ -153,6 +153,7 @@ def _cgroup_path(launch: Launch) -> str:
 
 
 def _oom_kills(file: Path) -> int:
+    """Returns the number of OOM kills in a cgroup's memory.events, 0 if the file cannot be read."""
     try:
         lines = file.read_text().splitlines()
     except OSError:

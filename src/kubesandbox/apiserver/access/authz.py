@@ -169,6 +169,7 @@ class Authorizer:
         return self._store.get(f"{role_key[0]}{_RBAC}", role_key[1], name) is not None
 
     def _granting_binding(self, user: User, attributes: Attributes) -> _Binding | None:
+        """Returns the first binding of the user that grants the request, None if none does."""
         for binding, rule, _ in self._rules_of(user):
             holds = not binding.namespace or (attributes.resource and binding.namespace == attributes.namespace)
             if holds and rule.allows(attributes):

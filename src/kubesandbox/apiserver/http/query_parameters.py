@@ -160,6 +160,7 @@ def _odd_version(version: str, *, watch: bool) -> ApiError:
 
 
 def _parse_number(query: Mapping[str, str], name: str) -> int | None:
+    """Returns a parameter as an integer, None if it is absent. Raises ApiError (400)."""
     text = query.get(name, "")
     if not text:
         return None
@@ -170,6 +171,7 @@ def _parse_number(query: Mapping[str, str], name: str) -> int | None:
 
 
 def _list_faults(query: Mapping[str, str]) -> list[Cause]:
+    """Returns the faults of a list's parameters, as ValidateListOptions words them."""
     name, faults = "resourceVersionMatch", []
     if match := query.get(name, ""):
         if not query.get("resourceVersion"):
@@ -186,6 +188,7 @@ def _list_faults(query: Mapping[str, str]) -> list[Cause]:
 
 
 def _watch_faults(query: Mapping[str, str]) -> list[Cause]:
+    """Returns the faults of a watch's parameters, as ValidateListOptions words them."""
     name, faults = "resourceVersionMatch", []
     sends, match = "sendInitialEvents" in query, query.get(name, "")
     if sends and match != "NotOlderThan":

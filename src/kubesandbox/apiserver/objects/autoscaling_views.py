@@ -66,6 +66,7 @@ def from_v1(obj: JSON) -> JSON:
 
 
 def _with_annotations(obj: JSON, added: JSON) -> JSON:
+    """Returns the autoscaler with `added` in place of the annotations in which v1 keeps newer fields."""
     metadata = dict(obj["metadata"])
     annotation_keys = (_METRICS, _BEHAVIOR, _CONDITIONS, _CURRENT)
     kept_annotations = {
@@ -84,6 +85,7 @@ def _read_annotation(annotations: JSON, name: str) -> Any:
 
 
 def _cpu_percent(metric: JSON) -> int | None:
+    """Returns the averageUtilization of a metric of CPU, None for any other metric."""
     resource = metric.get("resource") or {}
     if metric.get("type") != "Resource" or resource.get("name") != "cpu":
         return None
@@ -92,6 +94,7 @@ def _cpu_percent(metric: JSON) -> int | None:
 
 
 def _metric_as_v1(metric: JSON) -> JSON:
+    """Returns a metric of autoscaling/v2 in the form that annotations of autoscaling/v1 have."""
     kind = metric["type"]
     key = kind[0].lower() + kind[1:]
     source = metric.get(key) or {}
@@ -118,6 +121,7 @@ def _metric_as_v1(metric: JSON) -> JSON:
 
 
 def _metric_from_v1(metric: JSON) -> JSON:
+    """Returns a metric of an annotation in the form of autoscaling/v2."""
     kind = metric["type"]
     key = kind[0].lower() + kind[1:]
     source = metric.get(key) or {}
@@ -148,6 +152,7 @@ def _capitalize_names(value: Any) -> Any:
 
 
 def _uncapitalize_names(value: Any) -> Any:
+    """Returns the value with each field name's first letter in lower case, without empty fields."""
     if isinstance(value, list):
         return [_uncapitalize_names(item) for item in value]
     if isinstance(value, dict):

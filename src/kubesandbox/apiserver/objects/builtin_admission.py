@@ -118,6 +118,7 @@ class Admission:
         return list(validation.object_faults(kind, obj, old))
 
     def _check_namespace(self, kind: Kind, obj: JSON) -> None:
+        """Raises ApiError if the object's namespace does not exist (404) or is being deleted (403)."""
         name = meta(obj)["namespace"]
         entry = self._store.get("namespaces", "", name)
         if entry is None:

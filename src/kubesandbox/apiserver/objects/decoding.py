@@ -153,6 +153,7 @@ _REGISTERED = frozenset((kind.api_version, kind.kind) for kind in BUILTIN)
 
 
 def _other_type(kind: Kind, obj: JSON, refuse: Callable[[str], ApiError]) -> ApiError:
+    """Returns the error for a body whose apiVersion and kind are not those of the path."""
     version, name = obj["apiVersion"], obj["kind"]
     if not kind.custom and (version, name) in _REGISTERED:
         package = _PACKAGES.get(kind.group, kind.group.partition(".")[0])

@@ -198,6 +198,7 @@ def options_of(body: JSON, query: Mapping[str, str] | None = None) -> DeleteOpti
 
 
 def _policy_faults(policy: str, orphans: bool | None) -> Iterator[status_errors.Cause]:
+    """Yields what is wrong with propagationPolicy and orphanDependents."""
     if policy and orphans is not None:
         text = f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set'
         yield status_errors.Cause("FieldValueInvalid", text, "propagationPolicy")

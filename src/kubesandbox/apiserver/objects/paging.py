@@ -49,6 +49,7 @@ def read_token(token: str) -> tuple[int, str]:
 
 
 def _parse_token(text: bytes) -> JSON:
+    """Returns the content of a decoded continue token. Raises ApiError (400) if it is not JSON."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:

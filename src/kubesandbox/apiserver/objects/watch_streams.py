@@ -77,6 +77,7 @@ def _bookmark_line(watch: Watch, rv: int, *, first: bool, initial: bool = False)
 
 
 def _event_line(type_: str, event: Event, entry: Entry, watch: Watch, first: bool) -> bytes:
+    """Returns the event as a line of JSON; watches of one form share the encoded line."""
     key = (type_, watch.form, watch.kind.version, watch.kind.group, first and watch.columns)
     line = event.lines.get(key)
     if line is None:
@@ -132,6 +133,7 @@ class Watcher:
         self._at_first = True
 
     def _on_event(self, event: Event) -> None:
+        """Queues an event for the watch; a watch that is too far behind is ended instead."""
         if len(self._pending) >= BACKLOG:
             self._overrun = True
         else:
@@ -246,6 +248,7 @@ class Watcher:
                 yield b"".join(lines)
 
     async def _wait_for_event(self, seconds: float) -> None:
+        """Waits until an event is queued, for at most `seconds`."""
         try:
             async with asyncio.timeout(max(seconds, 0.001)):
                 await self._wake.wait()

@@ -159,6 +159,7 @@ class Writing:
     async def _charge_quotas(
         self, kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = ""
     ) -> None:
+        """Checks a user's write against the namespace's quotas. Raises ApiError (403)."""
         # What the server itself makes counts for no quota.
         if self.quotas is not None and options.user is not None:
             await self.quotas(_write_of(kind, namespace, obj, old, options, part))
@@ -303,6 +304,7 @@ class Writing:
 
 
 def _write_of(kind: Kind, namespace: str, obj: JSON, old: JSON | None, options: WriteOptions, part: str = "") -> Write:
+    """Returns the write in the form in which quotas and policies judge it."""
     operation, name = "CREATE" if old is None else "UPDATE", meta(obj).get("name", "")
     delete_options: JSON = {"kind": f"{operation.capitalize()}Options", "apiVersion": "meta.k8s.io/v1"}
     delete_options |= {key: options.query[key] for key in ("fieldManager", "fieldValidation") if key in options.query}

@@ -169,6 +169,7 @@ def _check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
 
 
 def _without_directives(value: Any) -> Any:
+    """Returns the value without null fields and without directives such as $patch."""
     if isinstance(value, dict):
         return {
             key: _without_directives(member)

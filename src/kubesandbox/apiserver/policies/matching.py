@@ -101,6 +101,7 @@ def _matches_namespace(selector: JSON | None, write: Write, labels: Mapping[str,
 
 
 def _matches_object(selector: JSON | None, write: Write) -> bool:
+    """Reports whether the selector matches the labels of the old or the new object, as for webhooks."""
     if not selector:
         return True
     return any(

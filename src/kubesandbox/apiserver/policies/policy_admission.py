@@ -191,6 +191,7 @@ def _carry_out_actions(
 
 
 def _denied_error(write: Write, denial: _Denial) -> ApiError:
+    """Returns the Status error of a denial, with its reason and the code that belongs to the reason."""
     error = status_errors.forbidden(write.kind.plural, write.kind.group, write.name or "Unknown", str(denial))
     error.reason = denial.decision.reason
     error.code = _CODES.get(error.reason, 422)

@@ -79,6 +79,7 @@ class OpenApiDocuments:
         return _document_response(request, document, (("Cache-Control", "public, immutable"), ("Expires", until)))
 
     def _at_once(self, path: str, build: Callable[[], openapi.JSON]) -> Document:
+        """Returns a whole document, built anew when the served kinds have changed."""
         generation = self._kinds.generation
         cached = self._whole.get(path)
         if cached is None or cached[0] != generation:

@@ -87,6 +87,7 @@ def _named_field(number: int, name: str, value: bytes) -> bytes:
 
 
 def _extension_fields(number: int, value: JSON) -> bytes:
+    """Returns the extensions (`x-...`) of an element as repeated fields `number`."""
     return b"".join(
         _bytes_field(number, _text_field(1, key) + _any_field(2, item))
         for key, item in value.items()
@@ -124,6 +125,7 @@ def _encode_operation(operation: JSON) -> bytes:
 
 
 def _encode_query(parameter: JSON) -> bytes:
+    """Returns a query parameter as a NonBodyParameter of openapi.v2."""
     return (
         _text_field(2, parameter["in"])
         + _text_field(4, parameter["name"])

@@ -143,6 +143,7 @@ def _total_of_containers(spec: JSON, side: str) -> dict[str, str]:
 
 
 def _affinity_terms(affinity: JSON) -> Iterator[JSON]:
+    """Yields each required and preferred term of pod affinity and anti-affinity."""
     for kind in ("podAffinity", "podAntiAffinity"):
         terms = affinity.get(kind) or {}
         yield from terms.get("requiredDuringSchedulingIgnoredDuringExecution") or ()

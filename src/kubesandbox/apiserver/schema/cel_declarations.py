@@ -79,6 +79,7 @@ def _object_type(node: Structural, name: str, *, root: bool) -> CelType | None:
     types_by_name: dict[str, CelType | None] = {}
 
     def field(key: str) -> CelType | None:
+        """Returns the CEL type of the field, None if the schema has none of this name."""
         if root and key in _OBJECT:
             return _OBJECT[key]
         if key not in types_by_name:
@@ -112,6 +113,7 @@ def served_type(node: Structural) -> CelType:
     members = {escape_property(key): child for key, child in node.properties.items()}
 
     def field(key: str) -> CelType | None:
+        """Returns the CEL type of the field, with metadata as every object has it; None if there is no such field."""
         if key in ("kind", "apiVersion"):
             return STRING
         if key == "metadata":

@@ -130,6 +130,7 @@ def _alternative_faults(schema: JSON, path: str, *, nested: bool = False) -> Err
 
 
 def _pattern_faults(pattern: str, path: str) -> Errors:
+    """Yields a fault if the pattern is not a regular expression of RE2."""
     try:
         compile_regexp(pattern)
     except RegexpError as error:

@@ -264,6 +264,7 @@ def unrecognized_formats(crd: JSON) -> list[str]:
 
 
 def _unknown_formats(schema: JSON) -> Iterator[str]:
+    """Yields each format in the schema that the API server does not validate."""
     format_name = schema.get("format") or ""
     if schema.get("type") == "string" and format_name and format_name.replace("-", "") not in _FORMATS:
         yield format_name

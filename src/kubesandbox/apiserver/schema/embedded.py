@@ -53,6 +53,7 @@ def _coerce_below(node: Structural | None, value: Any, path: str, unknown: list[
 
 
 def _decode_metadata(value: Any, path: str, unknown: list[str]) -> Any:
+    """Returns an embedded object's metadata without fields it does not have; adds their paths to `unknown`."""
     shape = typed.shape_of(_META)
     assert shape is not None
     decoded, unknown_names = typed.decode_object(shape, value)

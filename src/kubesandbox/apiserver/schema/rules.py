@@ -132,6 +132,7 @@ class _OverBudget(Exception):
 
 
 def _compile_rule(node: Structural, rule: Rule) -> CompiledRule | FieldError:
+    """Returns the compiled rule, or the fault that is reported for each value if it cannot be compiled."""
     try:
         return CompiledRule(node, rule)
     except CelError as error:

@@ -45,6 +45,7 @@ def read_boolean(value: Any, go_type: str) -> bool:
 
 
 def _read_integer(value: Any, go_type: str, bits: int) -> int:
+    """Returns a signed integer of `bits`. Raises GoError as Go's JSON decoder words it."""
     if type(value) is int and -(1 << bits - 1) <= value < 1 << bits - 1:
         return value
     if type(value) in {int, float}:

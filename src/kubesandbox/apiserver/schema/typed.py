@@ -251,6 +251,7 @@ _structs: dict[str, Struct] = {}
 
 
 def _shape_of_struct(type_entry: builtin_table.Type) -> Struct:
+    """Returns the shape of a type, made once; a type may contain itself."""
     struct = _structs.get(type_entry.name)
     if struct is None:
         struct = _structs[type_entry.name] = Struct(type_entry)

@@ -200,6 +200,7 @@ def _junctor_fault(path: str, subject: str) -> FieldError:
 
 
 def _enum_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    """Yields a fault if the value is none of `enum`."""
     allowed = raw.get("enum")
     if allowed and not any(item == value and type(item) is type(value) for item in allowed):
         words = [item if isinstance(item, str) else json.dumps(item) for item in allowed]
@@ -240,6 +241,7 @@ def _min_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
 
 
 def _max_length(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    """Yields a fault if the text is longer than `maxLength`."""
     limit = raw["maxLength"]
     if len(value) > limit:
         yield FieldError(
@@ -253,6 +255,7 @@ def _pattern_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
 
 
 def _has_match(pattern: str, value: str) -> bool:
+    """Reports whether the pattern matches anywhere in the value."""
     try:
         return compile_regexp(pattern).matches(value)
     except (RegexpError, UnicodeEncodeError):
@@ -261,6 +264,7 @@ def _has_match(pattern: str, value: str) -> bool:
 
 
 def _format_faults(raw: Mapping[str, Any], value: Any, path: str) -> Errors:
+    """Yields a fault if the value does not have its `format`."""
     format_name = raw["format"]
     if not is_format(format_name, value):
         value_text = json.dumps(value, ensure_ascii=False)

@@ -88,6 +88,10 @@ class Evictions:
         assert kind is not None
 
         def compute(current: JSON) -> JSON:
+            """Returns the budget with one disruption fewer allowed and the pod among disruptedPods.
+
+            Raises ApiError (429).
+            """
             _check_budget(current)
             status = current["status"]
             status["disruptionsAllowed"] -= 1
@@ -109,6 +113,7 @@ class Evictions:
         }
 
         def compute(pod: JSON) -> JSON:
+            """Returns the pod with `condition` in place of its condition of the same type."""
             status = pod.get("status") or {}
             other_conditions = [
                 condition_entry

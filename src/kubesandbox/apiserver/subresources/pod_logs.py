@@ -98,6 +98,7 @@ def _choose_container(pod: JSON, container: str) -> str:
 
 
 def _container_status(pod: JSON, container: str) -> JSON:
+    """Returns the status of a container, of whichever list; empty if it has none yet."""
     status = pod.get("status") or {}
     statuses = (
         status_entry

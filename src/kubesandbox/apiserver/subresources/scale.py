@@ -49,6 +49,7 @@ class Scale:
         body = self._rest.decoding.body(request, SCALE_KIND, options) if target.verb == "update" else None
 
         def compute(obj: JSON) -> JSON:
+            """Returns the object with the requested replicas. Raises ApiError (409, 422)."""
             new_scale = body if body is not None else _patch_scale(request, _scale_of(obj, paths))
             replicas = (new_scale.get("spec") or {}).get("replicas", 0)
             # Replicas of a custom resource are validated with the whole object.

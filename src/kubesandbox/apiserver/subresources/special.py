@@ -92,6 +92,10 @@ class Special:
             raise status_errors.bad_request("Binding: target.name: Required value")
 
         def compute(pod: JSON) -> JSON:
+            """Returns the pod bound to the node and marked as scheduled.
+
+            Raises ApiError (409) if it is bound already.
+            """
             spec = pod.setdefault("spec", {})
             if spec.get("nodeName"):
                 text = f'pod {meta(pod)["name"]} is already assigned to node "{spec["nodeName"]}"'
@@ -132,6 +136,7 @@ def _check_life(seconds: int) -> None:
 
 
 def _mark_scheduled(pod: JSON, now: str) -> JSON:
+    """Sets the condition PodScheduled to True, and returns the pod."""
     status = pod.setdefault("status", {})
     other_conditions = [
         condition for condition in status.get("conditions") or () if condition.get("type") != "PodScheduled"

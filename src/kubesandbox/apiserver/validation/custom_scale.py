@@ -27,6 +27,7 @@ def value_at(obj: JSON, path: str) -> Any:
 
 
 def _replicas_faults(path: str, value: Any) -> list[FieldError]:
+    """Returns the fault of a number of replicas outside 0 to 2^31 - 1."""
     # Other types are the schema's to refuse.
     if not isinstance(value, int) or isinstance(value, bool) or 0 <= value <= _MOST:
         return []

@@ -35,6 +35,7 @@ def ingress_faults(obj: JSON, _old: JSON | None) -> Faults:
 
 
 def _rule_faults(rule: JSON, path: str) -> Faults:
+    """Yields the faults of one rule: its host and its paths."""
     if host := rule.get("host"):
         if is_address(host):
             yield FieldError(Fault.INVALID, f"{path}.host", host, "must be a DNS name, not an IP address")
@@ -56,6 +57,7 @@ def _host_faults(host: str, path: str) -> Faults:
 
 
 def _path_faults(each: JSON, path: str) -> Faults:
+    """Yields the faults of one path: its type, its text and its backend."""
     kind, text = each.get("pathType"), each.get("path") or ""
     if kind is None:
         yield FieldError(Fault.REQUIRED, f"{path}.pathType", detail="pathType must be specified")
@@ -77,6 +79,7 @@ def _path_faults(each: JSON, path: str) -> Faults:
 
 
 def _backend_faults(backend: JSON, path: str) -> Faults:
+    """Yields the faults of a backend, which is either a Service or another object."""
     service, resource = backend.get("service"), backend.get("resource")
     if service is not None and resource is not None:
         yield FieldError(Fault.INVALID, path, "", "cannot set both resource and service backends")
@@ -91,6 +94,7 @@ def _backend_faults(backend: JSON, path: str) -> Faults:
 
 
 def _service_faults(service: JSON, path: str) -> Faults:
+    """Yields the faults of a Service backend: its name, and its port by name or by number."""
     name, port = service.get("name") or "", service.get("port") or {}
     if not name:
         yield FieldError(Fault.REQUIRED, f"{path}.service.name")

@@ -29,6 +29,7 @@ def metadata_faults(kind: Kind, obj: JSON, old: JSON | None) -> list[FieldError]
 
 
 def _create_faults(kind: Kind, metadata: JSON) -> list[FieldError]:
+    """Returns the faults of a new object's metadata."""
     finalizers = metadata.get("finalizers") or ()
     field_errors = [
         *_name_faults(kind, metadata),
@@ -59,6 +60,7 @@ def _update_faults(kind: Kind, new: JSON, old: JSON) -> list[FieldError]:
 
 
 def _name_faults(kind: Kind, metadata: JSON) -> Iterator[FieldError]:
+    """Yields the fault of a missing or malformed name."""
     name = metadata.get("name")
     if not name:
         yield FieldError(Fault.REQUIRED, "metadata.name", None, "name or generateName is required")

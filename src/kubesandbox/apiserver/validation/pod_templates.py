@@ -97,6 +97,7 @@ def pod_spec(spec: JSON, path: str) -> Faults:
 
 
 def _dns_fault(spec: JSON, path: str) -> FieldError:
+    """Returns the fault of dnsPolicy None without a nameserver."""
     if spec.get("dnsConfig") is None:
         why = "must provide `dnsConfig` when `dnsPolicy` is None"
         return FieldError(Fault.REQUIRED, f"{path}.dnsConfig", detail=why)

@@ -204,6 +204,7 @@ def autoscaler_faults(obj: JSON, _old: JSON | None) -> Faults:
 
 
 def _metric_faults(metric: JSON, path: str) -> Faults:
+    """Yields the faults of one metric: an unknown type, or a utilization below 1 %."""
     kind = metric.get("type") or ""
     if kind not in _METRIC_TYPES:
         yield not_supported(f"{path}.type", kind, _METRIC_TYPES)

@@ -56,6 +56,7 @@ def _check_descriptor(text: str) -> None:
 
 
 def _check_fields(fields: list[str]) -> None:
+    """Raises ValueError, worded as by robfig/cron, unless there are five valid fields."""
     if len(fields) != len(_FIELDS):
         raise ValueError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
     for text, bounds in zip(fields, _FIELDS, strict=True):

@@ -50,6 +50,7 @@ def _fixed_claim_spec(spec: JSON, old: JSON) -> JSON:
 
 
 def _access_mode_faults(spec: JSON) -> Faults:
+    """Yields a fault without any access mode, and one for each unknown mode."""
     modes = spec.get("accessModes") or ()
     if not modes:
         yield FieldError(Fault.REQUIRED, "spec.accessModes", detail="at least 1 access mode is required")

@@ -30,6 +30,7 @@ def _kind(constraint: JSON) -> tuple[str, str]:
 
 
 def _one(constraint: JSON, at: str) -> Faults:
+    """Yields the faults of one topology spread constraint; `at` is its path."""
     key, unsatisfiable = _kind(constraint)
     skew, domains = constraint.get("maxSkew") or 0, constraint.get("minDomains")
     if skew <= 0:

@@ -207,6 +207,7 @@ def cron_job(obj: JSON, _old: JSON | None) -> Faults:
 
 
 def _is_zone(name: str) -> bool:
+    """Reports whether this machine knows the time zone."""
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

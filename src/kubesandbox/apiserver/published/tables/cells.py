@@ -178,6 +178,7 @@ def selector_cell(path: str) -> Cell:
     """Returns a cell with a label selector in its text form."""
 
     def cell(obj: JSON, _now: datetime) -> str:
+        """Returns the label selector in kubectl's form, `<none>` without one."""
         label_selector = (find_values(path, obj) or [None])[0]
         if label_selector is None:
             return _NONE

@@ -66,6 +66,8 @@ def _parse_step(match: re.Match[str]) -> Step:
 
 
 def _member_step(name: str) -> Step:
+    """Returns the step that yields the field `name` of a mapping that has it."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, dict) and name in value:
             yield value[name]
@@ -74,6 +76,8 @@ def _member_step(name: str) -> Step:
 
 
 def _index_step(number: int) -> Step:
+    """Returns the step that yields the item at `number` of a list; negative numbers count from the end."""
+
     def step(value: Any) -> Iterator[Any]:
         if isinstance(value, list) and -len(value) <= number < len(value):
             yield value[number]
