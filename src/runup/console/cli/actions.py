@@ -49,6 +49,7 @@ class ClusterActions:
         return self._with_client(asked, lambda client: self._act(asked, confirmed, client))
 
     def _with_client(self, asked: Asked, work: Callable[[SyncClient], Looked]) -> Looked:
+        """Returns what `work` returns for a client of the asked cluster, or why the cluster could not be asked."""
         try:
             with SyncClient(self._config(asked), user_agent=_AGENT) as client:
                 return work(client)
@@ -78,6 +79,7 @@ class ClusterActions:
         )
 
     def _look(self, asked: Asked, client: SyncClient) -> Looked:
+        """Returns the cluster's state and what the command would print; changes nothing."""
         truth = _truth(client)
         if not asked.target:
             return Looked(truth)
@@ -95,6 +97,7 @@ class ClusterActions:
         return Looked(truth, tuple(teller.said))
 
     def _act(self, asked: Asked, confirmed: str, client: SyncClient) -> Looked:
+        """Carries out the action if the state is still the `confirmed` one; returns the state afterwards."""
         truth = _truth(client)
         if not asked.target or seal(asked, truth) != confirmed:
             return Looked(truth, refused=_CHANGED, status=409)
@@ -171,6 +174,7 @@ def _requested(desired: Update | None) -> str:
 def _refusal(
     error: Exception, truth: Truth | None = None, teller: ResultTexts | None = None, client: SyncClient | None = None
 ) -> Looked:
+    """Returns the answer for an action that failed with `error`; reads the state anew if `client` is given."""
     unread = ""
     if client is not None:
         truth, unread = _truth_or_why(client)

@@ -172,6 +172,7 @@ def _certificate(flags: ServeFlags) -> ServingCertificate:
 
 
 def _load_graph(source: str) -> Graph | None:
+    """Returns the update graph of a file or folder, None for an empty `source`. Raises CommandError."""
     if not source:
         return None
     from runup.advice.cli.graph import graph_source

@@ -70,6 +70,7 @@ def _judge_dump(member: Member, requested_update: evaluate.RequestedUpdate) -> J
 
 
 def _judge_cluster(member: Member, connection: Connection, requested_update: evaluate.RequestedUpdate) -> Judgement:
+    """Returns the preflight of a live cluster, with the objects that its risks name. Raises KubeError."""
     to = connection_to(member, connection)
     evaluated = evaluate.evaluate_cluster(to.config(), requested_update)
     findings = run_command.findings_of(evaluated)
@@ -81,6 +82,7 @@ def _judge_cluster(member: Member, connection: Connection, requested_update: eva
 
 
 def _judgement_of(evaluated: evaluate.EvaluatedCluster, findings: Findings, evidence: Sequence[Evidence]) -> Judgement:
+    """Returns the judgement as it is sent to the web server's process."""
     return Judgement(
         findings,
         evaluated.notes,
@@ -91,6 +93,7 @@ def _judgement_of(evaluated: evaluate.EvaluatedCluster, findings: Findings, evid
 
 
 def _offered(cluster: ClusterVersion | None) -> Offered | None:
+    """Returns the updates that the ClusterVersion offers, None for a cluster without one."""
     if cluster is None:
         return None
     status = cluster.status
@@ -147,6 +150,7 @@ def _resource_of(item: ReportedResource) -> Resource | None:
 
 @cache
 def _resources() -> dict[tuple[str, str], Resource]:
+    """Returns each resource that runup reads, by (group, kind)."""
     from runup.api.kinds import resources_by_type
     from runup.checks.catalogue import CHECKS
 
@@ -208,6 +212,7 @@ def status_of(member: Member, *, connection: Connection) -> StatusReading | str:
 
 
 def _read_status(member: Member, connection: Connection) -> StatusReading:
+    """Returns the update status of a dump or a live cluster. Raises KubeError or Terminal."""
     if member.dump:
         from runup.updatestatus.cli import status_files
 

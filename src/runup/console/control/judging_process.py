@@ -160,6 +160,7 @@ def _stop(_number: int, _frame: object) -> None:
 def _do_round(
     pipe: Connection, round_: _RoundRequest, works: Mapping[str, Callable[[Member], Any]], parallel: int, limit_s: float
 ) -> None:
+    """Does the work on each member of a round, and sends the results and the end of the round."""
     try:
         for batch, at_once in _dumps_and_live(round_.members, parallel):
             _do_part(pipe, round_.number, works[round_.work], batch, at_once, limit_s)

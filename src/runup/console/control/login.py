@@ -51,6 +51,7 @@ class Logins:
             self._waiting -= 1
 
     async def _review(self, token: str) -> str | Refusal:
+        """Returns the user's name, or why the token may not log in. Raises KubeError."""
         async with self._asking:
             identity = await self._client.send(reviews.who_is(token))
             if not identity.authenticated or not identity.user.username:

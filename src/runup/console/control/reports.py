@@ -55,6 +55,7 @@ class Reports:
         self._asked.set()
 
     async def _judge_again(self) -> None:
+        """Judges the clusters that were changed since the last call."""
         self._asked.clear()
         names, self._again = self._again, set()
         members = [member for name in names if (member := self.member(name)) is not None and self._is_due(member)]

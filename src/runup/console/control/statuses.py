@@ -95,6 +95,7 @@ class Statuses:
         return member is None or bool(member.dump)
 
     async def _read(self, names: list[str]) -> None:
+        """Reads the status of the named clusters, and keeps each as it comes."""
         members = [member for name in names if (member := self._member(name)) is not None and not member.problem]
         if not members:
             return
@@ -106,6 +107,7 @@ class Statuses:
                 await self._keep(result.name, result.value, result.why)
 
     async def _keep(self, name: str, value: Any, problem: str) -> None:
+        """Keeps a status, or why there is none; drops the oldest one that nobody looks at beyond `MAX_STATUSES`."""
         async with self._changed:
             self._count += 1
             self._seen[name] = ClusterStatus(value, problem, self._count, self._clock.monotonic())

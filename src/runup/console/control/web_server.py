@@ -254,6 +254,7 @@ class ConsoleServer:
         return await self._rendered(lambda: self._pages.graph(board, name, now), self._key_now("graph", name))
 
     async def _history(self, request: web.Request) -> web.Response:
+        """Answers with the history of all clusters, or of the one that the query names."""
         board, now = self._reports.board, self._clock.now()
         cluster, weeks = request.query.get("cluster", ""), request.query.get("by") == "week"
         if cluster and cluster not in board.entries:
@@ -299,6 +300,7 @@ class ConsoleServer:
             self._streams -= 1
 
     async def _stream(self, request: web.Request, name: str) -> web.StreamResponse:
+        """Sends each new status as a server-sent event, until the limit, the end of the session or of the server."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
         await response.prepare(request)
         until_s = self._clock.monotonic() + _STREAM_LASTS_S
@@ -469,6 +471,7 @@ class ConsoleServer:
             return late
 
     async def _sent(self, request: web.Request) -> Mapping[str, object]:
+        """Returns the form once it is received. Raises TimeoutError after `FORM_S` seconds."""
         self._forms += 1
         # What is still being sent keeps no page from being answered: it has a limit of its own.
         self._requests -= 1
@@ -512,6 +515,7 @@ def _event(html: str, count: int) -> bytes:
 
 
 def _reason(status: int) -> str:
+    """Returns the sentence for a status that has no text of its own."""
     if status == 404:
         return "there is no such page or cluster"
     if status == 413:

@@ -55,6 +55,7 @@ def find_way(judged: Judgement, graph: Graph | None) -> UpdateWay:
 
 
 def _way_by_graph(graph: Graph, origin: str, target: str, channel: str) -> UpdateWay:
+    """Returns the way within the given graph, limited to `channel` if one is named."""
     document = graph_of_channel(graph.document, channel) if channel else graph.document
     source = f"the graph that was given, channel {channel}" if channel else "the graph that was given, every channel"
     versions = [node["version"] for node in document["nodes"]]

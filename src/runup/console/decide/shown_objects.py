@@ -75,6 +75,7 @@ def yaml_of(obj: JSON) -> str:
 
 
 def _without_hidden(value: Any, path: tuple[str, ...], kind: str) -> Any:
+    """Returns the value with hidden fields replaced, and what is nested too deeply with them."""
     if len(path) > _DEEPEST:
         return HIDDEN
     if isinstance(value, dict):
@@ -101,6 +102,7 @@ def _shown_fields(value: JSON, path: tuple[str, ...], kind: str) -> Iterable[tup
 
 
 def _is_hidden(key: str, around: JSON, path: tuple[str, ...], kind: str) -> bool:
+    """Reports whether the field may hold a secret: values of environment variables, ConfigMaps, Secrets."""
     parent = path[-1] if path else ""
     if kind == "ConfigMap" and not path and key in _MAPS_OF_VALUES:
         return True

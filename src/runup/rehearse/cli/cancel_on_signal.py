@@ -18,6 +18,7 @@ def run_until_signal(work: Coroutine[Any, Any, T]) -> T:
     ended: list[int] = []
 
     async def guarded() -> T:
+        """Returns the result of `work`; SIGTERM and SIGINT cancel it."""
         loop = asyncio.get_running_loop()
         task = asyncio.ensure_future(work)
 

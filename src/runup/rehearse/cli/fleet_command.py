@@ -171,6 +171,7 @@ def _judge_member(
 async def _judge_async(
     member: Member, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
 ) -> JudgedMember:
+    """Returns the rehearsal of one member as its preflight. Raises Terminal or KubeError."""
     from kubekit.kube.clock import SystemClock
     from runup import __version__
     from runup.fleet.cli.preflight_command import JudgedMember
@@ -192,6 +193,7 @@ async def _judge_async(
 
 
 async def _source(member: Member, connection: Connection, max_objects: int) -> ClusterSource:
+    """Returns the objects of a dump or a live cluster. Raises Terminal beyond `max_objects`."""
     from runup.fleet.cli.fleet_members import connection_to
     from runup.rehearse.control import cluster_source
 

@@ -97,6 +97,7 @@ def exit_code(result: Forecast, fit: WindowFit | None) -> int:
 
 
 def _parse_zone(name: str) -> tzinfo:
+    """Returns the time zone of this name. Raises CommandError if the machine does not know it."""
     if name == "UTC":
         return UTC
     from zoneinfo import ZoneInfo, ZoneInfoNotFoundError

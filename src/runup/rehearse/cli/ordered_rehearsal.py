@@ -73,6 +73,7 @@ def message_of(error: Exception) -> str | None:
 
 
 def _rehearsed(order: RehearsalOrder) -> bytes:
+    """Rehearses the release on a copy of the cluster, and returns the encoded outcomes of its checks."""
     from kubekit.kube.clock import SystemClock
     from kubekit.kube.config import load
     from kubekit.oci.access import Access

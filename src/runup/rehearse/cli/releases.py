@@ -83,6 +83,7 @@ def load_target(
 
 
 def _files(release_dir: str, image: str, access: Callable[[], Access]) -> Mapping[str, bytes]:
+    """Returns the release's files by path, from a folder or an image. Raises CommandError or OciError."""
     if release_dir:
         if not Path(release_dir).is_dir():
             raise CommandError(f"--release-dir {release_dir}: there is no such folder")

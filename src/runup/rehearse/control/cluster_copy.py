@@ -192,6 +192,7 @@ class ClusterCopy:
         return kind
 
     async def _store_all(self, objects: Iterable[JSON]) -> None:
+        """Stores the objects in batches; kinds that the copy does not serve are counted in `left_out`."""
         batch: list[Any] = []
         unserved: dict[str, int] = {}
         for obj in objects:
@@ -229,6 +230,7 @@ class ClusterCopy:
         return {**obj, "metadata": self.server.schemas.decode(config_map, of_metadata)[0]["metadata"]}
 
     async def _store_one(self, kind: Kind, obj: JSON) -> None:
+        """Decodes, defaults and stores one object; one that cannot be stored is noted in `left_out`."""
         server = self.server
         obj = dict(unpacked(obj))
         obj["metadata"] = dict(obj["metadata"])

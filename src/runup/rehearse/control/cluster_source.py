@@ -155,6 +155,7 @@ class _LiveReader:
         self.left_out.append(LeftOut("Secret", text))
 
     async def _list_resource(self, resource: Resource) -> None:
+        """Lists one resource page by page into `objects`. Raises KubeError, or Terminal beyond the limit."""
         key = (resource.group, resource.plural)
         self.plurals[resource.group, resource.kind] = resource.plural
         # A list that fails on its way is known in part.

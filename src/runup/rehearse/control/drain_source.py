@@ -95,6 +95,7 @@ def _set_cluster_version(source: DrainSource, obj: Mapping[str, Any]) -> None:
 
 
 def _add_object(source: DrainSource, kind: Kind, obj: Mapping[str, Any]) -> None:
+    """Adds one decoded object to `source`; notes its kind as missing if it cannot be decoded."""
     name = kind.resource.kind
     try:
         source.objects.setdefault(name, []).append(codec.convert(kind.type, obj))

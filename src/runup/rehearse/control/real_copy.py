@@ -145,6 +145,7 @@ class RealCopy(ClusterCopy):
         self._kinds.pop((group, names["kind"]), None)
 
     async def _is_served(self, resource: Resource) -> bool:
+        """Reports whether the server lists the resource in discovery and answers a list of it."""
         try:
             data: bytes = await self.client.send(calls.get_path(f"/apis/{resource.group}/{resource.version}"))
             listed = codec.decode(dict[str, Any], data).get("resources") or ()
@@ -184,6 +185,7 @@ class RealCopy(ClusterCopy):
         await self._real.delete_keys(broken)
 
     def _can_list(self, kind: Kind) -> bool:
+        """Reports whether the server answers a list of the kind."""
         try:
             self._lookups.send(calls.list_raw(_resource(kind)))
         except ServerError:
@@ -191,6 +193,7 @@ class RealCopy(ClusterCopy):
         return True
 
     def _unreadable(self, identity_: Identity) -> str:
+        """Returns the server's error when it reads the object; empty if it can."""
         try:
             self.entry(identity_)
         except ServerError as error:
@@ -207,6 +210,7 @@ class RealCopy(ClusterCopy):
         waiting, tried = iter(identities), 0
 
         async def work() -> None:
+            """Tries one write after the other until none is left or the deadline has passed."""
             nonlocal tried
             for each in waiting:
                 if self.server.clock.monotonic() > deadline:

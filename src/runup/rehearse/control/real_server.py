@@ -78,6 +78,7 @@ def find_programs(folder: str, environ: Mapping[str, str] = os.environ) -> Serve
 
 
 def _version_of(program: Path) -> str:
+    """Returns the version that the program prints. Raises ProgramsMissing if it does not run or prints none."""
     try:
         ran = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_VERSION_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -159,6 +160,7 @@ class RealServer:
                 return
 
     async def _run(self, program: Path, *flags: str) -> None:
+        """Starts a program that ends with this process, with its output in a file of its name."""
         with (self._folder / f"{program.name}.log").open("ab") as log:
             process = await asyncio.create_subprocess_exec(
                 program,
@@ -176,6 +178,7 @@ class RealServer:
         self._processes.append(process)
 
     def _last_words(self) -> str:
+        """Returns the last lines of every log, at most 1,500 characters."""
         lines = [
             line
             for log in sorted(self._folder.glob("*.log"))
@@ -184,6 +187,7 @@ class RealServer:
         return " / ".join(lines)[-1500:]
 
     def _etcd_flags(self, client: str, peer: str) -> list[str]:
+        """Returns the flags of an etcd that keeps nothing beyond its process."""
         pki = self._folder / "pki"
         pair = [
             f"cert-file={pki / 'server.crt'}",
@@ -212,6 +216,7 @@ class RealServer:
         ]
 
     def _server_flags(self, etcd: str, port: int) -> list[str]:
+        """Returns the flags of a kube-apiserver on loopback that calls no other server."""
         pki = self._folder / "pki"
         return [
             f"--etcd-servers={etcd}",

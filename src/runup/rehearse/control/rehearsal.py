@@ -130,6 +130,7 @@ async def rehearse_kubernetes(
 
 
 async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -> Rehearsal:
+    """Returns the result of `work`. Raises Terminal after `limit_s` plus the time for copying."""
     try:
         with silence_logs():
             async with asyncio.timeout(limit_s + REST_LIMIT_S):
@@ -155,6 +156,7 @@ def _as_copy_error(error: StoreError | ServerError | KubeError) -> MemoryError |
 
 
 async def _rehearse_on_copy(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> Rehearsal:
+    """Copies the cluster, applies the release to the copy, and returns what that came to."""
     deadline = clock.monotonic() + release.limit_s
     account = account_of(source)
     version = cluster_version_of(source) or ClusterVersion()
@@ -215,6 +217,7 @@ async def _try_on_real_server(
 async def _outcome_of_server(
     source: ClusterSource, copy_: RealCopy, server: ServerPrograms, target: str, deadline: float
 ) -> RealServerOutcome:
+    """Returns what a real API server refuses or changes of the stored objects."""
     refused, tried = await copy_.try_writes(source, deadline)
     return RealServerOutcome(
         server.version,
@@ -253,6 +256,7 @@ def cluster_version_of(source: ClusterSource) -> ClusterVersion | None:
 
 
 def _read(source: ClusterSource, type_: type[_T], name: str) -> _T | None:
+    """Returns an object of config.openshift.io, None if there is none. Raises Terminal if it cannot be decoded."""
     raw = source.one("config.openshift.io", type_.__name__, name)
     try:
         return codec.convert(type_, raw) if raw is not None else None
@@ -295,6 +299,7 @@ def _enabled_capabilities(source: ClusterSource, release: RehearsalTarget, filte
 
 
 def _read_objects_before(copy_: ClusterCopy, tasks: Sequence[Task]) -> _ObjectsBefore:
+    """Returns the definitions before the release, and the objects that go with a deleted owner."""
     before = _ObjectsBefore()
     owners: dict[str, Identity] = {}
     for task in tasks:
@@ -335,6 +340,7 @@ def _rehearsal_from_results(
     result: RunResult,
     account: CopyAccount,
 ) -> Rehearsal:
+    """Returns the rehearsal as a value, from the state before and the results of the tasks."""
     pairs = [_change_of_task(source, copy_, result, task) for task in result.tasks]
     graph = graph_of(result.tasks, ApplyReason.UPDATING)
     refused = tuple(
@@ -388,6 +394,7 @@ def _change_of_task(source: ClusterSource, copy_: ClusterCopy, result: RunResult
 
 
 def _refusal_of(source: ClusterSource, copy_: ClusterCopy, failure: Failure, waiting: int) -> Refusal:
+    """Returns a failed task as a refusal; a failure that only the copy would have is "not known"."""
     task, message = failure.task, failure.message
     kind, policy = server_refusals.kind_of(message)
     if isinstance(failure.error, KindMissing):
@@ -420,6 +427,7 @@ def _would_serve_group(source: ClusterSource, group: str) -> bool:
 
 
 def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[Pair]) -> Iterator[RightsChange]:
+    """Yields the rights that each changed role or binding gives or takes."""
     bindings = [obj for kind in rights_changes.BINDINGS for obj in copy_.all(rights_changes.GROUP, kind)]
     roles: Mapping[Identity, JSON] = {
         Identity(rights_changes.GROUP, kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj
@@ -440,6 +448,7 @@ def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[P
 def _definition_outcomes(
     source: ClusterSource, release: RehearsalTarget, copy_: ClusterCopy, before: _ObjectsBefore, tasks: Sequence[Task]
 ) -> Iterator[DefinitionOutcome]:
+    """Yields what becomes of the stored objects of each definition that the release applies."""
     for task in tasks:
         if task.kind != DEFINITION or task.deletes:
             continue
@@ -464,6 +473,7 @@ def _may_have_objects(source: ClusterSource, before: _ObjectsBefore, task: Task)
 def _unknown_kinds(
     source: ClusterSource, changes: Sequence[ObjectChange], definitions: Sequence[DefinitionOutcome]
 ) -> Iterator[LeftOut]:
+    """Yields the kinds of which the copy had not all objects, and what is therefore not known."""
     lacking: dict[str, int] = {}
     for change in changes:
         if not change.known:

@@ -128,6 +128,7 @@ class ReleaseRun:
     def _make_applier(
         self, watcher: ClusterValuesWatcher, notices: KeptNotices, deleter: ObjectDeleter
     ) -> ObjectApplier:
+        """Returns the applier that an update uses, on the copy and without caches."""
         kinds = ResourceDiscovery(self._client)
         kinds.define([task.manifest for task in self._tasks])
         return ObjectApplier(

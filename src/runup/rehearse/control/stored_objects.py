@@ -102,6 +102,7 @@ def try_stored_objects(
 def _try_object(
     identity: Identity, obj: JSON, before: Definition | None, new: Definition, *, ratchets: bool
 ) -> StoredObject | None:
+    """Returns what the new definition refuses or drops of a stored object, None if nothing."""
     version = str(obj["apiVersion"]).rpartition("/")[2]
     target = version if version in new.served else new.storage
     if target != version and new.converts_by_webhook:

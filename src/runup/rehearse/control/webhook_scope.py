@@ -46,6 +46,7 @@ def webhooks(
 def _write_of_change(
     copied: ClusterCopy, change: ObjectChange, before: JSON | None, after: JSON | None
 ) -> Write | None:
+    """Returns the write that makes the change, None if there is none or webhooks do not see it."""
     operation = _OPERATIONS.get(change.action)
     kind = copied.kind_of(change.identity.group, change.identity.kind)
     if operation is None or kind is None or is_exempt(kind):
@@ -55,6 +56,7 @@ def _write_of_change(
 
 
 def _is_called_for(webhook: JSON, write: Write, labels: dict[str, dict[str, str]]) -> bool:
+    """Reports whether the webhook's rules and selectors match the write."""
     rules = webhook.get("rules") or ()
     if not rules:
         return False

@@ -81,6 +81,7 @@ def changes(identity: Identity, before: JSON, after: JSON) -> tuple[FieldChange,
 
 
 def _differing_values(before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any, Any]]:
+    """Yields (path, value before, value after) for each difference, as deep as both values go."""
     if before == after:
         return
     if path and path[-1] in _WHOLE:

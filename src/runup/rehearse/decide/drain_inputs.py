@@ -96,6 +96,7 @@ def _with_kind(owner: PodsOwner, kind: str) -> PodsOwner:
 
 
 def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -> tuple[Pool, ...]:
+    """Returns the machine config pools that have nodes, the control plane's first."""
     members = by_pool(nodes, tuple(pools))
     listed = sorted(pools, key=lambda pool: (pool.metadata.name != "master", pool.metadata.name))
     return tuple(
@@ -111,6 +112,7 @@ def _config_pools(nodes: tuple[Node, ...], pools: Sequence[MachineConfigPool]) -
 
 
 def _pools_of_groups(nodes: tuple[Node, ...], surge: int) -> tuple[Pool, ...]:
+    """Returns the groups of nodes as pools, the control plane first, each after the one before it."""
     members = by_group(nodes)
     pools: list[Pool] = []
     for name in sorted(members, key=lambda each: (each != CONTROL_PLANE, each)):

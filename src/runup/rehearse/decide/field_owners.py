@@ -51,6 +51,7 @@ def others(owners: Owners, path: Path) -> tuple[str, ...]:
 
 
 def _owns_field(fields: Mapping[str, Any], path: Path) -> bool:
+    """Reports whether a tree of managedFields (fieldsV1) has the path."""
     at: Any = fields
     for segment in path:
         if not isinstance(at, Mapping):
@@ -64,6 +65,7 @@ def _owns_field(fields: Mapping[str, Any], path: Path) -> bool:
 
 
 def _member_of_fields(fields: Mapping[str, Any], segment: str) -> Any:
+    """Returns the subtree of one path segment, None if there is none."""
     if segment in fields or not segment.startswith("k:"):
         return fields.get(segment)
     keys = json.loads(segment.removeprefix("k:")).items()

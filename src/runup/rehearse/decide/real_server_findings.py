@@ -37,6 +37,7 @@ def findings(server: RealServerOutcome) -> Iterator[Finding]:
 
 
 def _version_findings(server: RealServerOutcome) -> Iterator[Finding]:
+    """Yields a finding if the real server is of another minor version than the target."""
     of_server, wanted = version_of(server.version), version_of(server.wanted)
     if of_server is not None and wanted is not None and same_minor(of_server, wanted):
         return
@@ -62,6 +63,7 @@ def _kind_name(identity: Identity) -> str:
 
 
 def _refused_finding(kind: str, refusals: Sequence[WriteRefused], version: str) -> Finding:
+    """Returns the finding about the stored objects of a kind that the server would refuse."""
     refusals_text = "; ".join(
         f"{namespaced_name(refused.identity)}: {shortened(refused.message, _LONGEST)}" for refused in refusals[:_NAMED]
     )
@@ -77,6 +79,7 @@ def _refused_finding(kind: str, refusals: Sequence[WriteRefused], version: str) 
 
 
 def _read_finding(kind: str, changes: Sequence[ObjectChange], version: str) -> Finding:
+    """Returns the finding about the objects of a kind that the server returns otherwise than stored."""
     paths = tuple(dict.fromkeys(field.path for change in changes for field in change.fields))
     return Finding(
         risk_name("RehearsalReadsOtherwise", kind),

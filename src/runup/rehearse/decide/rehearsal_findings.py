@@ -108,6 +108,7 @@ def _findings_of_server(rehearsal: Rehearsal) -> Iterator[tuple[str, Iterable[Fi
 
 
 def _check_outcome(name: str, findings: Sequence[Finding], url: str) -> CheckOutcome:
+    """Returns the outcome of a check: Applies if a finding does, else Unknown if there is one, else Clear."""
     result: CheckResult = "Clear"
     if any(finding.applies is Applies.YES for finding in findings):
         result = "Applies"
@@ -135,6 +136,7 @@ def _reported_resources(identities: Iterable[Identity]) -> tuple[ReportedResourc
 
 
 def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
+    """Yields what the rehearsal does not know: kinds not copied, policies not evaluated, no time left."""
     for left_out in rehearsal.unknown:
         number = f" ({count(left_out.count, 'object')} of the release)" if left_out.count else ""
         yield Finding(
@@ -166,6 +168,7 @@ def _unknown_kind_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
 
 
 def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
+    """Yields the refused writes, the waits, and the changes of selectors."""
     for refusal in rehearsal.refusals:
         yield _refusal_finding(refusal, rehearsal.tasks)
     for wait in rehearsal.waits:
@@ -193,6 +196,7 @@ def _refusal_and_wait_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
 
 
 def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
+    """Returns the finding about one write that the copy refused."""
     position = f"{refusal.identity} ({refusal.index} of {tasks})"
     behind = f" An update would stop here, with {count(refusal.behind, 'object')} of the release still to come."
     if refusal.kind is RefusalKind.NOT_KNOWN:
@@ -220,6 +224,7 @@ def _refusal_finding(refusal: Refusal, tasks: int) -> Finding:
 
 
 def _overwritten_field_findings(changes: Sequence[ObjectChange]) -> Iterator[Finding]:
+    """Yields the fields set by others that the release overwrites, and where owners are not known."""
     without_owners = [change.identity for change in changes if change.action is Action.UPDATE and not change.owned]
     if without_owners:
         yield Finding(
@@ -283,6 +288,7 @@ def value(of: object, longest: int = 60) -> str:
 
 
 def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
+    """Yields what the release deletes, and what vanishes with it."""
     deleted = [change.identity for change in rehearsal.changes if change.action is Action.DELETE]
     with_them: dict[str, list[Identity]] = {}
     for identity, reason in rehearsal.vanished:
@@ -311,6 +317,7 @@ def _deletion_findings(rehearsal: Rehearsal) -> Iterator[Finding]:
 
 
 def _rights_findings(changes: Sequence[RightsChange]) -> Iterator[Finding]:
+    """Yields the rights that each role or binding loses, then those that it gains."""
     for change in changes:
         have = "has" if len(change.subjects) == 1 else "have"
         subjects_text = f", which {names(change.subjects)} {have}" if change.subjects else ", which nobody has now"
@@ -346,6 +353,7 @@ def _stored_object_findings(definitions: Iterable[DefinitionOutcome]) -> Iterato
 
 
 def _definition_findings(outcome: DefinitionOutcome) -> Iterator[Finding]:
+    """Yields what a definition of the target refuses, drops or no longer serves of stored objects."""
     if refused := [stored for stored in outcome.objects if stored.refused]:
         yield Finding(
             risk_name("RehearsalObjectRefused", outcome.name),
@@ -398,6 +406,7 @@ def _share_of(objects: Sequence[object], outcome: DefinitionOutcome) -> str:
 
 
 def _objects_with_texts(objects: Sequence[StoredObject], texts_of: Callable[[StoredObject], tuple[str, ...]]) -> str:
+    """Returns the first objects with their texts, and the number of the others."""
     object_texts = [
         f"{namespaced_name(stored.identity)}: {', '.join(texts_of(stored)[:_NAMED])}" for stored in objects[:_NAMED]
     ]
@@ -409,6 +418,7 @@ def _objects_with_texts(objects: Sequence[StoredObject], texts_of: Callable[[Sto
 
 
 def _webhook_finding(webhook: Webhook) -> Finding:
+    """Returns the finding about a webhook that is called for writes of the release."""
     condition = ", if its match conditions hold" if webhook.conditions else ""
     ignores = "its failure is ignored" if webhook.ignores else "its failure refuses the write"
     writes_text = names([str(write) for write in webhook.writes], _NAMED)
@@ -428,6 +438,7 @@ def _webhook_finding(webhook: Webhook) -> Finding:
 
 
 def _unserved_version_finding(unserved: Unserved) -> Finding:
+    """Returns the finding about objects that are written in a version that the target does not serve."""
     version = f"{unserved.group}/{unserved.version}" if unserved.group else unserved.version
     writers_text = f", written by {names(unserved.writers)}" if unserved.writers else ""
     return Finding(

@@ -46,6 +46,7 @@ _PATH = "(path)"
 
 
 def _resource_covers(mine: str, theirs: str) -> bool:
+    """Reports whether a rule's resource or path matches another, by the wildcards of RBAC."""
     if mine in (_ALL, theirs):
         return True
     # `*/scale` stands for that subresource of every resource; a path may end in a star.
@@ -60,6 +61,7 @@ def rights_of(role: JSON | None) -> frozenset[Right]:
 
 
 def _rights_of_rule(rule: JSON) -> Iterator[Right]:
+    """Yields each right of an RBAC rule: verb, group, resource and name, or verb and path."""
     for verb in rule.get("verbs") or ():
         for path in rule.get("nonResourceURLs") or ():
             yield Right(verb, _PATH, path)

@@ -48,6 +48,7 @@ def _group_and_version(api_version: str) -> tuple[str, str]:
 
 
 def _users_of_versions(objects: Iterable[JSON], removed: Mapping[tuple[str, str, str], int]) -> tuple[Unserved, ...]:
+    """Returns the objects written in each removed version, with their field managers."""
     users: dict[tuple[str, str, str], dict[Identity, set[str]]] = {}
     for obj in objects:
         kind = str(obj["kind"])

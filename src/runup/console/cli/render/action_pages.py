@@ -64,6 +64,7 @@ def _now(looked: Looked) -> Markup | None:
 
 
 def _rows(truth: Truth) -> Markup:
+    """Returns the cluster's state as a list of terms and values."""
     rows = (
         ("Cluster", truth.cluster),
         ("API server", truth.server),

@@ -39,6 +39,7 @@ def page(
 
 
 def _progress(board: Board) -> Markup | None:
+    """Returns a note about clusters that were not judged yet, None if all were."""
     if not board.version:
         return el(
             "p", "Not judged yet: the clusters are still being listed; reload this page.", class_="card issue warn"
@@ -59,6 +60,7 @@ def _clusters(board: Board, results: Sequence[ClusterResult], now: datetime, max
 
 
 def _line(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
+    """Returns the table row of one cluster: its result, releases, numbers of risks and age."""
     code = findings.exit_code
     numbers = tuple(map(str, count_risks(findings.risks))) if code != COULD_NOT_RUN else ("", "", "")
     return el(
@@ -77,6 +79,7 @@ def _is_to_come(findings: Findings, now: datetime) -> bool:
 
 
 def _result(entry: BoardEntry, findings: Findings, code: int, now: datetime) -> Markup:
+    """Returns the cluster's result as a badge: not judged yet, too old to count, or what its preflight came to."""
     if entry.judged is None:
         return badge("not judged yet", BUSY)
     if findings.ended:

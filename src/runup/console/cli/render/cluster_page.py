@@ -69,6 +69,7 @@ def _not_judged_section(entry: BoardEntry, findings: Findings, now: datetime) ->
 
 
 def _age_line(findings: Findings, now: datetime, max_age: timedelta) -> Markup:
+    """Returns how old the findings are, as a warning if they no longer count as known."""
     age_text = f"As the cluster was {how_old(findings.observed, now)}."
     if findings.of_dump:
         age_text += " A dump is of one moment: what has changed since is not in it."

@@ -123,6 +123,7 @@ def _cluster_links(cluster: str, current_path: str) -> Markup:
 
 
 def _links(label: str, links: Iterable[tuple[str, str, str]], current_path: str, class_: str | None = None) -> Markup:
+    """Returns a navigation list of (path, text, name); the one named `current_path` is marked as the current page."""
     items = (
         el("li", el("a", text, href=path, aria_current="page" if name == current_path else None))
         for path, text, name in links

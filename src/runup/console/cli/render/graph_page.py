@@ -32,6 +32,7 @@ def page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOW
 
 
 def _head(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
+    """Returns the section with the start, the goal, the number of updates between them, and the source."""
     source_text = f"As told by {update_way.source}."
     if paths.origin == paths.goal:
         verdict = f"{paths.goal} is the newest release there."
@@ -84,6 +85,7 @@ def _draw_graph(paths: UpdatePaths) -> Markup:
 
 
 def _draw_edge(step: UpdateStep, kind: str, positions: dict[str, tuple[int, int]], *, on_way: bool) -> Markup:
+    """Returns the SVG path of one update between the positions of its two releases."""
     (x1, y1), (x2, y2) = positions[step.origin], positions[step.to]
     # Releases of one minor version are in one column, so that a straight line would run through them.
     bend = (x1 + x2) // 2 + (60 if x1 == x2 else 0)
@@ -101,6 +103,7 @@ def _draw_node(version: str, position: tuple[int, int], paths: UpdatePaths) -> M
 
 
 def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Returns the (x, y) of each version in the drawing: one column a minor version, the newest on top."""
     by_minor: dict[tuple[int, ...], list[str]] = {}
     for version in sorted(versions, key=_numbers, reverse=True):
         by_minor.setdefault(_numbers(version)[0][:2], []).append(version)
@@ -118,6 +121,7 @@ def _numbers(version: str) -> tuple[tuple[int, ...], str]:
 
 
 def _way_table(paths: UpdatePaths) -> Markup | None:
+    """Returns the updates of the way as a table, None if no way is known."""
     if not paths.way:
         return None
     lines = (
@@ -136,6 +140,7 @@ def _way_table(paths: UpdatePaths) -> Markup | None:
 
 
 def _updates_table(update_way: UpdateWay, paths: UpdatePaths) -> Markup | None:
+    """Returns the direct updates of the origin as a table, blocked ones included; None if there are none."""
     rows: Sequence[tuple[str, str, Sequence[str]]] = [
         *((step.to, "risky" if step.risks else "plain", step.risks) for step in paths.updates),
         *((to, "blocked", files) for to, files in paths.blocked.items()),

@@ -68,6 +68,7 @@ def _missing_section(entries: Sequence[BoardEntry]) -> list[str]:
 
 
 def _fleet_table(steps: Sequence[ReportStep], *, weeks: bool) -> Markup:
+    """Returns the sections of the whole fleet: one row a day, or a week if `weeks`."""
     period_label = "Week of" if weeks else "Day"
     lines = [
         el(
@@ -110,6 +111,7 @@ def _href(cluster: str) -> str:
 
 
 def _cluster_table(steps: Sequence[ReportStep], cluster: str) -> Markup:
+    """Returns the sections of one cluster: one row a report, the newest first."""
     lines = [
         el(
             "tr",

@@ -42,6 +42,7 @@ def _dump_page(status_markup: Markup | None) -> Markup:
 
 
 def _renewed(live: Markup | None, name: str) -> Markup:
+    """Returns the part of the page that the script replaces with each event of the stream."""
     waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
     return join(
         el("p", "Reload this page for a newer status.", id="live-state", role="status", class_="faint"),

@@ -85,6 +85,7 @@ def duration_text(seconds: int | None) -> str:
 
 
 def _as_data(value: Any) -> Any:
+    """Returns a dataclass as JSON data: field names in camelCase, times as timestamps."""
     if is_dataclass(value):
         return {_camel_case(member.name): _as_data(getattr(value, member.name)) for member in fields(value)}
     if isinstance(value, tuple):
@@ -98,6 +99,7 @@ def _camel_case(name: str) -> str:
 
 
 def _headline(result: DrainResult) -> str:
+    """Returns the paragraph with the number of nodes, the duration and the number of evicted pods."""
     count = len(result.nodes)
     if not count:
         return "No node is drained.\n"
@@ -112,6 +114,7 @@ def _headline(result: DrainResult) -> str:
 
 
 def _pool_timelines(result: DrainResult) -> str:
+    """Returns the table of pools, one line each with a bar of when its nodes are drained."""
     rows = [("POOL", "NODES", "AT ONCE", "TAKES", "")]
     rows += [_pool_row(pool, result.duration_s) for pool in result.pools]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
@@ -123,6 +126,7 @@ def _pool_timelines(result: DrainResult) -> str:
 
 
 def _pool_row(pool: PoolTimeline, total_s: int) -> tuple[str, str, str, str, str]:
+    """Returns one pool's row: name, nodes, nodes at once, duration and bar."""
     at_once = f"{pool.at_once} more" if pool.surge else str(pool.at_once)
     if pool.paused or pool.held or not pool.nodes:
         return pool.name, str(pool.node_count), at_once, "-", "paused" if pool.paused else "does not begin"
@@ -141,6 +145,7 @@ def _end_s(node: NodeDrain) -> int:
 
 
 def _titled_list(title: str, rows: Sequence[str], most: int) -> str:
+    """Returns `title` and at most `most` rows, with the number of those left out; empty without rows."""
     if not rows:
         return ""
     shown_rows = "".join(_wrapped_text(row, "  ") for row in rows[:most])
@@ -149,6 +154,7 @@ def _titled_list(title: str, rows: Sequence[str], most: int) -> str:
 
 
 def _wrapped_text(text: str, indent: str) -> str:
+    """Returns the text wrapped at `WIDTH`, each line indented, with a final line end."""
     return (
         textwrap.fill(
             text,
@@ -168,6 +174,7 @@ def _stuck_pod_text(node: NodeDrain, blocked: Blocked) -> str:
 
 
 def _delayed_evictions(result: DrainResult) -> Iterator[str]:
+    """Yields a line for each pod whose eviction a budget refused for a while and then allowed."""
     for node in result.nodes:
         for blocked in node.blocked:
             if blocked.to_s is not None and blocked.to_s > blocked.from_s:

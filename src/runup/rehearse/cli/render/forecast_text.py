@@ -46,6 +46,7 @@ def _rounded_range(seconds: int) -> int:
 
 
 def _fit_lines(fit: WindowFit | None, zone: str, control_plane: WindowFit | None) -> list[str]:
+    """Returns the lines that say whether the update fits into the window; none without a window."""
     if fit is None:
         return []
     window_text = f"{fit.opens:%Y-%m-%d %H:%M} to {fit.closes:%Y-%m-%d %H:%M} {zone}"
@@ -86,6 +87,7 @@ def _range_data(time_s: Range) -> dict[str, Any]:
 
 
 def _fit_data(fit: WindowFit | None) -> dict[str, Any] | None:
+    """Returns the fit as JSON data, None without a window."""
     if fit is None:
         return None
     return {

@@ -36,6 +36,7 @@ def plan_section(rehearsed: Rehearsal) -> Markup | None:
 
 
 def _change_row(change: ObjectChange) -> Markup:
+    """Returns one object's row: its action and the first of its changed fields."""
     lines = [
         f"{field_text(field)}{f' (set by {names(field.others)}: lost)' if field.others else ''}"
         for field in change.fields[:_FIELDS]
@@ -54,6 +55,7 @@ def _plan_row(name: str, action: str, lines: Iterable[str]) -> Markup:
 
 
 def _copy_rows(rehearsed: Rehearsal) -> list[Markup]:
+    """Returns a row for each kind that was copied, then for each that was left out, with the reason."""
     account = rehearsed.account
     copied_rows = [_copy_row(kind, str(number), "") for kind, number in account.kinds]
     return [

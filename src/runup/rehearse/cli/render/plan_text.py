@@ -80,6 +80,7 @@ def _is_worth_showing(change: ObjectChange) -> bool:
 
 
 def _object_lines(change: ObjectChange, rights: RightsChange | None, *, whole: bool) -> Iterator[str]:
+    """Yields an object and its changed fields; only the first ones unless `whole`."""
     unknown = "" if change.known else " (whether it is there already is not known)"
     yield f"  {_SIGNS[change.action]} {change.identity}{unknown}"
     shown_fields = change.fields if whole else change.fields[:_FIELDS]
@@ -197,6 +198,7 @@ def _server_data(server: RealServerOutcome | None) -> dict[str, Any] | None:
 
 
 def _change_data(change: ObjectChange) -> dict[str, Any]:
+    """Returns one object's change as JSON data."""
     fields = [
         {
             "path": field_change.path,

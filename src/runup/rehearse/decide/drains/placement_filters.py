@@ -139,6 +139,7 @@ class Filters:
         return claim_rules.TOO_MANY if node.exceeds_attachments(self._claims.csi_volume_handles(shape)) else ""
 
     def _pods_reason(self, shape: Shape, node: NodeRoom) -> str:
+        """Returns why the node's other pods keep the pod away (spread, affinity); empty if they do not."""
         for (constraint, count), matches in zip(shape.spread, shape.self_matches, strict=True):
             value = node.labels.get(constraint.topology_key)
             if value is None:

@@ -115,6 +115,7 @@ def _node_filter(
     affinity = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution
 
     def counts_node(node: CountedNode) -> bool:
+        """Reports whether the constraint counts the node, by its keys and its inclusion policies."""
         if not all(key in node.labels for key in keys):
             return False
         if honors_affinity and not is_selected(node.labels, node.name, spec.node_selector, affinity):

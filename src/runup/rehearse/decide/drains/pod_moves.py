@@ -138,6 +138,7 @@ class PodMoves:
         return tuple(merge_same_waits(self._unplaced)), tuple(outages), tuple(self._preempted)
 
     def _end_pod(self, pod: PodState) -> None:
+        """Removes a terminated pod from its node, and lets its workload make it again."""
         node = pod.node
         if pod.phase != TERMINATING or node is None:
             return
@@ -169,6 +170,7 @@ class PodMoves:
         return new
 
     def _create_pod(self, pod: PodState) -> None:
+        """Makes a pod and tries to place it; a pod that a quota refuses is kept until the quota has room."""
         pod.why = self._state.quotas.why_not(pod.shape)
         if pod.why:
             self._unmade[pod.shape.namespace].append(pod)
@@ -192,6 +194,7 @@ class PodMoves:
         self._unplaced.append(_unplaced_entry(pod, self._agenda.now, reason))
 
     def _try_to_place(self, pod: PodState, nodes: list[NodeRoom]) -> bool:
+        """Binds the pod to a node, or begins a preemption for it; reports whether it was bound."""
         node = self._find_node(pod, nodes)
         if node is None:
             self._preempt_for(pod)
@@ -251,6 +254,7 @@ class PodMoves:
                 self.terminate(victim, f"preempted by {_owner_name(pod)}")
 
     def _waits_for_victims(self, pod: PodState) -> bool:
+        """Reports whether the pod's node is nominated and its victims are still terminating."""
         node = self._nominated.get(pod.id)
         return node is not None and any(
             other_pod.phase == TERMINATING and other_pod.shape.spec.priority < pod.shape.spec.priority
@@ -258,6 +262,7 @@ class PodMoves:
         )
 
     def _pod_started(self, pod: PodState) -> None:
+        """Counts the pod as ready, for its budgets and for its workload."""
         if pod.phase != STARTING:
             return
         pod.phase, pod.ready = RUNNING, True
@@ -274,6 +279,7 @@ class PodMoves:
             self.budget_grew(pod)
 
     def _pod_not_ready(self, pod: PodState, reason: str) -> None:
+        """Counts the pod as not ready; the workload is down for `reason` if it was the last one."""
         if not pod.ready:
             return
         pod.ready = False

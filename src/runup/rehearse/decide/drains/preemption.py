@@ -56,6 +56,7 @@ def best_candidate(candidates_: Sequence[Candidate]) -> Candidate | None:
 
 
 def _harm_order(candidate: Candidate) -> tuple[int, int, int, int, float]:
+    """Returns the sort key of kube-scheduler's pickOneNodeForPreemption: the least harm first."""
     priorities = [pod.shape.spec.priority for pod in candidate.victims]
     top = max(priorities)
     earliest = min(pod.begun_s for pod in candidate.victims if pod.shape.spec.priority == top)
@@ -68,6 +69,7 @@ def _has_lower_priority(shape: Shape, node: NodeRoom) -> bool:
 
 
 def _candidate_on_node(shape: Shape, node: NodeRoom, filters: Filters) -> Candidate | None:
+    """Returns the fewest victims that make room on the node, None if even all lesser pods do not."""
     lesser = [pod for pod in node.pods.values() if pod.shape.spec.priority < shape.spec.priority]
     for pod in lesser:
         filters.remove(pod, node)

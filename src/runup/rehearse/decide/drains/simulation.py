@@ -121,6 +121,7 @@ class _Simulation:
         )
 
     def _start_pool_run(self, pool: Pool, nodes: dict[str, Node]) -> _PoolRun:
+        """Returns the state of a pool before its first drain: how many nodes may be away at once."""
         limit = self._settings.max_unavailable or pool.surge or pool.at_once
         # Nodes that are not ready count as unavailable, and cost places.
         away = [name for name in pool.nodes if name in nodes and not _is_ready(nodes[name])]
@@ -137,6 +138,7 @@ class _Simulation:
         return _PoolRun(pool, limit, queue, free, held_text, to_lose=self._settings.nodes_lost)
 
     def _begin_pools(self) -> None:
+        """Begins each pool whose predecessors are finished."""
         finished_pools = {run.pool.name for run in self._pools if run.is_over}
         for run in self._pools:
             if not run.is_begun and not run.is_over and set(run.pool.after) & self._pool_names() <= finished_pools:
@@ -171,6 +173,7 @@ class _Simulation:
         begun = self._agenda.now
 
         def add_ready_node() -> None:
+            """Adds the surge node, with copies of the DaemonSets' pods, then drains the old one."""
             new = NodeRoom(_copy_as_new_node(old.source), None, f"{old.name} (new)")
             new.cordoned = False
             new.limits = dict(old.limits)
@@ -186,6 +189,7 @@ class _Simulation:
         self._agenda.at(begun + self._settings.node_update_s, add_ready_node)
 
     def _copy_daemon_pod(self, pod: PodState, node: NodeRoom) -> None:
+        """Places a running copy of a DaemonSet's pod on the new node."""
         # A DaemonSet's pod on the new node: it takes its room, and stays.
         copy = PodState(-1 - len(self._state.staying), pod.name, pod.shape, None)
         copy.phase, copy.node = RUNNING, node
@@ -193,6 +197,7 @@ class _Simulation:
         self._state.filters.add(copy, node)
 
     def _begin_drain(self, run: _PoolRun, node: NodeRoom, drained_before: str, begun: int | None = None) -> None:
+        """Cordons the node, and evicts its pods at the same moment of the simulation."""
         now = self._agenda.now
         drain = self._drains[node.name] = _Drain(node, run, now if begun is None else begun, drained_before)
         node.cordoned = True
@@ -201,6 +206,7 @@ class _Simulation:
         self._agenda.at(now, lambda: self._evict_all(drain))
 
     def _evict_all(self, drain: _Drain) -> None:
+        """Tries to evict each pod of the node; what is left after the drain's timeout is deleted."""
         now, node = self._agenda.now, drain.node
         leaving = [pod for pod in node.pods.values() if pod.id not in self._state.staying]
         drain.remaining = {pod.id: pod for pod in leaving}
@@ -256,6 +262,7 @@ class _Simulation:
                 asking.pop(each, None)
 
     def _pod_gone(self, pod: PodState, node: NodeRoom) -> None:
+        """Counts a pod as gone from a drain; the node is drained with its last pod."""
         drain = self._drains.get(node.name)
         if drain is None or drain.remaining.pop(pod.id, None) is None:
             return
@@ -278,6 +285,7 @@ class _Simulation:
                 self._moves.terminate(pod, f"deleted by hand: {drain.node.name} could not be drained")
 
     def _node_drained(self, drain: _Drain) -> None:
+        """Records the drain, and plans when the node comes back after its update."""
         run, node, now = drain.pool, drain.node, self._agenda.now
         del self._drains[node.name]
         is_lost = bool(run.pool.surge) or run.to_lose > 0
@@ -301,6 +309,7 @@ class _Simulation:
         self._agenda.at(now if back is None else back, lambda: self._return_node(run, node, is_lost=is_lost))
 
     def _remove_node(self, node: NodeRoom) -> None:
+        """Removes the node and its pods from the cluster."""
         for pod in tuple(node.pods.values()):
             self._state.filters.remove(pod, node)
         node.removed = True
@@ -308,6 +317,7 @@ class _Simulation:
         self._state.filters.nodes_changed()
 
     def _return_node(self, run: _PoolRun, node: NodeRoom, *, is_lost: bool) -> None:
+        """Uncordons the updated node, gives its place to the next one, and places waiting pods."""
         run.active -= 1
         run.free.append(node.name)
         if not is_lost:

@@ -201,6 +201,7 @@ def _observed_start_s(pod: SchedulingPod) -> int | None:
 
 
 def _assign_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> None:
+    """Sets the budgets that select each shape of pod."""
     by_namespace: dict[str, list[BudgetState]] = defaultdict(list)
     for budget in budgets:
         by_namespace[budget.namespace].append(budget)
@@ -211,6 +212,7 @@ def _assign_budgets(shapes: Iterable[Shape], budgets: Sequence[BudgetState]) -> 
 
 
 def _set_desired_healthy(budgets: Iterable[BudgetState], pods: Iterable[PodState], workloads: _Workloads) -> None:
+    """Sets how many healthy pods each budget asks for, by its pods and the scale of their owners."""
     selected: Counter[BudgetState] = Counter()
     owners: dict[BudgetState, set[Workload]] = defaultdict(set)
     for pod in pods:
