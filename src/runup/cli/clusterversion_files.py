@@ -134,6 +134,7 @@ def _in_archive(folder: str) -> list[Found]:
 
 
 def _in_folder(folder: str) -> list[Found]:
+    """Returns (folder, ClusterVersion) for each ClusterVersion in the files of a dump."""
     return [
         (os.path.split(file)[0], version)
         for file in _files_mentioning(folder, b"ClusterVersion")
@@ -269,6 +270,7 @@ def _config_maps(roots: list[str], folder: str) -> Iterator[JSON]:
 
 
 def _with_first_alerts(cluster_read: Read, root: str) -> Read:
+    """Returns the read cluster with the alerts of the first file that a dump has for them."""
     for name in _ALERTS:
         path = os.path.join(root, name)
         if os.path.isfile(path):

@@ -241,6 +241,7 @@ def _configuration(file: Path) -> JSON | None:
 
 
 def _is_list(document: Any) -> bool:
+    """Reports whether the document is a list of objects, such as a PodList."""
     if not isinstance(document, dict) or "items" not in document:
         return False
     kind, items = _text_at(document, "kind"), document["items"]

@@ -78,6 +78,7 @@ def _conditions(obj: JSON) -> list[JSON]:
 
 
 def _parse_time(text: object) -> datetime | None:
+    """Returns a time with a zone in UTC, None for any other text."""
     try:
         time = datetime.fromisoformat(str(text))
     except ValueError:

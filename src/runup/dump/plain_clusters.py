@@ -111,6 +111,7 @@ def _of_pods(objects: Iterable[JSON]) -> Iterator[str]:
 
 
 def _of_kubelets(objects: Iterable[JSON]) -> Iterator[str]:
+    """Yields the version of each kubelet."""
     for obj in objects:
         if identity(obj)[:2] == ("", "Node"):
             version = str(_info(obj).get("kubeletVersion") or "")

@@ -21,6 +21,7 @@ def kernel_modules() -> int:
 
 
 def _run_program(args: list[str]) -> int:
+    """Runs the program with `args`, and returns its exit code."""
     # Before the imports of `run`: they take most of the start.
     signal.signal(signal.SIGTERM, _exit_at_once)
     from runup.operator.main import main as run

@@ -256,6 +256,7 @@ class Manager:
         """Runs the controller and the worker while leading; returns when stopped."""
 
         async def work() -> None:
+            """Runs the controller, and beside it the worker that applies the release."""
             applying = [asyncio.create_task(restart_on_error(worker.run, self._clock))] if worker is not None else []
             try:
                 await controller.run()

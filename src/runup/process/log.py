@@ -87,6 +87,7 @@ def _traceback_lines(error: BaseException) -> Iterator[str]:
 
 
 def _middle_out(text: str, limit: int) -> str:
+    """Returns a text of at most about `limit` characters: its beginning, how much is left out, its end."""
     left_out = len(text) - limit
     if left_out <= 0:
         return text

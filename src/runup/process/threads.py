@@ -23,6 +23,7 @@ async def in_thread(work: Callable[[], T], name: str) -> T:
             give()
 
     def run() -> None:
+        """Runs in the thread: hands the result or the exception to the event loop."""
         try:
             result = work()
         except BaseException as error:  # noqa: BLE001 -- it is raised where it was asked for

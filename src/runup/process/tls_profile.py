@@ -177,6 +177,7 @@ def _with_profile(text: str, profile: TlsProfile) -> str:
 
 
 def _rewrite_document(text: str, profile: TlsProfile) -> str:
+    """Returns the serving configuration (YAML) with the TLS settings of the profile."""
     document = kyaml.load(text)
     serving = document.get("servingInfo") or {}
     kept_serving = {key: value for key, value in serving.items() if key not in _KEYS}

@@ -145,6 +145,7 @@ def _service_part(update: ConditionalUpdate) -> ConditionalUpdate | None:
 
 
 def _is_newer(release: Release, current: Release) -> bool:
+    """Reports whether `release` is an update from `current`; a version that cannot be parsed counts as one."""
     release_version, current_version = parse(release.version), parse(current.version)
     # The same version with another image is an update as well, for example to the Multi architecture.
     return (

@@ -153,6 +153,7 @@ def unable_message(detail: str) -> str:
 
 
 def _is_http(url: str) -> bool:
+    """Reports whether the URL is of http or https and names a host."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -132,6 +132,7 @@ def _shortest(onward: StepMap, origin: str, goal: str, *, allows: Callable[[str,
 
 
 def _backwards(arrivals: Mapping[str, _Arrival], origin: str, goal: str) -> tuple[UpdateStep, ...]:
+    """Returns the steps from `origin` to `goal`, followed back from the goal."""
     steps: list[UpdateStep] = []
     while goal != origin and goal in arrivals:
         steps.append(arrivals[goal].step)

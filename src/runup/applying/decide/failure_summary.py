@@ -122,6 +122,7 @@ def _is_wait(problem: Problem) -> bool:
 
 
 def _as_one(problems: Sequence[Problem]) -> Problem:
+    """Returns several problems of the same kind as one."""
     if len(problems) == 1:
         return problems[0]
     if problems[0].plural:

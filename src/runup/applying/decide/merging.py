@@ -207,6 +207,7 @@ def _is_same(entry: Any, live: Any) -> bool:
 
 
 def _is_contained(part: Any, whole: Any) -> bool:
+    """Reports whether `whole` has all that `part` has; lists must be of one length."""
     if isinstance(part, dict) and isinstance(whole, dict):
         return all(name in whole and _is_contained(value, whole[name]) for name, value in part.items())
     if isinstance(part, list) and isinstance(whole, list):

@@ -129,6 +129,7 @@ def _set_proxy_variables(task: Task, obj: JSON, names: list[str], proxy: Proxy) 
 
 
 def _set_env(container: JSON, values: dict[str, str]) -> None:
+    """Sets environment variables of a container in place."""
     # The cluster's value replaces one in the manifest.
     kept_variables = [variable for variable in container.get("env") or () if variable.get("name") not in values]
     new = [{"name": name, "value": value} for name, value in values.items()]

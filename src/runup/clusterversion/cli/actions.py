@@ -236,6 +236,7 @@ def _preflight(request: UpgradeRequest, client: SyncClient) -> int | None:
 
 
 def _result_document(request: UpgradeRequest, findings: Findings, client: SyncClient, cluster: ClusterVersion) -> str:
+    """Returns the preflight's result as text, HTML, JSON or YAML, as the request says."""
     if request.output == "html":
         return _render_page(findings, client, cluster)
     if request.for_program:

@@ -117,6 +117,7 @@ def send(client: SyncClient, cluster: ClusterVersion, flags: Flags) -> ClusterVe
 
     # Both requests carry the same resourceVersion: what the dry run accepted is what is stored.
     def try_and_patch(body: Patch) -> ClusterVersion:
+        """Requests the preflight after a dry run. Raises CommandError if the API server drops the mode."""
         _require_mode(lambda: clusters.patch(client, body, dry_run=True, strict=True), client, cluster)
         answer = clusters.patch(client, body, strict=True)
         if not requested_preflight(answer):

@@ -67,6 +67,7 @@ def _previous_release(facts: Facts) -> Release:
 
 
 def _rollback_patch(facts: Facts, before: Release) -> JSON:
+    """Returns the merge patch that requests the release `before`."""
     update: JSON = {"architecture": "", "version": before.version, "image": before.image, "force": False}
     if text(mapping(mapping(facts.json, "spec"), "desiredUpdate"), "mode"):
         # Without it a merge patch would keep the mode, and the request would be a preflight.

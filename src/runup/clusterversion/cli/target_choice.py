@@ -171,6 +171,7 @@ class _Walk:
         return Target(*version_and_image, tuple(self.said)) if version_and_image else self._nothing_to_do()
 
     def _from_available_updates(self) -> tuple[str, str] | None:
+        """Returns the version and image of the named available update, None if none is named."""
         for release in self.status.available_updates or ():
             if self._is_named(release, "available updates"):
                 return release.version, self.flags.to_image or release.image
@@ -271,6 +272,7 @@ def informs_only(
 
 
 def _lines_by_message(verdicts: Sequence[tuple[str, Condition]], reason: str) -> str:
+    """Returns one line for each message of `reason`, with the names of the risks that have it."""
     names: dict[str, dict[str, None]] = {}
     for name, verdict in verdicts:
         if verdict.reason == reason:
@@ -284,6 +286,7 @@ def _digest_of(image: str) -> str:
 
 
 def _not_recommended_text(version: str, condition: Condition) -> str:
+    """Returns `oc`'s error for a conditional update without --allow-not-recommended."""
     return (
         f"the update {version} is not one of the recommended updates, but is available as a conditional update. "
         f"To accept the Recommended={condition.status} risk and to proceed with update use --allow-not-recommended.\n"

@@ -81,6 +81,7 @@ def judge_cluster(cluster: ClusterVersion, target: tuple[str, str], generation: 
 
 
 def _other_request_text(cluster: ClusterVersion) -> str:
+    """Returns what was requested in place of the request that is waited for."""
     desired = cluster.spec.desired_update
     if desired is None or not (desired.version or desired.image or desired.architecture):
         return "somebody cleared the request"

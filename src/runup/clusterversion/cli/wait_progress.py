@@ -104,6 +104,7 @@ def _line_by_line(stream: TextIO) -> Iterator[Show]:
     last: list[Progress] = []
 
     def show_changes(progress: Progress) -> None:
+        """Writes the lines that differ from the last progress."""
         lines = list(changed_lines(last[-1] if last else None, progress))
         # While the server is away the progress keeps its last values and adds the trouble.
         last[:] = [progress]

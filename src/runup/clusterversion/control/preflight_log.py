@@ -153,6 +153,7 @@ class PreflightLogger:
         self._last = current
 
     def _log_step(self, state: PreflightState, log_fields: dict[str, Any]) -> None:
+        """Logs the state to which a preflight has come, at the level that belongs to it."""
         if state.outcome == NONE:
             log.info("preflight ended", **log_fields, reason="Cleared")
             return

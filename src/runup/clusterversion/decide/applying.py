@@ -135,6 +135,7 @@ def next_look(view: View) -> float | None:
 
 
 def _needs_loading(view: View) -> bool:
+    """Reports whether the current release's payload is neither the operator's own nor loaded."""
     image = view.current.image
     if same_image(image, view.observed.facts.release.image):
         return False

@@ -217,6 +217,7 @@ def _retarget(inputs: PreconditionInput, name: str) -> Objection | None:
 
 
 def _previous_entry(version: ClusterVersion) -> UpdateHistory | None:
+    """Returns the newest history entry of another release than the desired one, None without any."""
     desired = version.status.desired
     for entry in version.status.history:
         if (entry.version, entry.image) != (desired.version, desired.image):

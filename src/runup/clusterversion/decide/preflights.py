@@ -187,6 +187,7 @@ def _await_target(view: View, error: Waiting) -> Preflight:
 
 
 def _plan_wanted(view: View, update: Update, target: Release) -> Preflight:
+    """Returns the plan of a requested preflight, by the state of its Deployment (table `STEPS`)."""
     case = case_of(view, update, target)
     situation = DeploymentState(
         True, deployed_state(view, case.attempt), trust_of(case), over=bool(case.attempt.failed)
@@ -265,6 +266,7 @@ def _stop_other_target(case: PreflightCase) -> Preflight:
 
 
 def _await_gone(case: PreflightCase) -> Preflight:
+    """Returns the plan while pods of the preceding preflight are still ending."""
     if case.attempt.failed:
         return _hold_failed(case)
     text = f"the pods of the preflight before it are ending{ending_text(case.view)}"

@@ -199,6 +199,7 @@ def _plan(observed: Observed, decided: _Decided, first: tuple[Event, ...]) -> Pl
 
 
 def _record(observed: Observed, decided: _Decided) -> tuple[Action, ...]:
+    """Returns the write of the preflight history, nothing if it is unchanged."""
     new_history = decided.preflight.history
     if new_history == histories.read(observed.history):
         return ()

@@ -122,6 +122,7 @@ def left_out(condition: Condition | None, number: int) -> Condition | None:
 
 
 def _is_usable(release_given: Release) -> bool:
+    """Reports whether the release has a pullable image and a version of allowed length."""
     return (
         bool(_IMAGE.fullmatch(release_given.image))
         and bool(release_given.version)
@@ -169,6 +170,7 @@ def _rules(rules: Sequence[MatchingRule]) -> tuple[MatchingRule, ...]:
 
 
 def _valid_rule(rule: MatchingRule) -> MatchingRule:
+    """Returns the matching rule with a PromQL query that the API server accepts."""
     if rule.promql is None:
         return rule
     # Escapes keep a PromQL query's meaning: within quotes they mean the same character; line ends are all whitespace.

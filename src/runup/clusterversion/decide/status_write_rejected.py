@@ -91,6 +91,7 @@ def keep_rejected_fields(
 def _rejected_again(
     stored: ClusterVersionStatus, wanted_status: ClusterVersionStatus, refused: RejectedFields
 ) -> list[str]:
+    """Returns the fields whose value is the one that the API server has rejected before."""
     if not refused.values:
         return []
     fields, _gone = statuses.patch(stored, wanted_status, fresh=False)

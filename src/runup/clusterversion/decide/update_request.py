@@ -84,6 +84,7 @@ def _preflight(desired: Update) -> Request:
 
 
 def _unknown_mode(mode: str) -> Refused:
+    """Returns the refusal of a mode that the operator does not know."""
     return Refused(
         "UnknownMode",
         f"Nothing was started: mode {mode!r} is not known; use {PREFLIGHT!r}, or clear the request.",

@@ -41,6 +41,7 @@ def condition(invalid_fields: Sequence[str]) -> Condition | None:
 
 
 def _upstream_error(url: str) -> str:
+    """Returns the fault of a URL that cannot be parsed, empty for one that can."""
     try:
         urlsplit(url)
     except ValueError:

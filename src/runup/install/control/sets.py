@@ -143,6 +143,7 @@ class ObjectSets:
                 self._client.send(calls.delete(CONFIG_MAP, inventory.name, inventory.namespace))
 
     def _remove_members(self, members: Iterable[Identity], inventory: Inventory, tell: Told, *, dry_run: bool) -> None:
+        """Deletes the objects, tells of each, and waits until all are gone, unless it is a dry run."""
         for identity in members:
             self._delete(identity, inventory, dry_run=dry_run)
             tell(Done(identity, Outcome.DELETED))

@@ -75,6 +75,7 @@ def without_release_annotations(objects: Objects) -> Objects:
 
 
 def _without_annotations(obj: JSON) -> JSON:
+    """Returns the object without the annotations that only release payloads use."""
     metadata = dict(obj["metadata"])
     annotations = metadata.pop("annotations", None) or {}
     kept_annotations = {

@@ -64,6 +64,7 @@ def _without_privileged(rule: JSON) -> JSON:
 
 
 def _namespace(obj: JSON) -> JSON:
+    """Returns a Namespace with the pod security level `baseline`, any other object as it is."""
     if obj["kind"] != "Namespace":
         return obj
     levels = {f"pod-security.kubernetes.io/{mode}": "baseline" for mode in _LEVELS}

@@ -110,6 +110,7 @@ def _operator(pod: JSON) -> JSON:
 
 
 def _with_user(pod: JSON) -> JSON:
+    """Returns the pod spec with a user's ID where it only says runAsNonRoot."""
     security = pod["securityContext"]
     if security.get("runAsNonRoot") and "runAsUser" not in security:
         # OpenShift gives each namespace a user; elsewhere the image would have to name one.
@@ -132,6 +133,7 @@ def _on_any_node(pod: JSON) -> JSON:
 
 
 def _policy(obj: JSON, options: Options, *, serves: bool) -> JSON:
+    """Returns the NetworkPolicy for a cluster without OpenShift's own services."""
     spec = obj["spec"]
     egress = [rule for policy_rule in spec.get("egress", ()) for rule in _egress_rules(policy_rule, options.api_ports)]
     ingress = list(spec.get("ingress", ())) if serves else []

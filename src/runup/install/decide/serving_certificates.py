@@ -74,6 +74,7 @@ def _verified_by_secret(obj: JSON, component: Component) -> JSON:
 
 
 def _inject_authority(obj: JSON, component: Component) -> JSON:
+    """Returns the definition annotated so that cert-manager injects the webhook's authority."""
     if not _has_conversion_webhook(obj):
         return obj
     source = f"{component.namespace}/{secret_name(component)}"

@@ -56,6 +56,7 @@ def as_data(readinesses: Sequence[Readiness], notes: Sequence[str]) -> JSON:
 
 
 def _cells(readiness: Readiness, wide: bool) -> tuple[str, ...]:
+    """Returns one row of the table; `wide` adds the image."""
     name = f"{readiness.namespace}/{readiness.name}" if readiness.namespace else readiness.name
     kernel = readiness.kernel or f"unknown ({readiness.architecture})"
     return (

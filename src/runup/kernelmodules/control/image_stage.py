@@ -166,6 +166,7 @@ def _missing_text(question: ImageQuestion, sought: FileQuery, searched: SearchRe
 
 
 def _refused_verdict(question: ImageQuestion, error: OciError, notes: Sequence[str]) -> ImageVerdict:
+    """Returns the verdict on an image that the registry did not serve, with the mirrors' answers."""
     refusal = (
         f"image {question.image}, layer {error.layer} is inaccessible" if error.layer else _inaccessible_text(question)
     )

@@ -86,6 +86,7 @@ class Metrics:
 
 
 def _has_section(module: Module, section: str) -> bool:
+    """Reports whether the Module has `section` (build, sign) for any of its kernels."""
     loader = module.spec.module_loader
     if loader is None:
         return False

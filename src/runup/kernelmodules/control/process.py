@@ -147,6 +147,7 @@ def _answerer(client: Client, options: Options) -> Callable[[Question], Awaitabl
     registries = ClusterRegistries(client, also)
 
     async def answer_question(question: Question) -> AnswerValue:
+        """Returns the answer of a registry or, for build inputs, of the API server."""
         if isinstance(question, ImageQuestion):
             return (await verify_image(question, registries)).answer
         if isinstance(question, ReleaseQuestion):

@@ -46,6 +46,7 @@ def is_inside() -> bool:
 
 
 async def _of_openshift(client: Client) -> tuple[Network, ...]:
+    """Returns the service networks that Network cluster names; none if it cannot be read."""
     try:
         network = await client.send(calls.get_raw(NETWORKS, "cluster"))
     except KubeError:
@@ -58,6 +59,7 @@ async def _of_openshift(client: Client) -> tuple[Network, ...]:
 
 
 async def _of_kubernetes(client: Client) -> tuple[Network, ...]:
+    """Returns the ranges of all ServiceCIDRs; none if they cannot be listed."""
     try:
         page = await client.send(calls.list_raw(SERVICE_CIDRS))
     except KubeError:

@@ -181,6 +181,7 @@ def _container(name: str, arguments: list[str], wanted_run: WantedRun, builder: 
 
 
 def _build(wanted_run: WantedRun, builder: Builder) -> list[str]:
+    """Returns the arguments of buildah that build the image."""
     arguments = [*_STORED, "build", f"--isolation={builder.isolation}", f"--file={_DOCKERFILE}/dockerfile"]
     arguments += _tls(wanted_run.pull_tls)
     arguments += [f"--build-arg={argument.name}={argument.value}" for argument in wanted_run.arguments]

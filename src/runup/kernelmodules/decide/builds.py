@@ -75,6 +75,7 @@ def run_of(build: Build) -> Run | None:
 
 
 def _why_failed(build: Build, state: RunState) -> str:
+    """Returns why the Build failed, from its log or its message; else its message."""
     status = build.status
     if state is not RunState.FAILED:
         return runs.snippet(status.message)
@@ -83,6 +84,7 @@ def _why_failed(build: Build, state: RunState) -> str:
 
 
 def _volume(at: int, secret: runs.MountedSecret) -> JSON:
+    """Returns the build volume that mounts a Secret."""
     return {
         "name": f"secret-{at}",
         "mounts": [{"destinationPath": secret.path}],

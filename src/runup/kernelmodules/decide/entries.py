@@ -123,6 +123,7 @@ def is_same_report(old: ModuleStatus, new: ModuleStatus) -> bool:
 
 
 def _reported_fields(module_status: ModuleStatus) -> tuple[str, str, str, str]:
+    """Returns the fields whose change is reported."""
     return (
         module_status.verification_status,
         module_status.verification_stage,

@@ -188,6 +188,7 @@ def _is_up_to_date(child: PreflightValidation, kernel: ValidatedKernel, ocp: Pre
 def _remove_others(
     observed: Observed, ocp: PreflightValidationOCP, children: Mapping[str, ValidatedKernel]
 ) -> Iterable[Action]:
+    """Yields the deletion of each child validation whose kernel the release no longer has."""
     for name, validation in sorted(observed.validations.items()):
         if name not in children and is_child(validation, ocp) and validation.metadata.deletion_timestamp is None:
             yield Delete(VALIDATION, NamespacedName("", name), validation.metadata.uid)
@@ -242,6 +243,7 @@ def _is_needed(kernel: ValidatedKernel, kernels: Sequence[ValidatedKernel], run:
 
 
 def _combine_failures(parts: Sequence[tuple[ValidatedKernel, ModuleStatus]]) -> ModuleStatus:
+    """Returns one status for all kernels of the release: the first one, or the failures with their reasons."""
     bad = [part for part in parts if part[1].verification_status != entries.VERIFIED]
     if not bad:
         return parts[0][1]

@@ -1,7 +1,7 @@
 """The commands `runup preflight run|show|history|compare|explain`: what preflights find, now and before.
 
-Reads ClusterVersion and ConfigMap `preflight-history`. The modules `render.history` and `render.explain` make the text
-from values.
+Reads ClusterVersion and ConfigMap `preflight-history`. The modules `render.history_tables` and `render.explain`
+make the text from values.
 """
 
 from __future__ import annotations

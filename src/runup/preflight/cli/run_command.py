@@ -338,6 +338,7 @@ def _print(
 
 
 def _format_results(results: Sequence[ClusterResult], form: str, baseline: Baseline | None, *, several: bool) -> str:
+    """Returns the results in the output format `form`; several clusters are a list in JSON and YAML."""
     if form == "markdown" and baseline is not None:
         return report_changes.markdown(results, baseline)
     if form in ("json", "yaml"):

@@ -117,6 +117,7 @@ class CatalogImages:
                 await reading
 
     def _images_wanted(self, snapshot: Snapshot, context: Context) -> dict[str, frozenset[str]]:
+        """Returns the catalog images to read for the target, with the packages looked for in each."""
         if not minor_or_major(context):
             return {}
         subscriptions, sources = snapshot.objects.get(SUBSCRIPTIONS, ()), snapshot.objects.get(SOURCES, ())

@@ -100,6 +100,7 @@ class Runner:
                 future.set_result(outcome)
 
         def run() -> None:
+            """Runs in the worker thread: computes the outcome and hands it to the event loop."""
             outcome = work()
             try:
                 loop.call_soon_threadsafe(hand_over, outcome)

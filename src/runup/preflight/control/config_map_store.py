@@ -82,6 +82,7 @@ class ConfigMapStore:
             raise self._bad(error) from error
 
     def _add(self, client: SyncClient, cluster: str, report: Report, now: datetime) -> None:
+        """Adds a report, trying again after conflicts; the oldest reports go when there is no room. Raises Terminal."""
         observed = (report.observed_time or now).astimezone(UTC).replace(microsecond=0)
         packed = packed_reports.pack(codec.encode(printed(cluster, report)))
         for attempts_left in reversed(range(_ATTEMPTS)):
@@ -149,6 +150,10 @@ class ConfigMapStore:
         return PackedReport(_cluster_in(packed), entry.observed, entry.written, Path(entry.key), packed, name)
 
     def _opened(self) -> ConfigMap:
+        """Returns the ConfigMap as it is in the cluster.
+
+        Raises Terminal if there is none, or it is another program's.
+        """
         try:
             with SyncClient(self._config()) as client:
                 config_map = self._existing(client)
@@ -172,6 +177,7 @@ class ConfigMapStore:
         return client.send(calls.get(ConfigMap, self.map_name, self.namespace))
 
     def _patch(self, client: SyncClient, patch: packed_reports.JSON, *, dry_run: bool = False) -> None:
+        """Applies a merge patch to the ConfigMap. Raises KubeError."""
         client.send(
             calls.merge_patch(
                 CONFIG_MAP, self.map_name, patch, self.namespace, field_manager=FIELD_MANAGER, dry_run=dry_run
@@ -203,6 +209,7 @@ def _cluster_in(packed: bytes) -> str:
 
 
 def _report_in(packed: bytes, name: str) -> Report:
+    """Returns the report of a packed entry. Raises Terminal if it cannot be read."""
     try:
         data = packed_reports.unpack(packed)
     except ValueError as error:

@@ -60,6 +60,7 @@ class RehearsalProcess:
         self._changed()
 
     async def _run(self) -> tuple[CheckOutcome, ...]:
+        """Returns the rehearsal's outcomes, or one outcome that says why it did not run; removes its folder."""
         if not _is_there(self._module):
             return (self._not_run("the image of the release does not carry it"),)
         folder = _make_folder()
@@ -69,6 +70,7 @@ class RehearsalProcess:
             remove_tree(folder)
 
     async def _in(self, folder: Path) -> tuple[CheckOutcome, ...]:
+        """Runs the rehearsal with `folder` for its temporary files; one outcome says why if it fails."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -90,6 +92,7 @@ class RehearsalProcess:
         return (self._not_run(self._why(process.returncode or 0, stderr)),)
 
     def _why(self, code: int, err: bytes) -> str:
+        """Returns why the process ended without outcomes, by its exit code and its last line of stderr."""
         if code == TOO_LARGE:
             limit = f"the {self._order.memory_mib} MiB that it may have"
             return f"the copy of the cluster needs more than {limit}; raise `memoryLimit` of the settings"

@@ -144,6 +144,7 @@ def clusters_in(folder: Path) -> tuple[str, ...]:
 
 
 def _name_in(file: Path) -> str:
+    """Returns the cluster's name as a stored report has it; the folder's name if the report cannot be read."""
     try:
         document = msgspec.json.decode(read_limited(file), type=dict)
     except (OSError, msgspec.DecodeError, RecursionError, UnicodeDecodeError):

@@ -120,6 +120,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Yields the database within a transaction, with its table created. Raises Terminal for a foreign file."""
         with self._opened("rwc") as database:
             # At once, not at the first row: two that have both read before they write would be refused.
             database.execute("BEGIN IMMEDIATE")
@@ -134,6 +135,7 @@ class SqliteStore:
 
     @contextmanager
     def _opened(self, mode: str) -> Iterator[sqlite3.Connection]:
+        """Yields the open database; `mode` is SQLite's (ro, rw, rwc). Raises Terminal."""
         address = f"file:{quote(str(self.path.absolute()))}?mode={mode}"
         try:
             with closing(sqlite3.connect(address, _PATIENCE_S, isolation_level=None, uri=True)) as database:

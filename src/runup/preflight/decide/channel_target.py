@@ -39,6 +39,7 @@ def newest(cluster: ClusterVersion | None, channel: str) -> Release:
 
 
 def _next_minor(cluster: ClusterVersion) -> Release:
+    """Returns the first release of the next minor version. Raises Terminal if the version is not known."""
     source = parse(cluster.status.desired.version)
     if source is None:
         text = "the cluster's version is not known yet, and it lists no updates; give --to VERSION"

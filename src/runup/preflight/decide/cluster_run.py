@@ -296,6 +296,7 @@ def _env(checking: Checking) -> dict[str, str]:
 
 
 def _labels_and_annotations(run: Run) -> JSON:
+    """Returns the labels and annotations of every object of a run, with the time it expires."""
     expires = run.started.astimezone(UTC) + timedelta(seconds=run.timeout_s + LEFT_AFTER_S)
     return {
         "labels": PART_OF | {RUN_LABEL: run.id},

@@ -242,6 +242,7 @@ def _too_late(scene: Observations) -> AttemptOutcome | None:
 
 
 def _bad_report(scene: Observations) -> AttemptOutcome | None:
+    """Returns the failure of an attempt whose report is not valid, None if the report is."""
     if scene.bad is None:
         return None
     # The report is written by the target's image, so only another release can write a valid one.
@@ -299,6 +300,7 @@ def _crash_outcome(scene: Observations) -> AttemptOutcome | None:
 
 
 def _reported_failure(scene: Observations) -> AttemptOutcome | None:
+    """Returns the failure that the report itself states, None if it states none."""
     if scene.report is None or scene.report.execution_status != "failed":
         return None
     message = scene.report.message.rstrip(".") or "the target says that its checks failed"

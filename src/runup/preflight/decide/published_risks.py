@@ -183,6 +183,7 @@ def _verdict(risk: ReportedRisk, checked: CheckedTarget) -> Condition:
 
 
 def _outdated_text(checked: CheckedTarget) -> str:
+    """Returns the note on risks of a preflight that has ended: when, and how to check again."""
     target = checked.release.version
     return (
         f"Found by the preflight for {target} from {checked.source_version}{_when_text(checked.report)}, which has "

@@ -152,6 +152,7 @@ class _Cluster:
         return False
 
     def _live_object(self, manifest: Manifest, resource: Resource) -> JSON | None:
+        """Returns the manifest's object as the cluster has it, None if it has none. Raises KubeError."""
         try:
             namespace = manifest.identity.namespace if resource.namespaced else ""
             return self._client.send(calls.get_raw(resource, manifest.identity.name, namespace))

@@ -69,6 +69,7 @@ def _mapping_at(live_object: JSON, key: str) -> JSON:
 
 
 def _host_and_port(text: str) -> tuple[str, str]:
+    """Returns the host and port of a URL, the default port if it names none; both empty if it is no URL."""
     try:
         url = urlsplit(text)
         return (url.hostname, str(url.port or _PORT)) if url.hostname else ("", "")

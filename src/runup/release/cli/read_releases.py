@@ -76,6 +76,7 @@ def as_text(lines: dict[str, Any]) -> str:
 
 
 def _value_text(value: Any) -> str:
+    """Returns a value of the release's metadata as one cell: a truth as yes or no, a mapping as its size."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):

@@ -113,6 +113,7 @@ async def fetch_signature(url: str, context: ssl.SSLContext | None) -> bytes | N
 
 
 def _read_signature(path: Path) -> bytes | None:
+    """Returns the file's bytes, one more than allowed at most; None if there is no such file."""
     try:
         with path.open("rb") as file:
             return file.read(MAX_SIGNATURE_BYTES + 1)

@@ -64,6 +64,7 @@ async def store_signatures(client: Client, verified: Verified) -> None:
 
 
 async def _kept_signatures(client: Client) -> dict[str, bytes]:
+    """Returns the signatures that the ConfigMap keeps, by key; none if there is no ConfigMap. Raises KubeError."""
     try:
         config_map = await client.send(calls.get(ConfigMap, NAME, NAMESPACE))
     except NotFound:

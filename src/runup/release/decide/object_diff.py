@@ -71,6 +71,7 @@ def value_text(value: Any) -> str:
 
 
 def _without_server_fields(live_object: JSON) -> JSON:
+    """Returns the object without status and without the metadata that the API server writes."""
     kept_fields = {key: value for key, value in live_object.items() if key != "status"}
     metadata = live_object.get("metadata")
     if isinstance(metadata, dict):

@@ -198,6 +198,7 @@ def _render_files(files: Mapping[str, bytes], values: Values, skipped: list[Skip
 
 
 def _load_folder(folder: str, files: Mapping[str, bytes], broken: list[Skipped]) -> list[Manifest]:
+    """Returns the manifests of the files in `folder`; adds those that cannot be parsed to `broken`."""
     manifests: list[Manifest] = []
     for path, data in files.items():
         if path.startswith(f"{folder}/"):

@@ -228,6 +228,7 @@ class Demo:
         self._runup("preflight", "show", expect=2)
 
     def _update(self) -> None:
+        """Updates the cluster to the first step, and shows how it begins."""
         say(f"5.2.0 is reached in steps, and we know today what it will ask for. The first step is {FIRST_STEP}.")
         self._runup("upgrade", f"--to={FIRST_STEP}")
         self._wait_until(
@@ -239,6 +240,7 @@ class Demo:
         self._runup("upgrade", "status")
 
     def _arrive(self) -> None:
+        """Waits until the first step is completed, and shows the state."""
         say(f"On the way {FIRST_STEP}'s own operator took over from 5.0.0's. Now every component has to get there.")
         self._wait_until(
             lambda cluster: _has_completed(cluster, FIRST_STEP), f"the update to {FIRST_STEP} is completed"

@@ -244,6 +244,7 @@ def _write_pid(data: Path) -> None:
 
 
 def _steps(data: Path, start_settings: Settings) -> list[tuple[str, Callable[[], bool]]]:
+    """Returns the steps of a start, each with the question whether it is done."""
     previous_start = _modified_ns(data / settings.READY)
     return [
         ("API server", lambda: settings.port_taken(start_settings.api_port) and (data / KUBECONFIG).is_file()),

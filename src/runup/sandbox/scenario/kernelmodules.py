@@ -112,6 +112,7 @@ def _fit_deployment(spec: JSON, port: int) -> None:
 
 
 def _certificate(serving: certs.KeyPair) -> JSON:
+    """Returns the Secret with the serving certificate of the webhook."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

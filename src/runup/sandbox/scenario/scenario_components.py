@@ -200,6 +200,7 @@ def _operands(spec: ReleaseSpec) -> dict[str, str]:
 
 
 def _operator(component: Component, name: str, spec: ReleaseSpec) -> JSON:
+    """Returns the ClusterOperator of a component, as the release's manifests have it."""
     versions = [{"name": "operator", "version": spec.version}]
     versions += [{"name": name, "version": version} for of, version in _operands(spec).items() if of == name]
     related = [{"group": "", "resource": "namespaces", "name": component.namespace}]

@@ -119,6 +119,7 @@ def _read_settings_file(file: Path, kind: type[S]) -> S | None:
 
 
 def _write_file(file: Path, value: msgspec.Struct) -> None:
+    """Writes the value as JSON, atomically. Raises SandboxError if the folder cannot be written."""
     try:
         write_atomically(file, msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")
     except OSError as error:

@@ -163,6 +163,7 @@ def _doubt_text(report: Report) -> str:
 
 
 def html_page(reading: StatusReading) -> str:
+    """Returns the status as an HTML page. Raises DecodeError."""
     from runup.updatestatus.cli.render.html import page
     from runup.updatestatus.cli.status_reading import datetime_of_ns
     from runup.updatestatus.decide.decode import decode, with_unknown

@@ -141,6 +141,7 @@ class Log:
 
 
 def _first_lines(report: Report) -> Iterator[str]:
+    """Yields the summary, and the health insights while an update is in progress."""
     yield summary(report)
     if report.is_updating:
         yield from (f"{row.level}: {row.summary}" for row in report.health)
@@ -199,6 +200,7 @@ def _shown_on_terminal(stream: TextIO, details: str) -> Iterator[Show]:
         with Live(console=console, auto_refresh=False, screen=True) as live:
 
             def show_report(report: Report | None, look: Poll) -> None:
+                """Shows the newest report, or the last one with a note if it could not be read."""
                 nonlocal last, report_text
                 if report is not None and look.found is not None:
                     last = rendered.render(report, look.found.now_ns, wanted_details)

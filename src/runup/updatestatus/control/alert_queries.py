@@ -42,6 +42,7 @@ class Alerts:
             await self._clock.sleep(REFRESH_S)
 
     async def _query_alerts(self) -> tuple[Alert, ...] | Unreadable:
+        """Returns the firing alerts, or why they could not be read."""
         try:
             body = await self._server.get(PATH, within_s=TIMEOUT_S)
             return await in_thread(lambda: read_alerts(body), "read alerts")

@@ -186,6 +186,7 @@ def _used_conditions(conditions: Iterable[Condition]) -> Iterable[Condition]:
 
 
 def _with_shared_texts(condition: Condition) -> Condition:
+    """Returns the condition with interned texts: nodes by the thousand share them."""
     return replace(
         condition,
         type=intern(condition.type),

@@ -89,6 +89,7 @@ def _dicts(items: Any) -> list[JSON]:
 
 
 def _is_decodable(kind: type[Wire], value: Any) -> bool:
+    """Reports whether the value has the form of `kind`."""
     try:
         codec.convert(kind, value)
     except codec.DecodeError:

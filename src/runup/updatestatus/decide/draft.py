@@ -164,6 +164,7 @@ def started_at(cluster: ClusterVersion) -> datetime | None:
 
 
 def _unreadable_inputs(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """Yields (input, reason) for each input that could not be read or decoded."""
     for field, inputs in INPUTS.items():
         value = getattr(snapshot, field)
         if isinstance(value, Unreadable):

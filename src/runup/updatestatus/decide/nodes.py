@@ -233,6 +233,7 @@ def _chooser(pools: Sequence[MachineConfigPool]) -> Callable[[Mapping[str, str]]
     cache: dict[tuple[str | None, ...], str | None] = {}
 
     def choose(labels: Mapping[str, str]) -> str | None:
+        """Returns the first pool whose selector matches the labels; remembers the answer by the values used."""
         values = tuple(map(labels.get, keys))
         if values not in cache:
             own_labels = dict(labels)

@@ -82,6 +82,7 @@ def pool_updating(pool: PoolState) -> ConditionValues:
 
 
 def _pool_healthy(pool: PoolState) -> ConditionValues:
+    """Returns the condition Healthy of a pool."""
     if pool.degraded:
         return (HEALTHY, "False", "NodesDegraded", f"{pool.degraded} of {pool.total} nodes are degraded")
     if not pool.total:
@@ -139,6 +140,7 @@ def node(state: NodeState, pool: PoolState, memory: PreviousStatus, text: int) -
 
 
 def _node_available(state: NodeState, text: int) -> ConditionValues:
+    """Returns the condition Available of a node; `text` is the longest message in characters."""
     if not state.unavailable:
         return (AVAILABLE, "True", "AsExpected", "")
     reasons = [_TROUBLE_REASONS.get(trouble.reason, "UnexpectedImage") for trouble in state.troubles]

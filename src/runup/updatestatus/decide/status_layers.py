@@ -192,6 +192,7 @@ def _available(drafted: Draft) -> ConditionValues:
 
 
 def _alerts(drafted: Draft) -> ConditionValues:
+    """Returns the condition AlertsReachable."""
     if drafted.alerts_unreadable is not None:
         return ("AlertsReachable", "False", "CannotReadAlerts", cut(drafted.alerts_unreadable, 4096))
     if not drafted.alerts_asked:

@@ -68,6 +68,7 @@ def _preflight_results(cluster: ClusterVersion, past: History, accepted: Accepte
 
 
 def _state_text(preflight_findings: Findings) -> str:
+    """Returns the preflight's state in words."""
     if preflight_findings.failed:
         return f"could not run ({preflight_findings.failed.reason})"
     if preflight_findings.completed:

@@ -53,6 +53,7 @@ def _component_row(installed: Installed) -> PrerequisiteRow:
 
 
 def _version_text(installed: Installed) -> str:
+    """Returns the installed component's version in words."""
     if not installed.by_install:
         return installed.image or "no image"
     if installed.version:

@@ -58,6 +58,7 @@ def _kinds_always_read(operator_namespace: str) -> Iterator[tuple[Resource, str]
 
 
 def _reads_of_check(checks: Iterable[Check]) -> Iterator[tuple[Resource, str]]:
+    """Yields each resource that a check reads, with the namespace it is limited to (empty: all)."""
     for check in checks:
         for resource in check.reads:
             yield resource, namespace_of(resource)

@@ -133,6 +133,7 @@ def _target(asked: str, target: str, risk: Risk, screen: Screen) -> str:
 
 
 def _acceptance_text(risk: Risk) -> str:
+    """Returns whether the risk is accepted, and if not, the command that accepts it."""
     if not risk.acceptable:
         return "no: accepting it does not lift it"
     if not risk.accepted:

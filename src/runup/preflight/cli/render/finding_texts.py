@@ -480,6 +480,7 @@ def risk_data(risk: Risk) -> dict[str, Any]:
 
 
 def _growth_data(risk: Risk) -> dict[str, Any] | None:
+    """Returns what the risk has gained since its acceptance as JSON data, None if nothing."""
     if risk.grown is None:
         return None
     since, accepted_at = timestamp(risk.grown.since) or None, timestamp(risk.grown.at) or None

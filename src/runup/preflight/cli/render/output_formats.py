@@ -191,6 +191,7 @@ def _suite(parent: ElementTree.Element, cluster_result: ClusterResult) -> None:
     numbers = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
 
     def case(name: str, kind: str = "", message: str = "", details: str = "") -> None:
+        """Adds a test case to the JUnit suite; `kind` is failure, error, skipped, or empty for a passed one."""
         element = ElementTree.SubElement(suite, "testcase", classname=_xml(cluster_result.name), name=name)
         numbers["tests"] += 1
         if kind:

@@ -70,6 +70,7 @@ def _markdown(
     failed: Sequence[ClusterResult],
     name: str,
 ) -> Iterator[str]:
+    """Yields the lines of a pull request's comment: risks that are new, gone or doubtful since the baseline."""
     total = len(results)
     targets = sorted({cluster_result.findings.target for cluster_result in results if cluster_result.findings.target})
     of = f" of {', '.join(targets)}" if targets else ""
@@ -102,6 +103,7 @@ def _markdown(
 
 
 def _clusters_text(clusters: Sequence[str], total: int) -> str:
+    """Returns how many clusters have the risk and the names of the first; empty for a single cluster."""
     if total == 1:
         return ""
     omitted = len(clusters) - _NAMES

@@ -53,6 +53,7 @@ def sarif(results: Sequence[ClusterResult]) -> str:
 
 
 def _invocation_of(cluster_result: ClusterResult) -> dict[str, Any]:
+    """Returns SARIF's invocation of one cluster: whether it was judged, or why not."""
     if cluster_result.findings.completed:
         return {"executionSuccessful": True}
     problem = cluster_result.findings.failed.message if cluster_result.findings.failed else "no result"
@@ -105,6 +106,7 @@ def _result(cluster_result: ClusterResult, risk: Risk, rule_index: int, cause: s
 
 
 def _locations_of(cluster_result: ClusterResult, risk: Risk) -> list[dict[str, Any]]:
+    """Returns SARIF's locations of the risk's objects: their names, and their files where known."""
     named_locations = [
         (f"{cluster_result.name}: {item.text}", cluster_result.place(item)) for item in risk.resources[:_LOCATIONS]
     ]
@@ -117,6 +119,7 @@ def _locations_of(cluster_result: ClusterResult, risk: Risk) -> list[dict[str, A
 
 
 def _location_of(name: str, place: Place | None) -> dict[str, Any]:
+    """Returns one location of SARIF: a name, and the line of a file if `place` is known."""
     location: dict[str, Any] = {"logicalLocations": [{"fullyQualifiedName": name}]}
     if place is not None:
         region = {"startLine": place.line}

@@ -78,6 +78,7 @@ def text(results: Sequence[ClusterResult]) -> str:
 
 
 def _lines(cluster_result: ClusterResult) -> Iterator[str]:
+    """Yields a cluster's plan as text: each step with its items to tick off."""
     findings = cluster_result.findings
     if not findings.completed:
         yield (

@@ -171,6 +171,7 @@ def _remaining(report: Report, times: _Times) -> str:
 
 
 def _remaining_text(report: Report, times: _Times, remaining: int) -> str:
+    """Returns the estimate of what remains (nanoseconds), in the words of `oc adm upgrade status`."""
     if report.changes_architecture:
         return "N/A for Multi-Architecture Migration"
     if remaining < -10 * MINUTE:
@@ -179,6 +180,7 @@ def _remaining_text(report: Report, times: _Times, remaining: int) -> str:
 
 
 def _operator_health(report: Report) -> str:
+    """Returns the numbers of healthy, unavailable and degraded operators, as `oc` words them."""
     unavailable = sum(operator.unavailable for operator in report.operators)
     degraded = sum(operator.degraded for operator in report.operators)
     text = f"{len(report.operators) - unavailable - degraded} Healthy"

@@ -48,6 +48,7 @@ def page_body(status: UpdateStatusStatus | None, now: datetime) -> Markup:
 
 
 def _empty_page() -> Markup:
+    """Returns the page of an UpdateStatus without content."""
     return el(
         "section",
         el("h1", "No status yet"),
@@ -57,6 +58,7 @@ def _empty_page() -> Markup:
 
 
 def _body_of_status(status: UpdateStatusStatus, now: datetime) -> Markup:
+    """Returns the sections of the page, in the order in which they are read."""
     control_plane = status.control_plane or ControlPlane()
     return join(
         _head(status, control_plane, now),
@@ -104,6 +106,7 @@ def _age(status: UpdateStatusStatus) -> Markup | None:
 
 
 def _page_title(insight: ClusterVersionInsight, *, busy: bool) -> str:
+    """Returns the headline: the release that the cluster is at, or is updating to."""
     target = insight.versions.target.version if insight.versions else "an unknown version"
     if not busy:
         return f"The cluster is at {target}"

@@ -183,6 +183,7 @@ def _node(insight: NodeInsight, since: UpdateTimes) -> Lane:
 
 
 def _troubled_since(insight: NodeInsight) -> datetime | None:
+    """Returns when the node became degraded or unavailable, None if it is neither."""
     for type_, bad in (("Degraded", "True"), ("Available", "False")):
         condition: Condition | None = find(insight.conditions, type_)
         if condition is not None and condition.status == bad:
