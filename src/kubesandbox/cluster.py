@@ -40,7 +40,7 @@ async def run_controllers(data: Path, clock: Clock, *, node: bool) -> AsyncItera
 
 
 async def until_over(stop: asyncio.Event, tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Waits for `stop`. Raises what ended one of `tasks`, none of which ends by itself.
+    """Waits for `stop`. Raises the exception of a task that ended, since none ends by itself.
 
     A cluster without its garbage collector would seem healthy, so it ends as a whole.
     """

@@ -135,7 +135,7 @@ class CommandPodSpec(Wire, frozen=True):
 
 
 class CommandPod(Object, frozen=True):
-    """A Pod of which only what its containers start is read."""
+    """A Pod with only the fields that say what its containers start."""
 
     spec: CommandPodSpec = CommandPodSpec()
 
@@ -212,7 +212,7 @@ class ClaimReference(Wire, frozen=True):
 
 
 class PodVolume(Wire, frozen=True):
-    """A volume of a pod, of which is read only whether it is a folder of the node, or which claim it is."""
+    """A volume of a pod, with only the fields that say whether it is a folder of the node, and which claim it uses."""
 
     host_path: HostPath | None = None
     persistent_volume_claim: ClaimReference | None = None
@@ -297,12 +297,12 @@ class PodMeta(Wire, frozen=True):
 
 
 class PlacedPod(Object, frozen=True):
-    """A Pod of which little more than place and phase is read: there may be hundreds of thousands.
+    """A Pod with little more than its node and phase: a cluster may have hundreds of thousands.
 
     `cpu_milli`, `memory_bytes`, `ready`, `waiting` (why a container does not run), `pending` (what a pod that has not
     started waits for), `exceeds` (the level of the Pod Security Standards that it violates, and why), `claims` (the
     names of its PersistentVolumeClaims) and `addons` (the images of its containers that belong to known add-ons) are
-    not fields of a Pod: whoever stores one computes them from the parts that it then drops.
+    not fields of a Pod: the code that stores a pod computes them from fields that it then drops.
     """
 
     # Narrower than ObjectMeta: annotations and times, which are not used, would be most of the decoded data.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Allowance:
-    """A number of turns, `burst` at most, of which one comes back every `interval_s` seconds."""
+    """A token bucket: at most `burst` tokens, refilled with one every `interval_s` seconds."""
 
     def __init__(self, burst: int, interval_s: float) -> None:
         self._burst = burst

@@ -141,7 +141,7 @@ class Cache(Generic[K]):
         undecoded: Iterable[Undecodable] = (),
         incomplete: tuple[str, ...] = (),
     ) -> None:
-        """Replaces all objects by a new list; listeners are told only the differences, after the whole list is stored.
+        """Replaces all objects by a new list; listeners get only the differences, after the list is stored.
 
         The objects have been reduced by `keep`. `incomplete` has the reasons why the server says that there may be more
         objects than it lists.

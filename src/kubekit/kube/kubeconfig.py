@@ -136,7 +136,7 @@ class Kubeconfig(msgspec.Struct, frozen=True):
 
 
 def load_files(paths: Iterable[str], *, required: bool) -> Kubeconfig:
-    """Reads and merges `paths`, of which earlier ones take precedence.
+    """Reads and merges `paths`; earlier ones take precedence.
 
     A file that does not exist is skipped unless `required`, as kubectl treats KUBECONFIG and --kubeconfig. Raises
     ConfigError for an unreadable or invalid file.

@@ -2,8 +2,8 @@
 
 A holder counts as alive for `lease_duration_s` after *this process* last saw its record change. The times in the record
 are never compared with the local clock, so that clocks may differ between machines. A leader that cannot renew within
-the shorter `renew_deadline_s` stops by itself before another one may start. Its writes end then, too, also if it was
-suspended and does not know yet: whoever writes under the lease asks `may_write` first (`Client.fence`).
+the shorter `renew_deadline_s` stops by itself before another one may start. Its writes end then, too, even if it was
+suspended and has not noticed yet: each write under the lease is checked by `may_write` first (`Client.fence`).
 
 Two things differ from client-go. The duration in another holder's record counts up to a limit from our own settings:
 2^31 seconds are no reason to wait for ever. And a leader watches its Lease, so that it stops as soon as somebody writes
@@ -109,7 +109,7 @@ class LeaderElector:
             await self._release_lease()
 
     def may_write(self, request: Request) -> bool:
-        """Reports whether `request` may be sent: before this process has led, and while nobody else may lead.
+        """Reports whether `request` may be sent: before this process has led, and while no other process may lead.
 
         Requests for the Lease itself always may.
         """
@@ -139,7 +139,7 @@ class LeaderElector:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait_until_overtaken(self) -> str:
-        """Watches the lease until somebody else holds it, and returns who. Without a right to watch, it never ends."""
+        """Returns the identity of another holder as soon as the watch sees one; never, without the right to watch."""
         call = calls.watch(
             Lease,
             self._namespace,

@@ -51,7 +51,7 @@ class User(Wire, frozen=True):
 
 
 class Identity(Wire, frozen=True):
-    """The user to whom a token belongs; `error` is the reason why it belongs to nobody."""
+    """The user to whom a token belongs; `error` is the reason if it belongs to no user."""
 
     authenticated: bool = False
     user: User = User()
@@ -100,7 +100,7 @@ def may_reach_path(user: User, verb: str, path: str) -> Call[Access]:
 
 
 def may_user(user: User, verb: str, resource: Resource, namespace: str = "", *, name: str = "") -> Call[Access]:
-    """Returns a call that asks whether `user`, as a token review told it, may `verb` the resource."""
+    """Returns the SubjectAccessReview whether `user`, as a TokenReview has it, may `verb` the resource."""
     attributes = _resource_attributes(verb, resource, namespace, name, "")
     return _review_call(SUBJECT_REVIEWS, {**_subject(user), "resourceAttributes": attributes})
 

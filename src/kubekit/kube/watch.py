@@ -188,7 +188,7 @@ class Reflector(Generic[K]):
             await self._back_off(None)
 
     async def _fail_and_wait(self, verb: str, error: KubeError | codec.DecodeError) -> None:
-        """Counts the failure, tells the cache once it lasts, and waits before the next attempt."""
+        """Counts the failure, marks the cache as failed if failures persist, and waits before the next attempt."""
         self._failures += 1
         if not isinstance(error, Transient) or self._failures >= PATIENCE or not self._cache.synced:
             self._cache.fail(why_unreadable(verb, self.resource, self._namespace, error))

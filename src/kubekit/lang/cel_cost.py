@@ -87,7 +87,7 @@ _METER: ContextVar[_Meter | None] = ContextVar("meter", default=None)
 
 @contextmanager
 def count_cost(budget: Budget | None) -> Iterator[Callable[[], bool]]:
-    """Counts what is evaluated inside; yields a function that tells whether it cost too much."""
+    """Counts the cost of evaluations in the block; yields a function that reports whether it is over the limit."""
     limit = PER_CALL if budget is None else min(PER_CALL, budget.left)
     meter = _Meter(limit)
     before = _METER.set(meter)

@@ -43,7 +43,7 @@ class Function:
 
 
 def _parses_with(parse: Callable[..., Any]) -> Callable[..., bool]:
-    """Returns a function that tells whether `parse` accepts its arguments."""
+    """Returns a function that reports whether `parse` accepts its arguments."""
 
     def check(*arguments: Any) -> bool:
         """Reports whether `parse` accepts the arguments."""

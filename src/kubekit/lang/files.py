@@ -27,7 +27,7 @@ def read_limited(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
 
 
 def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
-    """Writes the file, so that whoever reads it finds what it was or all of `content`, also where the disk is full.
+    """Writes the file so that readers find either its old content or all of `content`, even if the disk is full.
 
     What is no regular file (a pipe, `/dev/stdout`), or is in a folder that takes no new file, is written as it is.
     Raises OSError that names the file.
@@ -43,7 +43,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes) -> None:
 
 
 def write_new(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a file whole that nobody has made yet. Raises FileExistsError for one that is there, and OSError."""
+    """Writes a new file as a whole. Raises FileExistsError if it exists, and OSError."""
     import tempfile  # not needed to read
 
     handle, scratch = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".writing-")  # noqa: PTH120

@@ -208,7 +208,7 @@ class _Reader:
         return value
 
     def _read_continued_scalar(self, text: str, indent: int, start: int) -> str:
-        """Returns a plain scalar of several lines, of which `start` is the first."""
+        """Returns a plain scalar of several lines; `start` is the first line."""
         parts, last = [text], start
         for at in range(start + 1, len(self._lines)):
             line = self._lines[at]
@@ -225,7 +225,7 @@ class _Reader:
         return _fold_lines(parts[: last - start + 1], "\n")
 
     def _read_quoted(self, text: str, indent: int, ends: Callable[[str], bool]) -> str:
-        """Returns the text between the quotes, its lines folded; `ends` tells whether a piece has the closing quote."""
+        """Returns the text between the quotes, its lines folded; `ends` reports whether a piece closes them."""
         if ends(text[1:]):
             self._next_row()
             inner = text[1:-1]

@@ -15,7 +15,7 @@ from kubekit.oci.mirrors import Mirror
 
 
 def _wait_in_full(seconds: float) -> bool:
-    """Waits for so long, which nobody ends. A function, so that an access can be sent to another process."""
+    """Waits for `seconds`, and cannot be interrupted. It is a module's function, so that an Access can be pickled."""
     return threading.Event().wait(seconds)
 
 

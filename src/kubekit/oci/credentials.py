@@ -70,7 +70,7 @@ class AuthFile:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Credential files, of which the first one that knows a registry counts."""
+    """Credential files in order; the first one with an entry for a registry is used."""
 
     files: tuple[AuthFile, ...] = ()
 

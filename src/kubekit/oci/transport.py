@@ -447,7 +447,7 @@ def _wrong_login(request: RegistryRequest, message: str) -> str:
 def _registry_message(answer: Answer) -> str:
     """Returns the registry's message in an error's body (distribution-spec, error codes), empty if there is none.
 
-    It is somebody else's text: it is marked as such, on one line, and cut.
+    It is text of the registry: it is quoted as such, on one line, and truncated.
     """
     try:
         errors = json.loads(answer.read(_MAX_ANSWER)).get("errors") or []

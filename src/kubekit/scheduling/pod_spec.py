@@ -129,7 +129,7 @@ class SchedulingVolume(Wire, frozen=True):
 
 
 class SchedulingGate(Wire, frozen=True):
-    """A gate that somebody has to remove before the pod is scheduled."""
+    """A gate that has to be removed before the pod is scheduled."""
 
     name: str = ""
 

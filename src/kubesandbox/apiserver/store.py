@@ -381,7 +381,7 @@ class Store:
         return await asyncio.shield(future)
 
     def _publish_results(self, committed: list[_Write], refused: list[tuple[_Write, Exception]]) -> None:
-        """Makes committed writes visible, tells subscribers, and wakes the writers; runs in the event loop."""
+        """Makes committed writes visible, notifies subscribers, and wakes the writers; runs in the event loop."""
         now = self._monotonic()
         for write in committed:
             entry = write.entry

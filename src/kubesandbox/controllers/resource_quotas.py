@@ -1,8 +1,8 @@
 """The resource quota controller: ResourceQuotas and the objects of their namespaces in, the quotas' status out.
 
 The API server charges a quota when an object is created or changed; objects that go are counted here, as by Kubernetes'
-controller of that name. It is told of changes by caches and counts by lists: caches are not of one moment, and a count
-that lacks an object which was charged would let another one in.
+controller of that name. It learns of changes from caches and counts from lists: caches are not of one moment, and a
+count that lacks an object which was charged would let another one in.
 """
 
 from __future__ import annotations

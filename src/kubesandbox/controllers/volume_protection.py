@@ -32,7 +32,7 @@ class VolumeProtection:
         self._graph = graph
 
     def calls(self, key: NamespacedName) -> Iterator[Call[Any] | Read]:
-        """Yields the patch that lets go of a deleted claim or volume that nobody uses."""
+        """Yields the patch that removes the finalizer of a deleted claim or volume that is not in use."""
         resource = CLAIMS if key.namespace else VOLUMES
         cache = self._graph.caches.get(resource)
         obj = cache.get(key) if cache is not None else None

@@ -159,7 +159,7 @@ def _lost_end(started_at: datetime | None) -> Ended:
 
 
 def _end_in_status(state: JSON) -> Ended | None:
-    """Returns the end that a container's state tells of, None if it has not ended."""
+    """Returns the terminated state in a container's status, None if it has not ended."""
     terminated = state.get("terminated")
     if not terminated:
         return None

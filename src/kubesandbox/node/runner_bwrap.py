@@ -62,7 +62,7 @@ class BubblewrapRunner:
         """Does nothing: `--die-with-parent` leaves nothing behind."""
 
     def problem(self) -> str:
-        """Returns why bwrap does not work, or ""; runs it, since no setting tells whether user namespaces work."""
+        """Returns why bwrap does not work, or ""; runs it, since no setting shows whether user namespaces work."""
         return why_not_installed("bwrap") or try_command(
             [*_base_arguments(), "--ro-bind", "/usr", "/usr", *_link_arguments(), "--", "/usr/bin/true"]
         )

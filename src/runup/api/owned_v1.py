@@ -71,7 +71,7 @@ class OwnedWorkload(Owned, frozen=True):
 
 
 class Configuration(Object, frozen=True):
-    """A small singleton of which one or two values are read, wherever they are."""
+    """A small singleton with only one or two values, whose place differs by kind."""
 
     spec: dict[str, Any] = {}
     status: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Volumes and their attachments, certificate requests, and other kinds of which checks read only a few fields."""
+"""Volumes and their attachments, certificate requests, and other kinds, with the few fields that checks read."""
 
 from datetime import datetime
 from typing import Any
@@ -76,7 +76,7 @@ class CSINode(Object, frozen=True):
 
 
 class ConditionsStatus(Wire, frozen=True):
-    """A status of which only the conditions are read."""
+    """A status with only its conditions."""
 
     conditions: tuple[LooseCondition, ...] = ()
 

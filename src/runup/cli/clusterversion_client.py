@@ -138,7 +138,7 @@ def change(
     *,
     send: Callable[[Patch], ClusterVersion],
 ) -> tuple[ClusterVersion, ClusterVersion | None]:
-    """Sends the patch that `decide` returns, unless somebody wrote in between; returns the object before and after.
+    """Sends the patch that `decide` returns, and decides anew after a conflict; returns the object before and after.
 
     The result is None if `decide` found nothing to change. Raises Conflict after several attempts.
     """

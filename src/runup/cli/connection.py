@@ -72,7 +72,7 @@ def _remember_option(ctx: click.Context, param: click.Parameter, value: str | tu
 def _remember_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
     """Remembers the value of an option, which may be given before and after the command's name, but not to two ends.
 
-    Whoever names two clusters means both, and an update asked of the wrong one is not taken back easily.
+    A user who names two clusters means both, and an update requested of the wrong one is hard to undo.
     """
     connection, name = connection_of(ctx), str(param.name)
     before: str | None = getattr(connection, name)

@@ -45,7 +45,7 @@ class ResultPrinter:
 
 
 class ResultTexts(ResultPrinter):
-    """What a command tells, kept instead of printed, for whoever shows it elsewhere."""
+    """The texts of a command, kept instead of printed, for a caller that shows them elsewhere."""
 
     def __init__(self, action: str) -> None:
         super().__init__(action, None)

@@ -53,14 +53,14 @@ def root_of(path: Path) -> Path | None:
 
 
 def files_in(root: Path) -> Iterator[Path]:
-    """Yields the files of the bundle that have objects, and those that somebody added at its top."""
+    """Yields the files of the bundle that have objects, and those added by hand at its top."""
     for file in sorted(file for file in root.rglob("*") if file.suffix in SUFFIXES and file.is_file()):
         if (file.parent == root and kind_beside(file)) or place_of(file, root) is not None:
             yield file
 
 
 def kind_beside(file: Path) -> bool:
-    """Returns whether a file at the top may be one that somebody added: bundles have JSON of their own there."""
+    """Returns whether a file at the top may have been added by hand: bundles have JSON of their own there."""
     return file.suffix != ".json" or file.stem in ("cv", "clusterversion", "version")
 
 

@@ -212,7 +212,7 @@ def _machines(objects: Iterable[JSON]) -> int | None:
 
 
 def _singleton_kinds(layout: Layout, objects: Iterable[JSON], plural: Plural) -> Iterator[Resource]:
-    """Yields the kinds of which the only object that there can be is in the dump."""
+    """Yields the singleton kinds whose object is in the dump."""
     for obj in objects:
         # Of an operator's own configuration an Insights archive has the spec only.
         if layout.style == "insights" and "status" not in obj:

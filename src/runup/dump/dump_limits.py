@@ -1,4 +1,4 @@
-"""Limits of what is read of a dump, which somebody else made: whatever it holds, reading it takes less than 1 GiB.
+"""Limits for reading a dump, which is untrusted: whatever it holds, reading it takes less than 1 GiB of memory.
 
 A file is refused before it is decoded, by its size and by what it would take: measured, decoding takes six bytes for
 each of the text, and 180 for each mark that begins an item (a line, a comma, a colon, a bracket). A list of objects in

@@ -52,8 +52,8 @@ class Listed:
     """A list in a file: its apiVersion and kind as far as they are given, and what it holds.
 
     `held` has the namespaces of its items by (group, kind). `is_answer`: the API server or kubectl wrote it, and it was
-    not cut off. An empty list needs no metadata for that: nobody picks nothing. `is_cut`: a request for more of it was
-    to follow. `counts` are of its items.
+    not cut off. An empty list needs no metadata for that: a person selects something. `is_cut`: a request for
+    more of it was to follow. `counts` are of its items.
     """
 
     api_version: str

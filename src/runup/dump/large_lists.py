@@ -39,7 +39,7 @@ class _Head(msgspec.Struct):
 
 
 class _Object(msgspec.Struct):
-    """An object of which nothing is kept."""
+    """An object whose fields are all skipped."""
 
 
 class _Counted(msgspec.Struct):

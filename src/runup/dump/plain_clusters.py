@@ -32,7 +32,7 @@ _OPENSHIFT_SYSTEM = "Red Hat Enterprise Linux CoreOS"
 
 @dataclass(frozen=True, slots=True)
 class KubernetesVersion:
-    """The version of the API server, empty if nothing tells it. `notes` say where it is less than certain."""
+    """The version of the API server, empty if it is not known. `notes` say where it is less than certain."""
 
     version: str = ""
     notes: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 """Serves a controller process's HTTP endpoints: `/metrics`, `/healthz`, `/readyz`, and webhooks if it has some.
 
-Health is public: it tells nothing about the cluster but what is not read yet. Metrics are for users whom the API
-server lets read them, unless that was explicitly turned off.
+Health is public: it says nothing about the cluster but which inputs are not read yet. Metrics are for users whom the
+API server lets read them, unless that was explicitly turned off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The check against privilege escalation, before a Role or a binding is stored: nobody grants rights that they lack.
+"""The check against privilege escalation, before a Role or a binding is stored: no user grants rights that they lack.
 
 In: the writer and the object. Raises ApiError 403 naming the missing rights, unless the writer may `escalate` the role,
 or `bind` it. Follows k8s.io/kubernetes/pkg/registry/rbac.

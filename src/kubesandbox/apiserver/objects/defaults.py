@@ -1,7 +1,7 @@
 """The fields that registries and admission plugins set on built-in objects: addresses, finalizers, selectors, statuses.
 
 In: a resource and an object with the defaults of its types (`schema/go_defaults.py`). Out: the same object, completed
-in place. Called after field ownership is recorded, so that nobody owns these fields, as in a real server.
+in place. Called after field ownership is recorded, so that these fields have no owner, as in a real server.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def _prune_abandoned(
 ) -> JSON:
     """Returns `new` without fields that this applier no longer sets, unless others own them or their children.
 
-    A struct without any field set is removed as a whole, with the fields in it that nobody owns.
+    A struct without any field set is removed as a whole, with its fields that have no owner.
     """
     owned: set[Path] = set(applied_fields)
     for ownership in other_managers.values():

@@ -67,7 +67,7 @@ def show_path(path: Path) -> str:
 def _show_element(part: str) -> str:
     """Returns an element of a path as messages print it.
 
-    Its prefix tells what it is: `f:` a field, `v:` a value of a set, `i:` an index, `k:` the keys of an item as JSON
+    Its prefix is its type: `f:` a field, `v:` a value of a set, `i:` an index, `k:` the keys of an item as JSON
     (structured-merge-diff, `fieldpath/serialize-pe.go`).
     """
     kind, text = part[0], part[2:]

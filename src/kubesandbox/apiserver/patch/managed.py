@@ -1,8 +1,8 @@
 """Field ownership in `metadata.managedFields`, which every write updates.
 
 In: the object before and after, and the writer. Out: the entries, in Kubernetes' order. Rules of
-k8s.io/apimachinery/pkg/util/managedfields: an update takes the fields that it changed from all other managers; nobody
-owns a field that nobody set; an object without managedFields stays untracked until an apply.
+k8s.io/apimachinery/pkg/util/managedfields: an update takes the fields that it changed from all other managers; a field
+that no request set has no owner; an object without managedFields stays untracked until an apply.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def on_update(
 ) -> None:
     """Records a create, update or patch (not apply) in `new`.
 
-    `empty` is the object that a new one is compared with: nobody owns the empty structs that Go adds in any case.
+    `empty` is the object that a new one is compared with: the empty structs that Go adds in any case have no owner.
     """
     managed_fields = meta(new).get("managedFields")
     # A list with one empty entry clears managedFields (kubernetes.io/docs/reference/using-api/server-side-apply).

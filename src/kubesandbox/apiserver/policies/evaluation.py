@@ -2,7 +2,7 @@
 
 In: a policy, the variables of a write, a parameter. Out: decisions and audit annotations, in the words of
 k8s.io/apiserver/pkg/admission/plugin/policy/validating/validator.go. An expression that has no value is an error, and
-the policy's failurePolicy says what becomes of the write then.
+the policy's failurePolicy decides about the write then.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def used_of_quota(quota: JSON, objects: Iterable[tuple[str, JSON]], now: datetim
 
 
 def counted_kinds(hard: Amounts) -> set[str]:
-    """Returns the kinds of which a quota's limits count objects, as far as their names say."""
+    """Returns the kinds whose objects a quota's limits count, by the names of the limits."""
     kinds = {name.removeprefix("count/") for name in hard if name.startswith("count/")}
     return kinds | {kind for kind in (*DETAILED, *_ALIASES) if resources_counting(kind, hard)}
 

@@ -94,7 +94,7 @@ def _annotation_faults(annotations: JSON, path: str) -> Faults:
 
 
 def _owner_list_faults(owners: list[JSON], path: str) -> Faults:
-    """Yields the faults of owner references, of which one at most is the controller."""
+    """Yields the faults of owner references; at most one may be the controller."""
     controller = ""
     for owner in owners:
         yield from _owner_faults(owner, path)

@@ -164,7 +164,7 @@ _SOURCES = ("emptyDir", "hostPath", "gitRepo", "gcePersistentDisk", "awsElasticB
 
 
 def _source_faults(volume: JSON, source_path: str) -> Faults:
-    """Yields the faults of a volume's source, of which there must be one."""
+    """Yields the faults of a volume's source; there must be exactly one."""
     given_sources = [name for name in _SOURCES if volume.get(name) is not None]
     if not given_sources:
         yield FieldError(Fault.REQUIRED, source_path, None, "must specify a volume type")

@@ -77,7 +77,7 @@ def _peer_faults(peer: JSON, path: str) -> Faults:
 
 
 def _block_faults(block: JSON, path: str) -> Faults:
-    """Yields the faults of a NetworkPolicy's addresses, of which the exceptions must be a part."""
+    """Yields the faults of a NetworkPolicy's ipBlock; its exceptions must be within its CIDR."""
     cidr = block.get("cidr")
     if not cidr:
         yield FieldError(Fault.REQUIRED, f"{path}.cidr")

@@ -15,7 +15,7 @@ _ABOVE_ZERO = "must be greater than zero"
 
 
 def spread_faults(constraints: list[JSON], path: str) -> Faults:
-    """Yields the faults of a pod's constraints, each of which is about another key or way."""
+    """Yields the faults of a pod's constraints; no two have the same topologyKey and whenUnsatisfiable."""
     for index, constraint in enumerate(constraints):
         at = f"{path}[{index}]"
         yield from _one(constraint, at)

@@ -88,7 +88,7 @@ def plan(
 def removal_data(records: Mapping[str, str], ended_names: Iterable[str]) -> Data:
     """Returns the removal of the records of those names that are no longer accepted, and of no others.
 
-    A record without its name may belong to somebody who is accepting the risk just now, and writes the name next.
+    A record without its name may be of an acceptance in progress, which writes the name next.
     """
     # One by one: an unreadable record is named by its key, and removed under that name.
     names = {key: next(iter(acceptance.read({key: text}))) for key, text in records.items()}

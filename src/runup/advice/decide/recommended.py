@@ -73,7 +73,7 @@ def _merge_alike(risks: Iterable[JudgedRisk], accepted: Collection[str]) -> Iter
 
 
 def unaccepted_names(candidate: Candidate, accepted: Collection[str]) -> tuple[str, ...]:
-    """Returns the names of the risks that block the update, sorted: they may apply, and nobody accepted them.
+    """Returns the names of the risks that block the update, sorted: they may apply and are not accepted.
 
     Risks that acceptance does not lift are not among them: the update's own guards decide about those.
     """

@@ -1,4 +1,4 @@
-"""Puts objects back ever later that somebody else keeps changing, and tells of it."""
+"""Reapplies objects that another writer keeps changing, with growing delays, and reports them in events."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Notices:
         self._told: dict[tuple[Identity, str], float] = {}
 
     def is_due(self, identity: Identity, reason: str) -> bool:
-        """Returns whether a notice of that reason would be told now."""
+        """Returns whether a notice of that reason would be sent now."""
         told_at = self._told.get((identity, reason))
         return told_at is None or self._clock.monotonic() - told_at >= INTERVAL_S
 

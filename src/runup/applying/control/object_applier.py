@@ -154,7 +154,7 @@ class ObjectApplier:
         return watched if _version(watched) >= _version(answered) else answered
 
     def in_place(self, task: Task) -> bool:
-        """Returns whether the object of `task` is as the release has it, as far as the watch tells."""
+        """Returns whether the object of `task` is as the release has it, by what the watch has seen."""
         watched = self.tracking.get(task.identity)
         if watched is None or watched.metadata.deletion_timestamp is not None:
             return False
@@ -200,7 +200,7 @@ class ObjectApplier:
             self._memory.finished_jobs.add(task.identity)
 
     async def tell_contested(self, task: Task) -> None:
-        """Tells that somebody else keeps changing the object of `task`, and who changed it last."""
+        """Sends a notice that another writer keeps changing the object of `task`, with the name of the last one."""
         if not self._notices.is_due(task.identity, CONTESTED):
             return
         writer = ""

@@ -4,8 +4,8 @@ Of most kinds only the metadata is requested: it includes managedFields, and con
 needed. Workloads and CustomResourceDefinitions come with their status, which is waited for. A kind is watched from when
 it is served.
 
-An object that a release only creates and that somebody else made has no label of ours, and gets none: it is watched by
-its name.
+An object that a release only creates and that existed before has no label of ours, and gets none: it is watched by its
+name.
 """
 
 from __future__ import annotations

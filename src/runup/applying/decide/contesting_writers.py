@@ -12,9 +12,9 @@ from runup.applying.decide.ownership import MANAGER
 
 
 def contesting_writer(kind: Kind, metadata: OwnedMeta, manifest: JSON) -> str:
-    """Returns the manager that last wrote what `manifest` says otherwise, or what the kind's rules take away.
+    """Returns the field manager of the last write that contradicts `manifest` or that the kind's rules take away.
 
-    It is that of the newest write by others if none is known to be such a write, and "" if nobody else wrote.
+    It is that of the newest write by others if none is known to be such a write, and "" if there is no write by others.
     """
     our_fields = next(
         (

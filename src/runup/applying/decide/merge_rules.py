@@ -188,9 +188,9 @@ def merge_objects(kind: Kind, manifest: JSON, live: JSON) -> JSON:
 def writes_of_others(kind: Kind, metadata: OwnedMeta) -> bytes:
     """Returns a value that changes with each write by others that might have to be taken back.
 
-    It is empty if nobody else owns a field that the kind's rules take away. It is made of the entries of managedFields
-    and the generation; of the resourceVersion for kinds that have no generation. An object that we have not applied
-    (`merged` was written instead) may be changed anywhere.
+    It is empty if no other manager owns a field that the kind's rules take away. It is made of the entries of
+    managedFields and the generation; of the resourceVersion for kinds that have no generation. An object that we have
+    not applied (`merged` was written instead) may be changed anywhere.
     """
     version = str(metadata.generation or metadata.resource_version)
     our_entry = applied_by(metadata, MANAGER)

@@ -1,8 +1,8 @@
 """Merges a manifest into the object in the cluster, field by field, by the rule that its kind has for each field.
 
-A rule says what becomes of what others added: it stays, or it goes. `merge` makes the object as it should be;
-`concerns` tells from field ownership alone (fieldsV1) whether a rule could take something away, so that objects that
-nobody else touched need not be read. The rules of each kind: `merge_rules`.
+A rule says whether what others added stays or is removed. `merge` makes the object as it should be; `concerns` decides
+from field ownership alone (fieldsV1) whether a rule could remove something, so that objects that no other manager
+changed need not be read. The rules of each kind: `merge_rules`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """A field that a server lets nobody change: what is there stays."""
+    """An immutable field: the value in the cluster stays."""
 
     def merge(self, manifest: Any, live: Any) -> Any:
         """Returns the live value, the manifest's if there is none."""
@@ -133,7 +133,7 @@ class IfGiven:
         return live if manifest is None else self.rule.merge(manifest, live)
 
     def concerns(self, foreign_fields: Owned) -> bool:
-        """Returns whether `rule` is concerned; only the object tells whether the manifest has the field."""
+        """Returns whether `rule` could remove something; only the object shows whether the manifest has the field."""
         return self.rule.concerns(foreign_fields)
 
 

@@ -23,7 +23,7 @@ Number = tuple[int, ...]
 class Running:
     """An add-on that runs: its row of the table, its version, and its pods.
 
-    `number` is empty where the image's tag tells no version, as a digest does.
+    `number` is empty if the image's tag has no version, or there is only a digest.
     """
 
     row: Mapping[str, Any]

@@ -36,8 +36,8 @@ class BadCases(ValueError):
 class Case(Wire, frozen=True, forbid_unknown_fields=True):
     """One cluster and what is expected. `lacking` are resources (`pods`, `routes.route.openshift.io`) not readable.
 
-    `prometheus` are the values of the samples that the check's query is answered with, none where nobody is asked.
-    `message`, if given, is a part of what the risk says; `resources` are the names of all objects that it is about.
+    `prometheus` are the values of the samples that the check's query returns, none where no query is sent. `message`,
+    if given, is a part of what the risk says; `resources` are the names of all objects that it is about.
     """
 
     name: str

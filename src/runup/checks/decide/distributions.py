@@ -1,6 +1,6 @@
-"""Tells the distribution or service of a cluster from its nodes, and gives what its table says of it.
+"""Recognizes the distribution or service of a cluster by its nodes, and returns its row of the table.
 
-Nobody has to name it: kubelets, images, labels and annotations of nodes are those of their distribution. The table
+It need not be named by the user: kubelets, images, labels and annotations of nodes differ by distribution. The table
 `data/distributions.yaml` has a source and a date for each range.
 """
 

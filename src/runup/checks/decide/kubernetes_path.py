@@ -132,7 +132,7 @@ def steps(
 
 
 def oldest_kubelet(snapshot: Snapshot) -> Version | None:
-    """Returns the version of the oldest kubelet, or None if no node tells one."""
+    """Returns the version of the oldest kubelet, or None if no node reports one."""
     try:
         nodes = snapshot.all(Node)
     except Unreadable:

@@ -52,7 +52,7 @@ class Slim(Resource, msgspec.Struct, frozen=True):
 
 
 class Lookup(Slim, msgspec.Struct, frozen=True):
-    """A resource of which only the objects that others refer to are read, by name. It cannot be watched.
+    """A resource whose objects are read by name, and only those that other objects refer to. It cannot be watched.
 
     `of` is the read whose objects refer to them; `names` returns the namespace and name that each refers to, empty for
     none.
@@ -88,7 +88,7 @@ def namespace_of(resource: Resource) -> str:
 
 @cache
 def shape(fields: tuple[str, ...]) -> type[Object]:
-    """Returns the struct type of an object of which only `fields` are kept."""
+    """Returns the struct type of an object that keeps only `fields`."""
     tree: dict[str, Any] = {}
     for path in sorted(fields):
         _add_path(tree, path.split("."))

@@ -22,7 +22,7 @@ class Life:
     """The life of a built-in API version in minor versions of Kubernetes 1; `replacement` is a version, and a kind if
     that is another (`apps/v1`, `policy/v1 Eviction`).
 
-    None, and an empty replacement: nobody tells.
+    None and an empty replacement mean that the Kubernetes documentation names none.
     """
 
     introduced: int | None = None

@@ -1,6 +1,6 @@
-"""Reads out of an API server's metrics which versions of APIs it was asked for, and judges them for a target.
+"""Reads from an API server's metrics which API versions were requested, and judges them for a target.
 
-The server counts no user and no time: what its metric has was asked for since it started, by somebody
+The metric has no user and no time: it says only that a version was requested since the server started
 (k8s.io/apiserver, pkg/endpoints/metrics: apiserver_requested_deprecated_apis).
 """
 
@@ -23,7 +23,7 @@ _MINOR = re.compile(r"1\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class RequestedVersion:
-    """A deprecated version that somebody asked for; `removed` is the minor version that removes it, or None."""
+    """A deprecated version that was requested; `removed` is the minor version that removes it, or None."""
 
     group: str
     version: str

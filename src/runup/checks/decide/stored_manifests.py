@@ -170,7 +170,7 @@ def _by_type(manifests: Iterable[Manifest]) -> Iterator[tuple[str, str, list[Man
 
 
 def _of_addons(manifests: Iterable[Manifest], name: str, outcome: str) -> Iterator[Finding]:
-    """Yields the kinds that an add-on once defined in such a version; which version the cluster has, no text tells."""
+    """Yields the kinds that an add-on once defined in such a version; no text says which version the cluster has."""
     for kind, version, of_type in _by_type(manifest for manifest in manifests if _addon(manifest)):
         removal = _addon(of_type[0])
         assert removal is not None

@@ -93,7 +93,7 @@ def timestamp(moment: datetime | None) -> str:
 
 
 def in_utc(moment: datetime) -> datetime:
-    """Returns a time in UTC; one that UTC has no year for, as somebody may write it, without its offset."""
+    """Returns a time in UTC; a time that would leave the years 1 to 9999 in UTC is returned without its offset."""
     try:
         return moment.astimezone(UTC)
     except OverflowError:

@@ -107,7 +107,7 @@ def _start_update(request: UpgradeRequest, client: SyncClient) -> None:
 
 
 def start_update(flags: Flags, client: SyncClient, printer: ResultPrinter) -> None:
-    """Requests the update that the flags name, and tells what came of it. Raises CommandError to refuse."""
+    """Requests the update that the flags name, and prints the result. Raises CommandError to refuse."""
     planned = planned_update(flags, client, printer)
     if planned is None:
         printer.done(None)

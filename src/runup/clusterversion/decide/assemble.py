@@ -72,7 +72,7 @@ def tally(applicable: Sequence[JudgedRisk], accepted: Collection[str]) -> Tally:
 
 
 def applicable_risks(view: View, target: CheckedTarget) -> tuple[JudgedRisk, ...]:
-    """Returns the risks of an update to `target`, from every source, that apply or could not be told."""
+    """Returns the risks of an update to `target`, from every source, that apply or are unknown."""
     cluster_risks = find_cluster_risks(view.observed, view.now)
     digest = digest_of(target.release.image)
     fitting = _fit_into_api(view, _assemble(view, [target], cluster_risks))

@@ -44,7 +44,7 @@ def with_last_report(view: View) -> History:
 
 
 def applicable_risks(view: View, attempt: Attempt, report: Report) -> tuple[JudgedRisk, ...]:
-    """Returns the risks of an update to the target of `attempt`, from every source, that apply or could not be told."""
+    """Returns the risks of an update to the target of `attempt`, from every source, that apply or are unknown."""
     checked = CheckedTarget(target_of(attempt), attempt.source_version, report, waived=report.signature_waived)
     return assemble.applicable_risks(view, checked)
 

@@ -17,7 +17,7 @@ def open_gates(feature_gate: FeatureGate | None, version: str) -> frozenset[str]
 
 
 def why_closed(feature_gate: FeatureGate | None, version: str, gate: str) -> str:
-    """Returns a sentence that tells the user why the gate is closed."""
+    """Returns a sentence for the user that says why the gate is closed."""
     if feature_gate is None:
         return f"FeatureGate cluster could not be read, so gate {gate} counts as closed"
     if all(details.version != version for details in feature_gate.status.feature_gates):

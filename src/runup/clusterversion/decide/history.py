@@ -1,4 +1,4 @@
-"""`status.history`: newest first, one entry for each release that the cluster was told to go to."""
+"""`status.history`: newest first, one entry for each release that the cluster was updated to."""
 
 from __future__ import annotations
 

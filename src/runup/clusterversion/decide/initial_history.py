@@ -1,4 +1,4 @@
-"""Initial history and conditions of a ClusterVersion without history: new, or recreated after somebody deleted it.
+"""Initial history and conditions of a ClusterVersion without history: new, or recreated after it was deleted.
 
 The running operator is of the release that the cluster is at. Whether that release is fully applied is known from the
 ClusterOperators alone. If each of them says so, the history begins as Completed and the conditions say the same.

@@ -1,7 +1,7 @@
 """Decides the preflight's part of a pass: the step that is due, its actions, and its effect on the update lists.
 
-`reconcile` calls it once. Every step of a wanted preflight is a row of `deployment_steps.STEPS`; what a running attempt
-comes to is in `running_attempt`, what is made and removed in `preflight_workload`.
+`reconcile` calls it once. Every step of a wanted preflight is a row of `deployment_steps.STEPS`; the outcome of a
+running attempt is in `running_attempt`, what is made and removed in `preflight_workload`.
 """
 
 from __future__ import annotations

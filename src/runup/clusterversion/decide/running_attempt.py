@@ -1,4 +1,4 @@
-"""Decides what a running attempt comes to: what its report and its Pods say, and when it has ended.
+"""Decides the outcome of a running attempt: by its report and its Pods, and when it has ended.
 
 The rules of an outcome are `outcome.RULES`. In: the case of an attempt whose Deployment exists. Out: its conditions,
 its findings, the actions that follow, and when to look again.

@@ -3,7 +3,7 @@
 The status remembers an accepted update (`desired`, and the newest entry of the history), because the request that led
 to it is one field, which a preflight's request overwrites. So only an explicit request takes an update back: one for
 the operator's own release. Removing the request that led to it takes nothing back: by then the new release's operator
-may run already, and what becomes of the cluster would depend on which of the two sees it (docs/decisions/0076).
+may run already, and the result would depend on which of the two operators sees it (docs/decisions/0076).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def goal(
     applies releases.
 
     A fully applied release is kept even if another release's operator runs now, since a move has to be requested. The
-    operator of a release that the cluster has never been at counts as such a request: somebody deployed it.
+    operator of a release that the cluster has never been at counts as such a request, since it was deployed on purpose.
     """
     desired = status.desired
     if not is_update_under_way(status, own_release):

@@ -1,4 +1,4 @@
-"""Evaluates with a preflight what the operator itself would refuse its target for, by the guards of an update.
+"""Evaluates during a preflight why the operator itself would refuse an update to the target, by the update's guards.
 
 A preflight without a finding says that the update would be accepted, so each guard whose answer is known without
 updating is asked by the very function that the update asks: preconditions, signature, and whether the release is
@@ -88,7 +88,7 @@ def path_not_offered(view: View, release: Release, target: CheckedTarget) -> Jud
 
 
 def way_to_release_text(view: View, release: Release) -> str:
-    """Returns a sentence that names the releases by way of which `release` is reached, in steps that are allowed."""
+    """Returns a sentence that names the intermediate releases through which `release` can be reached."""
     graph = view.advised.graph
     if graph is None:
         return "Whether there is a way by other releases is not known: the update service's graph could not be read."
@@ -120,7 +120,7 @@ def grown_text(view: View, report: Report | None) -> str:
 
 
 def _risk_of_objection(view: View, target: CheckedTarget, objection: preconditions.Objection) -> JudgedRisk:
-    """Returns the risk that a precondition's objection comes to: the update would be refused."""
+    """Returns a precondition's objection as a risk: the update would be refused."""
     message = objection.message
     if objection.name == preflight_reasons.GIANT_HOP:
         message = f"{message} {way_to_release_text(view, target.release)}"

@@ -1,4 +1,4 @@
-"""The long-running work that a pass may request, one type for each kind; `control` begins it, nobody awaits it.
+"""The long-running work that a pass may request, one type for each kind; `control` begins it, and no pass awaits it.
 
 A pass requests what is due and not under way. The state of the work is part of the next `Observed`, like anything else.
 """

@@ -1,7 +1,7 @@
-"""Carries out what a page asks for, as the commands do: accepts a risk, or starts an update.
+"""Carries out the actions of the console's pages, as the commands do: accepts a risk, or starts an update.
 
-With a login by the token of whoever asks, which goes to the cluster of the login and nowhere else; else by the
-kubeconfig of whoever started the console. Afterwards the cluster is read again: what is shown is what it says.
+With a login it uses the user's token, which is sent to the cluster of the login and nowhere else; without one, the
+kubeconfig with which the console was started. Afterwards the cluster is read again, and its state is shown.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _AGENT = f"runup/{__version__} (serve)"
 
 @dataclass(frozen=True)
 class ClusterActions:
-    """Looks at clusters and changes them for whoever asks; `login` is the cluster whose tokens they log in with."""
+    """Reads and changes clusters on behalf of users; `login` is the cluster whose tokens they log in with."""
 
     connection: Connection
     login: ClusterConfig | None = None
 
     def look(self, asked: Asked) -> Looked:
-        """Returns what is so in the cluster, and what the command would say or refuse; changes nothing."""
+        """Returns the cluster's state, and what the command would print or refuse; changes nothing."""
         return self._with_client(asked, lambda client: self._look(asked, client))
 
     def act(self, asked: Asked, confirmed: str) -> Looked:
-        """Does what is asked for, if what was `confirmed` is still so; returns what is so afterwards."""
+        """Carries out the action if the state is still the `confirmed` one; returns the state afterwards."""
         return self._with_client(asked, lambda client: self._act(asked, confirmed, client))
 
     def _with_client(self, asked: Asked, work: Callable[[SyncClient], Looked]) -> Looked:

@@ -1,4 +1,4 @@
-"""Every page of the console from its board: what counts now, and how it is rendered. Makes no requests."""
+"""Every page of the console, rendered from its board and the time. Makes no requests."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class ConsolePages:
         return login_pages.logout_page(user, form_key, self._site)
 
     def action(self, asked: Asked, looked: Looked, form_key: str, now: datetime) -> str:
-        """Returns the page of an action: which there are, what is to be confirmed, or what came of it."""
+        """Returns the page of an action: the choices, the confirmation, or the result."""
         return action_pages.page(asked, looked, form_key, now, self._site)
 
     def problem(self, status: int, problem: str) -> str:

@@ -156,7 +156,7 @@ def _check_actions(members: Sequence[Member], *, from_store: bool) -> None:
 
 
 def _certificate(flags: ServeFlags) -> ServingCertificate:
-    """Returns the certificate, which is loaded. Raises CommandError if it cannot be: nobody writes it later here."""
+    """Returns the loaded certificate. Raises CommandError if it cannot be loaded: here no later file is waited for."""
     certificate = ServingCertificate(
         flags.tls_cert, flags.tls_key, SystemClock(), serves="pages", flags=("--tls-cert", "--tls-key")
     )
@@ -278,7 +278,7 @@ def _reviewer(door: _Endpoint) -> Client | _NoReviewer:
 
 
 def _future_of_signal() -> asyncio.Future[int]:
-    """Returns what becomes the number of the first signal that asks the server to end."""
+    """Returns a future whose result is the number of the first SIGINT or SIGTERM."""
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
 
@@ -294,7 +294,7 @@ def _future_of_signal() -> asyncio.Future[int]:
 
 
 async def _listen(runner: web.AppRunner, door: _Endpoint, flags: ServeFlags, key: str) -> None:
-    """Listens, and prints the address that it got; and the one with the `key`, for whoever may change clusters."""
+    """Listens, and prints the address; with a `key` also the address that lets a browser change clusters."""
     context = door.certificate.context if door.certificate else None
     try:
         await web.TCPSite(runner, door.host, door.port, ssl_context=context).start()

@@ -1,7 +1,7 @@
-"""What the console's process does for each cluster: its preflight with the objects that it names, and its status.
+"""The work of the console on each cluster: its preflight with the objects that it names, and its update status.
 
-Everything here runs in a worker process and returns values that are sent from it. Why a cluster could not be read is a
-result, too.
+Everything here runs in a worker process and returns values that can be pickled. The reason why a cluster could not be
+read is a result, too.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _resources() -> dict[tuple[str, str], Resource]:
 
 
 def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
-    """Returns the newest kept report of a cluster, and what came and went in the last `days` (0: all of them)."""
+    """Returns the newest kept report of a cluster, and the changes between its reports of the last `days` (0: all)."""
     notes: list[str] = []
     since = SystemClock().now() - timedelta(days=days) if days else None
     reports: list[tuple[str, Any, Report]] = []
@@ -194,14 +194,14 @@ def judge_kept(member: Member, *, store: str, days: int) -> Judgement:
 def judge_with_history(
     member: Member, *, connection: Connection, requested_update: evaluate.RequestedUpdate, store: str, days: int
 ) -> Judgement:
-    """Returns the preflight of a cluster, with what came and went in its kept reports."""
+    """Returns the preflight of a cluster, with the changes between its kept reports."""
     judged = judge(member, connection=connection, requested_update=requested_update)
     from_store = judge_kept(member, store=store, days=days)
     return msgspec.structs.replace(judged, steps=from_store.steps, history_notes=from_store.history_notes)
 
 
 def status_of(member: Member, *, connection: Connection) -> StatusReading | str:
-    """Returns how the update of a cluster goes, or why it could not be read."""
+    """Returns the update status of a cluster, or why it could not be read."""
     try:
         return msgspec.structs.replace(_read_status(member, connection), read=None)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Runs the work on clusters in a process of its own, which forks the workers of a fleet's pool.
+"""Runs the console's work on clusters in a separate process, which forks the workers.
 
 In: rounds, each a name and the members to work on. Out: for each member its result, as it comes. The web server has
 threads and connections, and a process with threads must not be forked: so the pool's processes are children of this
@@ -29,7 +29,7 @@ _END_S = 5.0
 
 
 class MemberResult(msgspec.Struct, frozen=True):
-    """What came of one member; `value` is what the work returned, `size` its bytes. Without a value, `why`."""
+    """The result of one member: `value` is what the work returned, `size` its bytes; without one, `why`."""
 
     name: str
     value: Any = None

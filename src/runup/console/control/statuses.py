@@ -1,7 +1,7 @@
-"""Reads how the updates of clusters go, as long as somebody looks: a cluster that nobody looks at is not asked.
+"""Reads the update status of the clusters whose pages are open; other clusters are not queried.
 
-In: names of clusters that are looked at. Out: for each its newest `ClusterStatus`,
-and a wake-up for everybody who waits.
+In: names of clusters with an open page. Out: the newest `ClusterStatus` of each, and a wake-up for all that wait for
+it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ClusterStatus(msgspec.Struct, frozen=True):
 
 
 class Statuses:
-    """The newest status of each cluster that somebody looks at, read anew every `every_s` seconds."""
+    """The newest status of each cluster with an open page, read again every `every_s` seconds."""
 
     def __init__(
         self, process: JudgingProcess, member: Callable[[str], Member | None], clock: Clock, *, every_s: float
@@ -107,7 +107,7 @@ class Statuses:
                 await self._keep(result.name, result.value, result.why)
 
     async def _keep(self, name: str, value: Any, problem: str) -> None:
-        """Keeps a status, or why there is none; drops the oldest one that nobody looks at beyond `MAX_STATUSES`."""
+        """Keeps a status, or why there is none; beyond `MAX_STATUSES`, drops the oldest one without an open page."""
         async with self._changed:
             self._count += 1
             self._seen[name] = ClusterStatus(value, problem, self._count, self._clock.monotonic())

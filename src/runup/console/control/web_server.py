@@ -87,7 +87,7 @@ class Pages(Protocol):
         """Returns the page with the form that ends a login."""
 
     def action(self, asked: Asked, looked: Looked, form_key: str, now: datetime) -> str:
-        """Returns the page of an action: which there are, what is to be confirmed, or what came of it."""
+        """Returns the page of an action: the choices, the confirmation, or the result."""
 
     def problem(self, status: int, problem: str) -> str:
         """Returns the page of a request that has no other answer."""
@@ -100,7 +100,7 @@ class Pages(Protocol):
 
 
 class Actions(Protocol):
-    """Looks at a cluster and changes it for whoever asks. Each call may take a while, and is made in a thread."""
+    """Reads and changes clusters on behalf of users. Calls block, and are made in a thread."""
 
     def look(self, asked: Asked) -> Looked:
         """Returns what is so in the cluster, and what would be said or refused; changes nothing."""
@@ -110,9 +110,8 @@ class Actions(Protocol):
 
 
 class ConsoleServer:
-    """The console's web application. Without `logins` everybody who reaches it may look.
-
-    Without `actions` nothing can be changed from it. With them and without logins, whoever has `enter_key` may.
+    """The console's web application. Without `logins` every client that reaches it may read. Without `actions` nothing
+    can be changed from it. With actions and without logins, a client that has `enter_key` may change clusters.
     """
 
     def __init__(
@@ -199,7 +198,7 @@ class ConsoleServer:
             self._requests -= 1
 
     def _session_of(self, request: web.Request) -> Session | None:
-        """Returns the session of whoever asks, None without one, or if it has ended."""
+        """Returns the session of the request's cookie, None without one or if it has ended."""
         cookie, now = request.cookies.get(self._cookie_name(request), ""), self._clock.now()
         self._sessions = sessions.without_ended(self._sessions, now)
         return sessions.session_of(self._sessions, cookie, now)

@@ -1,7 +1,7 @@
-"""Decides about actions that a page asks for: which there are, what was confirmed, and of what nobody may ask. Pure.
+"""Decides about the actions of the console's pages: the choices, what was confirmed, and what is not allowed. Pure.
 
-An action is what a command does; the page of a confirmation says what is so in the cluster, and what was confirmed
-counts only as long as that is so.
+An action does what a command does. The confirmation shows the cluster's state, and is valid only while that state
+lasts.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MAX_TEXT = 4096
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """An action as it is asked for: a `risk` to accept, why and until when, or a `version` to update to.
+    """A requested action: a `risk` to accept, with reason and last day, or a `version` to update to.
 
-    An empty risk or version asks which there are. `token` is that of who asks; it is empty for whoever started the
-    console, who has the rights of the console's own kubeconfig.
+    An empty risk or version asks for the choices. `token` is the user's; it is empty for a session without login, which
+    has the rights of the console's own kubeconfig.
     """
 
     action: str
@@ -48,10 +48,10 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Truth(msgspec.Struct, frozen=True):
-    """What the ClusterVersion of a cluster says when it is read, and where and as whom it was read.
+    """The state of a ClusterVersion when it was read, with the server and the user.
 
-    `release` is what the cluster runs or works towards, `requested` what somebody asked for. `offered` are the versions
-    that can be asked for, `risks` the names that can be accepted.
+    `release` is what the cluster runs or works towards, `requested` spec.desiredUpdate in words. `offered` are the
+    versions that can be requested, `risks` the names that can be accepted.
     """
 
     cluster: str
@@ -66,9 +66,10 @@ class Truth(msgspec.Struct, frozen=True):
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """What came of looking, or of acting (`done`): the command's own words, and what is so in the cluster afterwards.
+    """The result of a look, or of an action (`done`): the command's own words, and the cluster's state afterwards.
 
-    `refused` says why nothing was done, `status` is that of the answer. `unread` says why there is no `truth`.
+    `refused` says why nothing was done, `status` is the HTTP status of the answer. `unread` says why there is no
+    `truth`.
     """
 
     truth: Truth | None = None
@@ -102,7 +103,7 @@ def can_be_changed(member: Member, *, kept: bool) -> bool:
 
 
 def seal(asked: Asked, truth: Truth) -> str:
-    """Returns a digest of what a confirmation is about: what is asked, of which cluster, in which state."""
+    """Returns a digest of what a confirmation is about: the action, the cluster and its state."""
     state = (truth.server, truth.cluster, truth.release, truth.requested, truth.accepted)
     parts = (asked.action, asked.member.name, asked.risk, asked.version, state)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

@@ -28,7 +28,7 @@ class Graph(msgspec.Struct, frozen=True):
 
 
 class UpdateWay(msgspec.Struct, frozen=True):
-    """What is drawn: `paths`, where they are from, and what cannot be told; without paths, `why`."""
+    """The updates to draw: `paths`, their source, and in `why` what is not known; `why` alone without paths."""
 
     paths: UpdatePaths | None
     source: str = ""

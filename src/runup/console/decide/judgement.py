@@ -27,7 +27,7 @@ CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """The updates that a ClusterVersion names: of which release, in which channel, and to which others."""
+    """The updates that a ClusterVersion offers: from the release `origin`, in `channel`."""
 
     origin: str = ""
     channel: str = ""
@@ -45,7 +45,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """What came of judging one cluster.
+    """The result of one cluster's preflight, with what its pages show beside it.
 
     `steps` are of its kept reports, if the console reads a store; `history_notes` say which of them are not there.
     """
@@ -94,7 +94,7 @@ def failed_findings(problem: str) -> Findings:
 
 
 def unknown_judgement(problem: str) -> Judgement:
-    """Returns the judgement of a cluster of which neither the newest report nor those before it are known."""
+    """Returns the judgement of a cluster of which no report can be read, for the reason `problem`."""
     return Judgement(failed_findings(problem), history_notes=(problem,))
 
 
@@ -175,5 +175,5 @@ def is_old(findings: Findings, now: datetime, max_age: timedelta) -> bool:
 
 
 def is_to_come(moment: datetime, now: datetime) -> bool:
-    """Reports whether a time is later than clocks may differ: how old something is cannot be told then."""
+    """Reports whether a time is further in the future than clocks may differ, so that an age is not known."""
     return moment - now > CLOCKS_DIFFER

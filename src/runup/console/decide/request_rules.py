@@ -75,7 +75,7 @@ def refusal(
 ) -> tuple[int, str] | None:
     """Returns status and reason of a request that is not answered, None for one that is.
 
-    `acts`: the console was started to change clusters where somebody asks for it.
+    `acts`: the console was started with --allow-actions.
     """
     if path == "/healthz" and method in ("GET", "HEAD"):
         # A kubelet asks by the pod's address.

@@ -1,7 +1,7 @@
 """Decides about sessions: whose they are, when they end, and how many there are at once. Pure.
 
-The server keeps them, so that one that has ended is worth nothing to whoever has its cookie. A cookie is a random name;
-kept is only its digest, by which nobody can ask.
+The server keeps them, so that the cookie of a session that has ended is worthless. A cookie is a random name; only its
+digest is kept, with which no request can be made.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _MAX_USER = 1024
 class Session(msgspec.Struct, frozen=True):
     """A login: the user's name, when it ends, and what its forms have to send (`form_key`).
 
-    `token` is the user's own where the console may act for them; else it is empty. `local` is whoever started the
-    console, on the same machine.
+    `token` is the user's own where the console may act for them; else it is empty. `local`: it began with the printed
+    address, on the same machine.
     """
 
     user: str
@@ -62,7 +62,7 @@ def begin(user: str, form_key: str, now: datetime, *, token: str = "", local: bo
 def with_session(sessions: Sessions, cookie: str, session: Session, now: datetime) -> Sessions | None:
     """Returns the sessions with one more, without those that are over; None if there is no room.
 
-    The oldest of the same user goes first, so that nobody's logins end those of others.
+    The oldest session of the same user goes first, so that logins of one user never end those of another.
     """
     kept = dict(without_ended(sessions, now).by_digest)
     own = [digest for digest, each in kept.items() if each.user == session.user]

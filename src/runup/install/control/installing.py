@@ -106,7 +106,7 @@ def _installed(sets: ObjectSets, component: Component, namespace: str | None, *,
 
 
 def _of_definitions(component: Component, namespace: str) -> Inventory:
-    """Returns the set of which an earlier uninstallation may have left the definitions; its parent is gone."""
+    """Returns the set whose definitions an earlier uninstallation may have left; its parent is gone."""
     empty = inventory_of(component.name, namespace, (), {})
     return msgspec.structs.replace(empty, kinds=frozenset({("apiextensions.k8s.io", "CustomResourceDefinition")}))
 

@@ -1,4 +1,4 @@
-"""An authority and a certificate for a component's Service, on a cluster where nobody else makes them."""
+"""An authority and a certificate for a component's Service, on a cluster that has no other source of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Applies a set of objects in order, finds its members, and removes them: an inventory's reads and writes.
 
-Objects are applied by server-side apply as `runup-install`, without force unless it is asked for: what somebody else
-has set is not taken away by accident. Whoever has objects of another purpose to apply and to remove calls `apply_set`
-and `remove_set` with an `Inventory` of its own.
+Objects are applied by server-side apply as `runup-install`, without force unless it is asked for: fields that another
+manager has set are not overwritten by accident. Code that applies and removes other objects calls `apply_set` and
+`remove_set` with an `Inventory` of its own.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class ObjectSets:
     ) -> None:
         """Removes the members of the set, each with what depends on it, then its parent; waits until they are gone.
 
-        `besides` is asked for objects that its members left, when these are gone. Raises InstallError and KubeError.
-        Whoever is interrupted starts again: the parent goes last, alone or with its namespace.
+        `besides` is asked for objects that its members left, when these are gone. Raises InstallError and KubeError. An
+        interrupted removal can be started again: the parent goes last, alone or with its namespace.
         """
         members = inventories.removal_order(self.members(inventory), definitions=definitions)
         # With its namespace the parent goes, too.
@@ -185,7 +185,7 @@ class ObjectSets:
                     yield Identity(group, kind, item["metadata"].get("namespace", ""), name)
 
     def delete(self, identity: Identity, *, dry_run: bool = False) -> None:
-        """Deletes the object, whoever made it; nothing if it is not there. Raises KubeError."""
+        """Deletes the object, regardless of who created it; does nothing if it does not exist. Raises KubeError."""
         resource = self.kinds.preferred(identity.group, identity.kind)
         if resource is not None:
             with suppress(NotFound):

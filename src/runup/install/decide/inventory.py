@@ -151,7 +151,7 @@ def _order_of_kind(kind: str) -> int:
 def without_those_of_others(
     objects: Objects, owners: Mapping[Identity, str], part_of: str
 ) -> tuple[Objects, tuple[Identity, ...]]:
-    """Returns what is applied of `objects`, and the definitions and namespaces that are left to whoever made them.
+    """Returns the `objects` to apply, and the definitions and namespaces that are left to their other owners.
 
     `owners` has the ID of the set, or "", of each of them that exists; `part_of` is the ID of ours.
     """

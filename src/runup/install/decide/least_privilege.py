@@ -1,7 +1,7 @@
 """The operator without the rights to apply releases: it advises, checks and records, and no pod of it is root.
 
-Whoever applies a release has all rights (docs/decisions/0051). An operator that only records updates needs the rules of
-its own role alone, and reports that are ConfigMaps need no folder of the node.
+A process that applies a release has all rights (docs/decisions/0051). An operator that only records updates needs the
+rules of its own role alone, and reports that are ConfigMaps need no folder of the node.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def _bind_prometheus(obj: JSON, prometheus: tuple[str, str]) -> JSON:
 
 
 def _allow_namespace(obj: JSON, namespace: str) -> JSON:
-    """Returns a NetworkPolicy that lets in whoever is in `namespace`; other objects as they are."""
+    """Returns a NetworkPolicy that also admits traffic from `namespace`; other objects as they are."""
     if obj["kind"] != "NetworkPolicy":
         return obj
     labels = {"kubernetes.io/metadata.name": namespace}

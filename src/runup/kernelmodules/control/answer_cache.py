@@ -1,6 +1,7 @@
 """Finds the answers to questions of validations, a limited number at a time, each once for all Modules that ask it.
 
-In: questions of a plan's work. Out: `known`, which the next pass observes, and a call of `told` for each answer.
+In: questions of a plan's work. Out: `known`, which the next pass observes, and a call of `told` (the callback) for each
+answer.
 """
 
 from __future__ import annotations

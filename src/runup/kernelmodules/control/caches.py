@@ -22,7 +22,7 @@ from runup.kernelmodules.decide import runs
 
 
 def trim_node(node: Node) -> Node:
-    """Returns a node with only its labels, by which Modules select, and what tells its kind of kernel.
+    """Returns a node with only its labels, by which Modules select, and the fields that say which kernel it runs.
 
     The kernel's version says whether it is a real-time kernel, or one with large pages (`flavours.flavour_of`).
     Heartbeats change none of these.
@@ -87,8 +87,8 @@ class Caches:
     ) -> None:
         """Calls `one(name)` for each change that affects one validation, and `everyone()` for any other change.
 
-        Calls `requested()` before that if somebody created a validation or edited its spec, and `edited(namespace)` if
-        somebody edited the spec of a Module there.
+        Calls `requested()` before that if a validation was created or its spec edited, and `edited(namespace)` if the
+        spec of a Module there was edited.
         """
 
         def request(_change: Change, old: Object | None, new: Object | None) -> None:

@@ -1,4 +1,4 @@
-"""The files of kernel modules: their names (modprobe(8), depmod(8)), and what the head of one tells.
+"""The files of kernel modules: their names (modprobe(8), depmod(8)), and what their ELF header says.
 
 modprobe treats `-` and `_` as equal, and reads files that are compressed with gzip, xz or zstd. A kernel module is a
 relocatable ELF file of the kernel's machine (elf(5)).

@@ -120,7 +120,7 @@ def events(
 def _event(
     about: tuple[Resource, NamespacedName], module_status: ModuleStatus, old: ModuleStatus | None
 ) -> Event | None:
-    """Returns the event about an entry that changed; None if nothing is to be told."""
+    """Returns the event about an entry that changed; None if it needs none."""
     name, reason = f"{module_status.namespace}/{module_status.name}", module_status.status_reason
     if module_status.verification_status == entries.VERIFIED:
         return Event(*about, "Normal", "ModuleVerified", f"{name}: {reason}")

@@ -35,7 +35,7 @@ def find_places(dump: Path, wanted_resources: Collection[ReportedResource]) -> d
 def _find_places(
     layout: Layout, keys: dict[tuple[str, str, str, str], str], names: Collection[bytes]
 ) -> dict[str, Place]:
-    """Returns the file and line of each object in `keys`; `names` tells which files are worth decoding."""
+    """Returns the file and line of each object in `keys`; only files that contain one of `names` are decoded."""
     places_by_text: dict[str, Place] = {}
     for file in layout.files:
         try:

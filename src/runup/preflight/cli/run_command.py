@@ -228,7 +228,7 @@ def results_of(
     baseline: Baseline | None,
     now: datetime,
 ) -> tuple[list[ClusterResult], list[str]]:
-    """Returns the result of each cluster with what is accepted in it, and notes for whoever reads them."""
+    """Returns the result of each cluster with its accepted risks, and notes for the reader."""
     notes = [f"{evaluated.where}: {note}" for evaluated in evaluated_clusters for note in evaluated.notes]
     results = [
         ClusterResult(evaluated.where, findings_of(evaluated), evaluated.lacking, evaluated.collect, tried=now)

@@ -67,7 +67,7 @@ def read_catalog(image: str, packages: frozenset[str], read_folders: ReadFolders
 
 
 def unread_catalog(image: str, problem: str, packages: frozenset[str]) -> TargetCatalog:
-    """Returns a catalog of which nothing is known."""
+    """Returns a catalog without any known package."""
     return TargetCatalog(image, problem=problem, looked_for=packages)
 
 

@@ -1,6 +1,6 @@
 """Starts a preflight as a Job in the cluster, follows it until it has a report, and removes it again.
 
-Nothing but objects of the run and the namespace is written: never ClusterVersion. Whoever calls `start` calls `remove`
+Nothing but objects of the run and the namespace is written: never ClusterVersion. The caller of `start` calls `remove`
 in any case; each object's annotation says when a later run may remove what a killed command left.
 """
 

@@ -1,7 +1,7 @@
 """Keeps reports in a ConfigMap of a cluster: `--store configmap:NAMESPACE/NAME` (docs/decisions/0100).
 
 Several commands and scheduled preflights may write to one at once: a change carries the resourceVersion that it was
-decided on, and whoever was too late decides again.
+decided on, and is decided again after a conflict.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def _is_there(module: str) -> bool:
 
 
 async def _end(process: Any) -> None:
-    """Ends the process if it runs. At once: it only reads, and whoever waits for this may have a second left."""
+    """Kills the process if it runs: it only reads, and the caller may have only a second left."""
     if process.returncode is not None:
         return
     with suppress(ProcessLookupError):

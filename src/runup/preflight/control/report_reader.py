@@ -174,9 +174,9 @@ def folders_of_others(folder: Path, preflight_id: str) -> Iterator[Path]:
 
 
 def remove(folders: Iterable[Path]) -> list[tuple[Path, str]]:
-    """Removes `folders`; returns those of which something is left, with why. Links are kept.
+    """Removes `folders`; returns those that could not be removed completely, with the reason. Links are kept.
 
-    Whoever filled one may have made it one that cannot be removed: the others go all the same.
+    A target may fill a folder so that it cannot be removed: the others are removed all the same.
     """
     return [(path, problem) for path in folders if (problem := remove_tree(path))]
 

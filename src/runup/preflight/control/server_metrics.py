@@ -1,4 +1,4 @@
-"""Asks an API server for its metrics: which deprecated versions somebody asked it for."""
+"""Reads an API server's metrics: which deprecated API versions were requested of it."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Timing:
     """The intervals of the process, in seconds.
 
     A change is evaluated after `quiet_s` without another, `longest_s` at most. The first change after `longest_s`
-    without an evaluation waits only `first_s`, because somebody may be watching for the effect of a fix. An unchanged
+    without an evaluation waits only `first_s`, because a user may be watching for the effect of a fix. An unchanged
     report is evaluated and written again every `heartbeat_s`, to show that the process is alive. While an evaluation
     takes long, the last report is rewritten every `latest_s` (a reader waits three times as long).
     """

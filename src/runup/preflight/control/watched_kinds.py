@@ -2,7 +2,7 @@
 
 Returns a `Snapshot`: the known objects, and for every other kind the reason why it is not known. A kind that was listed
 once and can no longer be watched counts as not known, because its objects may be outdated. A single object that does
-not decode is named, and the others are known. A kind of which the server returned only a part is named as well.
+not decode is named, and the others are known. A kind whose list the server returned only in part is named as well.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A request for a preflight, from its start until the request is withdrawn: its identity, and whether it is over.
 
 The record lives in an annotation of ConfigMap `preflight-history`, not in memory. A managing operator that restarts
-reads there which attempt runs, and that a failed attempt is not to be started again until somebody asks anew.
+reads there which attempt runs, and that a failed attempt is not to be started again before a new request.
 """
 
 from __future__ import annotations

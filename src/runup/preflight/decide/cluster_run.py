@@ -165,9 +165,9 @@ def _report_object(run: str) -> tuple[Resource, JSON]:
 
 
 def is_left_over(metadata: Mapping[str, Any], now: datetime) -> bool:
-    """Returns whether an object of a run was left by a command that was killed: nobody waits for it any more.
+    """Returns whether an object of a run was left behind by a command that was killed.
 
-    An object without a valid time is kept: somebody may have made it by hand.
+    An object without a valid time is kept: it may have been made by hand.
     """
     try:
         expires = datetime.fromisoformat(str((metadata.get("annotations") or {}).get(EXPIRES, "")))
@@ -181,7 +181,8 @@ def account_objects(
 ) -> tuple[Apply, ...]:
     """Returns an account called `name`, which may read `rights` and use `verbs` on its ConfigMaps, and nothing else.
 
-    Nobody may connect to its pods. A namespace that does not exist holds nothing to read, so its Role is left out.
+    A NetworkPolicy admits no traffic to its pods. A namespace that does not exist holds nothing to read, so its Role is
+    left out.
     """
     rights = tuple(rights)
     own_rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [*config_maps], "verbs": list(verbs)}

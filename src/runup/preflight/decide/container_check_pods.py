@@ -1,7 +1,7 @@
 """The Pods of container checks: each runs a component's image once, under an account that only reads.
 
 The target's report says which checks need a container (`ReportedContainer`). The managing operator creates the Pods,
-because whoever may create a Pod in its namespace may use its account. An image is named by its tag in the
+because an account that may create a Pod in its namespace may use its account. An image is named by its tag in the
 image-references of the verified release, so nothing else can be run. The preflight's Deployment owns the Pods: deleting
 it deletes them too.
 """

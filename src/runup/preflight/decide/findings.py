@@ -52,9 +52,9 @@ _OWN = {
 class Risk(msgspec.Struct, frozen=True):
     """A risk of one target. `applies` is the condition's status, `fix` is the check's suggested remedy, if any.
 
-    `because`: the recorded reason why somebody accepted it. `acceptable`: whether acceptance lifts it. `grown`: what it
-    covers that it did not when it was accepted. `cause` and `lacking` are those of the report. `suppressed_only`: there
-    is no ClusterVersion that could carry an acceptance, so only a suppression lets the risk stay.
+    `because`: the recorded reason of its acceptance. `acceptable`: whether acceptance lifts it. `grown`: what it covers
+    that it did not when it was accepted. `cause` and `lacking` are those of the report. `suppressed_only`: there is no
+    ClusterVersion that could carry an acceptance, so only a suppression lets the risk stay.
     """
 
     name: str
@@ -245,7 +245,7 @@ def report_of(history: History, source: str, version: str, image: str = "") -> R
 
 
 def add_all_risks(history: History) -> History:
-    """Returns `history` with every risk that counted for each report's update when it was stored, whoever found it.
+    """Returns `history` with every risk that counted for each report's update when it was stored, from every source.
 
     A report knows only what its target found. It counts as well that the update service does not offer the update, or
     that another update is in progress. What is true now does not change what was stored.

@@ -1,7 +1,7 @@
-"""Tells what has become of a preflight's Job: it waits, it runs, it has a report, or it failed and why.
+"""Determines the progress of a preflight's Job: it waits, it runs, it has a report, or it failed and why.
 
 In: the Job, its pods, the events of the namespace and the report that was read. Out: `Progress`. Nothing is concluded
-from what is not there yet: a Job without a pod waits until somebody says why, or until its time is over.
+from what is not there yet: a Job without a pod waits until an event says why, or until its time is over.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def timed_out(limit_s: int | None, waited_for: str) -> Progress:
 
 
 def _progress_from_report(report: Report | BadReport, run_id: str) -> Progress:
-    """Returns the progress that a Job's report tells, failed if it is another run's or cannot be read."""
+    """Returns the progress by a Job's report: failed if it is another run's or cannot be read."""
     if isinstance(report, BadReport):
         return Progress("failed", report.message, _OWN_CHECKS)
     if report.preflight_id != run_id:

@@ -84,7 +84,7 @@ def with_scheduled(config_map: ConfigMap, report: Report, now: datetime) -> tupl
 def new_risks(config_map: ConfigMap, report: Report) -> tuple[str, ...]:
     """Returns the names of the report's risks that the newest kept report does not have; without one, all of them.
 
-    The newest of any target: who follows a channel is told what a newer release brings.
+    The newest report of any target counts: a user who follows a channel sees what a newer release brings.
     """
     reports_before = stored_reports.read(config_map).reports
     known_names = {risk.name for risk in reports_before[0].risks} if reports_before else set()

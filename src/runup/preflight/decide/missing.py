@@ -16,7 +16,7 @@ from runup.preflight.decide.causes import R
 
 
 class Missing(msgspec.Struct, Generic[R], frozen=True):
-    """The risks that could not be told for want of objects, and the kinds, `PLURAL.GROUP`, that were not had in full.
+    """The risks that are unknown for lack of objects, and the kinds (`PLURAL.GROUP`) that could not be read in full.
 
     The kind that most of the risks lack comes first; `subjects` are in the order in which an update meets them.
     """

@@ -320,7 +320,7 @@ def _stale_outcome(scene: Observations) -> AttemptOutcome | None:
 
 
 def _reported_outcome(scene: Observations) -> AttemptOutcome | None:
-    """Returns the outcome that the report tells, None without a report."""
+    """Returns the outcome that the report states, None without a report."""
     if scene.report is None:
         return None
     if scene.report.execution_status == "completed":

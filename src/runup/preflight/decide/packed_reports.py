@@ -80,7 +80,7 @@ def unpack(packed: bytes) -> bytes:
 
 
 def entries(keys: Iterable[str]) -> tuple[PackedEntry, ...]:
-    """Returns the reports of a ConfigMap, the oldest first; keys that somebody else added are left out."""
+    """Returns the reports of a ConfigMap, the oldest first; keys that are not of reports are left out."""
     sorted_entries = []
     for key in keys:
         try:

@@ -91,7 +91,7 @@ class ReportedResource(Wire, frozen=True):
 
 
 class ReportedRisk(Wire, frozen=True, kw_only=True):
-    """A risk that applies, or that could not be told. Checks that found nothing report no risk.
+    """A risk that applies, or whose answer is unknown. Checks that found nothing report no risk.
 
     Without a `url` a reader uses the page of the documentation for the name (docs/decisions/0010). `cause` is the name
     of the risk that this one follows from or stands with, empty if it has a cause of its own. `lacking` are the kinds,

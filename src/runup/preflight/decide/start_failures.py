@@ -130,7 +130,7 @@ def _not_created(deployment: Deployment) -> Trouble | None:
 
 
 def _creation_refused(reason: str, message: str) -> Trouble:
-    """Returns the trouble of a pod that could not be created, in the words of whoever rejected it."""
+    """Returns the failure of a pod that could not be created, in the words of the API server or webhook."""
     return Trouble(
         reason if REASON.fullmatch(reason) else FAILED_CREATE,
         f"the target's pod could not be created: {cut(message)}",

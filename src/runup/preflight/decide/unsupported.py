@@ -1,4 +1,4 @@
-"""Lists the risks that nobody supports an update with, so that no verdict offers to accept them.
+"""Lists the risks with which an update is not supported, so that no verdict offers to accept them.
 
 Acceptance by name stays possible, as for any risk; the pages of these risks say why it is wrong.
 """
@@ -28,5 +28,5 @@ WHY = {
 
 
 def why_not_acceptable(risk: str) -> str:
-    """Returns what becomes of an update with the risk, or an empty string if somebody may sensibly accept it."""
+    """Returns what would happen to an update with the risk, or an empty string if it may sensibly be accepted."""
     return WHY.get(family_of(risk), "")

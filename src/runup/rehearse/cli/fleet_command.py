@@ -131,7 +131,7 @@ def rehearse(
 class Limits:
     """What every rehearsal of the fleet has in common: operators declared stuck, limits, and where copies are made.
 
-    Applying ends after half of what a cluster may take, so that what was found until then is told.
+    Applying ends after half of a cluster's time limit, so that the findings until then are reported.
     """
 
     declared: tuple[str, ...]

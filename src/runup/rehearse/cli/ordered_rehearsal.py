@@ -1,7 +1,7 @@
 """The process that a preflight in a cluster starts to rehearse its update: an order on stdin, outcomes on stdout.
 
-`python -m runup.rehearse.cli.ordered_rehearsal`. It takes what the processor has left, and no more memory than it was
-told: a process that the kernel ends for its memory would take the whole container with it.
+`python -m runup.rehearse.cli.ordered_rehearsal`. It runs at low priority, and with no more memory than the order
+allows: a process that the kernel ends for its memory would take the whole container with it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> int:
 
 
 def answer_order(order: RehearsalOrder, answer: BinaryIO) -> int:
-    """Rehearses, writes the outcomes to `answer`, and returns the exit code; an error is told on stderr."""
+    """Rehearses, writes the outcomes to `answer`, and returns the exit code; errors go to stderr."""
     try:
         if order.memory_mib:
             limit = order.memory_mib * 1024 * 1024
@@ -66,7 +66,7 @@ def is_want_of_memory(error: Exception) -> bool:
 
 
 def message_of(error: Exception) -> str | None:
-    """Returns what is told of an error in one line, None of a bug."""
+    """Returns the message of an expected error in one line, None for a bug."""
     if isinstance(error, CommandError | DecodeError | KubeError | OSError | RunupError):
         return one_line(str(error))
     return None

@@ -130,7 +130,7 @@ def _rehearse_release(
 
 
 def run_on_copy(work: Coroutine[Any, Any, Rehearsal]) -> Rehearsal:
-    """Returns what a rehearsal comes to. Raises CommandError if the copy cannot be made."""
+    """Returns the result of a rehearsal. Raises CommandError if the copy cannot be made."""
     try:
         return run_until_signal(work)
     except OSError as error:

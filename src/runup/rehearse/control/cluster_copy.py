@@ -2,7 +2,7 @@
 
 Why not through the API? What is copied was admitted by another server: its managed fields, its versions and its faults
 are what the rehearsal is about, and a create would lose them. Nothing acts on the copy: no controllers, no nodes, no
-webhooks, and conversion webhooks are not called either, since a copy reaches nobody (docs/decisions/0091).
+webhooks, and conversion webhooks are not called either, since a copy reaches no other server (docs/decisions/0091).
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class ClusterCopy:
         return not problem
 
     def _usable_definitions(self, definitions: Iterable[JSON]) -> list[JSON]:
-        """Returns the definitions that have what the API requires; the others are told as left out."""
+        """Returns the definitions that have what the API requires; the others are reported as left out."""
         usable = []
         for definition in definitions:
             try:

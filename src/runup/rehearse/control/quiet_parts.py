@@ -1,6 +1,6 @@
 """Parts of the operator's applier that a rehearsal replaces: nothing is watched or logged, and notices are kept.
 
-On a copy nobody else writes, so that an object is as the applier left it until the rehearsal itself changes it.
+A copy has no other writer, so that an object is as the applier left it until the rehearsal itself changes it.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class KeptNotices(Notices):
 
 @contextmanager
 def silence_logs() -> Iterator[None]:
-    """Lets what an operator logs while it applies a release go nowhere within the block, or to stderr if it is grave.
+    """Discards within the block what an operator logs while it applies a release; critical messages go to stderr.
 
-    A command that rehearses has its answer on stdout, where structlog logs unless somebody configures it.
+    The result of the command is on stdout, where structlog logs by default.
     """
     configured, previous_config = structlog.is_configured(), structlog.get_config()
     structlog.configure(

@@ -259,7 +259,7 @@ class RealCopy(ClusterCopy):
                 yield ObjectChange(identity_, Action.UPDATE, fields)
 
     async def judge_stored_object(self, computed: StoredObject | None, identity_: Identity) -> StoredObject | None:
-        """Returns what becomes of a stored object at its next write, with the real server's refusal if it has one.
+        """Returns the result of the next write of a stored object, with the real server's refusal if it has one.
 
         `computed` is what the schema alone says, of a write that changes the part in which a fault is. The server is
         asked about a write that changes an annotation, and lets pass what that leaves alone.

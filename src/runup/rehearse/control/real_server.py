@@ -1,4 +1,4 @@
-"""Runs a real kube-apiserver with its etcd on loopback, for one rehearsal: TLS for all, and a way out to nobody.
+"""Runs a real kube-apiserver with its etcd on loopback, for one rehearsal: with TLS, and without a way out.
 
 In: the programs, and the objects as etcd is to hold them. Out: a server that is ready. Both processes end with the
 block, and with this process however it ends (Linux). The objects go into etcd and not through the API, since a create
@@ -244,7 +244,7 @@ class RealServer:
         ]
 
     def _write_egress(self) -> Path:
-        """Writes which way the server goes to webhooks, services and nodes: to a socket that nobody listens on."""
+        """Writes the egress configuration: calls to webhooks, services and nodes go to a socket without a listener."""
         transport = {"uds": {"udsName": str(self._folder / "nobody.sock")}}
         connection = {"proxyProtocol": "HTTPConnect", "transport": transport}
         config = {

@@ -111,10 +111,9 @@ class _ObjectsBefore:
 
 
 async def rehearse(source: ClusterSource, release: RehearsalTarget, clock: Clock) -> Rehearsal:
-    """Returns what the update comes to on a copy of `source`.
-
-    Raises OSError if the copy cannot be made, MemoryError if it needs more memory than there is, and Terminal if it
-    takes too long to be made or looked through, has no room, or fails.
+    """Returns the result of the update on a copy of `source`. Raises OSError if the copy cannot be made, MemoryError if
+    it needs more memory than there is, and Terminal if it takes too long to be made or looked through, has no room, or
+    fails.
     """
     return await _within_limits(_rehearse_on_copy(source, release, clock), release.limit_s)
 
@@ -144,7 +143,7 @@ async def _within_limits(work: Coroutine[Any, Any, Rehearsal], limit_s: float) -
 
 
 def _as_copy_error(error: StoreError | ServerError | KubeError) -> MemoryError | Terminal:
-    """Returns what is told of an error of the copy."""
+    """Returns the error of the copy as it is reported to the user."""
     message = error_message(error) if isinstance(error, KubeError) else str(error)
     text = f"the copy of the cluster failed: {message}"
     # The copy's server survives what it lacks memory for, and says so like any failure of its own.
@@ -266,7 +265,7 @@ def _read(source: ClusterSource, type_: type[_T], name: str) -> _T | None:
 
 
 def account_of(source: ClusterSource) -> CopyAccount:
-    """Returns what is told of the copy before anything is tried."""
+    """Returns the account of the copy before anything is tried: what was copied, and what was left out."""
     return CopyAccount(
         source.name, len(source.objects), numbers(source.objects), source.left_out, source.requests, source.notes
     )
@@ -448,7 +447,7 @@ def _rights_changes(copy_: ClusterCopy, tasks: Sequence[Task], pairs: Sequence[P
 def _definition_outcomes(
     source: ClusterSource, release: RehearsalTarget, copy_: ClusterCopy, before: _ObjectsBefore, tasks: Sequence[Task]
 ) -> Iterator[DefinitionOutcome]:
-    """Yields what becomes of the stored objects of each definition that the release applies."""
+    """Yields the effect of each definition that the release applies on the objects that are stored of it."""
     for task in tasks:
         if task.kind != DEFINITION or task.deletes:
             continue
@@ -473,7 +472,7 @@ def _may_have_objects(source: ClusterSource, before: _ObjectsBefore, task: Task)
 def _unknown_kinds(
     source: ClusterSource, changes: Sequence[ObjectChange], definitions: Sequence[DefinitionOutcome]
 ) -> Iterator[LeftOut]:
-    """Yields the kinds of which the copy had not all objects, and what is therefore not known."""
+    """Yields the kinds whose objects the copy lacks in part, and what is therefore not known."""
     lacking: dict[str, int] = {}
     for change in changes:
         if not change.known:

@@ -67,7 +67,7 @@ class Failure:
 
 @dataclass
 class RunResult:
-    """What came of applying a release to a copy.
+    """The result of applying a release to a copy.
 
     `before` has every object of the release as it was before, None if there was none. `failures` and `tried` are by
     the task's index. `waits` are objects that an operator would wait for, `notices` the operator's own by object.

@@ -64,7 +64,7 @@ class Definition:
 def try_stored_objects(
     before: Definition | None, target: JSON, entries: Iterable[Entry], *, kubernetes: str, complete: bool
 ) -> DefinitionOutcome:
-    """Returns what becomes of the stored objects of a definition under the release's, `target`.
+    """Returns the effect of the release's definition `target` on the stored objects of the kind.
 
     `before` is the cluster's own definition, None if the copy does not have it. `kubernetes` is the target's version.
     """

@@ -100,7 +100,7 @@ def _differing_values(before: Any, after: Any, path: Path) -> Iterator[tuple[Pat
 
 
 def _key_field(before: Sequence[Any], after: Sequence[Any]) -> str:
-    """Returns the field by which the items of both lists are told apart, or an empty string."""
+    """Returns the field that identifies the items of both lists, or an empty string."""
     for name in _NAMES:
         if all(_is_key_field(items, name) for items in (before, after)):
             return name

@@ -72,7 +72,7 @@ KINDS = (
 def drained_cluster(
     objects: Mapping[str, Sequence[Any]], missing: Mapping[str, str], *, openshift: bool, surge: int = 0
 ) -> DrainedCluster:
-    """Returns the cluster of which these are the objects, by kind; `missing` says which kinds are not all there."""
+    """Returns the cluster with these objects, by kind; `missing` says which kinds are incomplete."""
     fields: dict[str, tuple[Any, ...]] = {}
     for kind in KINDS:
         if kind.field not in ("pools", "namespaces"):

@@ -77,7 +77,7 @@ def _member_of_fields(fields: Mapping[str, Any], segment: str) -> Any:
 
 
 def _item_keys(segment: str) -> Mapping[str, Any]:
-    """Returns the fields by which an item is told apart; none if somebody else's text is not JSON."""
+    """Returns the fields that identify an item (`k:{...}`); none if the text is not JSON."""
     try:
         keys = json.loads(segment.removeprefix("k:"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The values that a rehearsal comes to: what was copied, what each task of the release did, what stored objects meet.
+"""The values of a rehearsal's result: what was copied, the effect of each task, and of each new definition.
 
 `control` fills them in; `findings` makes the report of them, `cli/render` the plan of changes.
 """

@@ -26,7 +26,7 @@ class Right:
     name: str = ""
 
     def covers(self, other: Right) -> bool:
-        """Returns whether whoever has this right has the other, too."""
+        """Returns whether this right includes the other."""
         # The group and resource of a path are not those of an object.
         if (self.group == _PATH) != (other.group == _PATH):
             return False
@@ -72,7 +72,7 @@ def _rights_of_rule(rule: JSON) -> Iterator[Right]:
 
 
 def rights_beyond(rights: Iterable[Right], held: frozenset[Right]) -> tuple[str, ...]:
-    """Returns those of `rights` that nobody has who has `held`, as sorted text."""
+    """Returns those of `rights` that `held` does not cover, as sorted text."""
     return tuple(sorted(str(right) for right in rights if not any(held_right.covers(right) for held_right in held)))
 
 

@@ -1,8 +1,8 @@
 """How long an update takes: a range for each part, with what it rests on, and whether it fits into a window.
 
 In: what earlier updates took (ClusterVersion's history), when the nodes of a pool came back from the last one (their
-condition Ready), and the simulated drains of the nodes as they are now. Out: a `Forecast`. What nothing tells has no
-upper end, and a range that rests on a guess is never said to fit.
+condition Ready), and the simulated drains of the nodes as they are now. Out: a `Forecast`. A time that nothing limits
+has no upper end, and a range that rests on a guess is never said to fit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FITS, DOES_NOT_FIT, CANNOT_TELL = "fits", "does not fit", "cannot tell"
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A time in seconds; without `high_s` nobody knows how long at most."""
+    """A time in seconds; without `high_s` it has no known upper end."""
 
     low_s: int
     high_s: int | None
@@ -57,7 +57,7 @@ class ForecastPart:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """How long an update takes in all, and each part of it; `unknown` says what could not be told, and why."""
+    """How long an update takes in all, and each part of it; `unknown` says what is not known, and why."""
 
     total: Range
     parts: tuple[ForecastPart, ...]
@@ -116,10 +116,10 @@ def earlier_updates(history: Sequence[UpdateHistory]) -> tuple[tuple[str, int], 
 
 
 def find_last_roll_out(pool: Pool, nodes: Mapping[str, Node], history: Sequence[UpdateHistory]) -> RollOut | None:
-    """Returns the roll-out of a pool in the newest update, None if its nodes do not tell of one.
+    """Returns the roll-out of a pool in the newest update, None if its nodes' conditions do not show one.
 
-    Every node must have become Ready since that update began. A pool whose nodes all go at once tells nothing of the
-    time of one.
+    Every node must have become Ready since that update began. A pool whose nodes are all updated at once does not show
+    the time of one.
     """
     update = next((entry for entry in history[:-1] if entry.state == "Completed"), None)
     if update is None or update.started_time.utcoffset() is None:
@@ -223,7 +223,7 @@ def _control_plane(
 ) -> ForecastPart:
     """Returns the control plane's part: what earlier updates took, its nodes included.
 
-    `why_open` are reasons why nobody knows how long it takes at most, whatever earlier updates took.
+    `why_open` are reasons why it has no known upper end, whatever earlier updates took.
     """
     updates = earlier_updates(history)
     if not updates:
@@ -290,7 +290,7 @@ def _pool_s(pool: PoolTimeline) -> int:
 
 
 def _why_without_end(pool: PoolTimeline, result: DrainResult) -> tuple[str, ...]:
-    """Returns why nobody knows how long the pool takes at most; nothing if its drains come to an end."""
+    """Returns why the pool's time has no known upper end; nothing if all of its drains end."""
     names = {node.node for node in pool.nodes}
     stuck = [
         f"pod {blocked.pod} of node {node.node} cannot be evicted: {blocked.why}"

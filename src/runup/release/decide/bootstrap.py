@@ -1,7 +1,7 @@
 """Renders and filters the operator's own manifests with which the installation of a cluster starts.
 
 Pure over bytes, for `cluster-version-operator render` (docs/upstream-behaviour.md 1.6). Unlike in loading a release, a
-template that cannot be rendered is an error: nobody would apply the file later.
+template that cannot be rendered is an error: no later pass would apply the file.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ def _pair_manifests(was: list[Manifest], now: list[Manifest]) -> list[tuple[Mani
 
 
 def _change_of(old: Manifest | None, new: Manifest | None, *, several: bool) -> ManifestChange | None:
-    """Returns how an object changed, None if it did not; `several` manifests of its name are told apart."""
+    """Returns how an object changed, None if it did not; `several`: more than one manifest has its name."""
     manifest = new or old
     assert manifest is not None
     label = variant(manifest) if several else ""

@@ -50,7 +50,7 @@ class ComponentController:
         self._started = clock.monotonic()
 
     def run(self) -> None:
-        """Reconciles until the process is told to end."""
+        """Reconciles until the process gets a signal to end."""
         while True:
             try:
                 settled, version = self._reconcile_once()

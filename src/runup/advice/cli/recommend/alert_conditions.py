@@ -94,7 +94,7 @@ def _kind(name: str, labels: Mapping[str, Any]) -> int | None:
 
 
 def _alert_condition(alert: Mapping[str, Any], name: str, kind: int, number: int) -> Condition:
-    """Returns the condition that an alert comes to; texts and order are those of `oc`."""
+    """Returns the condition for an alert; texts and order are those of `oc`."""
     labels, state = mapping(alert, "labels"), text(alert, "state")
     details = _alert_details(name, mapping(alert, "annotations"))
     if kind == _BUDGET or (kind == _CRITICAL and name == _LIMIT):

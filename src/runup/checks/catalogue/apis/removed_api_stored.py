@@ -43,7 +43,7 @@ NETWORKING, STORAGE, RESOURCE = "networking.k8s.io", "storage.k8s.io", "resource
 
 
 def _metadata_read(group: str, version: str, kind: str, plural: str, *, namespaced: bool = False) -> Slim:
-    """Returns the read of a kind of which only the metadata with its managed fields is kept."""
+    """Returns the read of a kind that keeps only the metadata, with its managed fields."""
     return Slim(group, version, kind, plural, namespaced, type=Managed)
 
 

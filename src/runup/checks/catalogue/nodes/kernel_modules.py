@@ -171,7 +171,7 @@ def same_image(image: str, other: str) -> bool:
 
 
 def at_stage(entry: KMMStatusEntry) -> str:
-    """Returns the words for the stage of a failure; none for Done, which tells only that the verification has ended."""
+    """Returns the words for the stage of a failure; none for Done, which only says that the verification has ended."""
     return "" if entry.verification_stage == "Done" else f" at stage {entry.verification_stage or 'unknown'}"
 
 

@@ -111,7 +111,7 @@ def _too_old_nodes(numbered_kubelets: Sequence[tuple[Node, int]], server: int) -
 
 
 def _later_step_finding(nodes: Sequence[Node], context: Context) -> Finding:
-    """Returns what is told of nodes that the next step takes, and a later one only after it updated them."""
+    """Returns the finding about nodes that suit the next step, and a later step only once they are updated."""
     return _skew_finding(
         f"The kubelets of {_count_and_names(nodes)} are too old for {target_in_words(context)} as they are: "
         f"{_kubelet_versions(nodes)}. The steps of the way update them before.",
@@ -122,7 +122,7 @@ def _later_step_finding(nodes: Sequence[Node], context: Context) -> Finding:
 
 
 def _replaced_before_finding(nodes: Sequence[Node], context: Context) -> Finding:
-    """Returns what is told of nodes that are too new on the way back, whose first step replaces them."""
+    """Returns the finding about nodes that are too new for a rollback whose first step replaces them."""
     return _skew_finding(
         f"The kubelets of {_count_and_names(nodes)} are newer than {target_in_words(context)}: "
         f"{_kubelet_versions(nodes)}. The way back replaces these nodes before the control plane.",

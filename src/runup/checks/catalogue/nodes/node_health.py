@@ -75,7 +75,7 @@ def _not_ready_findings(nodes: tuple[Node, ...]) -> Iterator[Finding]:
 def _cordon_findings(nodes: Sequence[Node]) -> Iterator[Finding]:
     """Yields findings by who cordoned the nodes, since that says who may release them.
 
-    The nodes that somebody must see to come first.
+    Nodes that an administrator has to mend come first.
     """
     cordoned = [node for node in nodes if node.spec.unschedulable]
     updating = [node for node in cordoned if _is_cordoned_by_update(node)]

@@ -163,7 +163,7 @@ def _catalog_findings(subs: Sequence[Subscription], snapshot: Snapshot, context:
 
 
 def _orphaned_subscriptions(subs: Sequence[Subscription], snapshot: Snapshot) -> list[Subscription]:
-    """Returns those whose CatalogSource is gone: nobody knows what there is for them. Raises Unreadable."""
+    """Returns the Subscriptions whose CatalogSource is gone, so that no newer version is known. Raises Unreadable."""
     if not subs:
         return []
     catalogs = {(catalog.metadata.namespace, catalog.metadata.name) for catalog in all_or_none(snapshot, CatalogSource)}
@@ -226,7 +226,7 @@ def _step_text(sub: Subscription, csv: ClusterServiceVersion, plans: Sequence[In
 
 
 def _owners_first(steps: Sequence[Step]) -> list[Step]:
-    """Returns the steps with whoever owns a kind before whoever requires it; a cycle is broken by name."""
+    """Returns the steps, the owner of a kind before those that require it; cycles are broken by name."""
     remaining, ordered = list(steps), []
     while remaining:
         owned = {kind.name: sub for sub, csv in remaining for kind in csv.spec.customresourcedefinitions.owned}

@@ -65,7 +65,8 @@ def last_validity(bundle: str) -> Validity | None:
 def weak_signature(bundle: str) -> str:
     """Returns SHA-1 or MD5 if an authority signed a certificate of the bundle with it, else an empty string.
 
-    A certificate that signed itself does not count: nobody checks its signature. What cannot be read is passed over.
+    A self-signed certificate does not count, since its signature is not verified. Text that cannot be parsed is
+    skipped.
     """
     for block in _CERTIFICATE.findall(bundle):
         # Imported here for the same reason as above.

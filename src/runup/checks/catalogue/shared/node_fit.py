@@ -59,9 +59,9 @@ def _extended_resources(template: TemplateSpec) -> set[str]:
 
 
 def _device_toleration(resource: str) -> Toleration:
-    """Returns the toleration that a pod, not its template, gets for nodes kept free for those that ask for a resource.
+    """Returns the toleration that a pod, not its template, gets for nodes reserved for an extended resource.
 
-    The API server adds it where the admission plug-in ExtendedResourceToleration is on, which nothing tells.
+    The API server adds it where the admission plug-in ExtendedResourceToleration is on, which no object shows.
     """
     return Toleration(key=resource, operator="Exists", effect="NoSchedule")
 

@@ -73,7 +73,7 @@ def _recompute_changed(
 def grouped(*keys: Callable[[K], str]) -> Callable[[tuple[K, ...]], tuple[Mapping[str, list[K]], ...]]:
     """Returns a function that groups the items by each of the keys, unordered, with a cache of the last list's groups.
 
-    The groups of which no item came or went are the same objects as before.
+    Groups that gained and lost no item are the same objects as before.
     """
     last_groups: list[tuple[tuple[K, ...], tuple[Mapping[str, list[K]], ...]]] = []
 

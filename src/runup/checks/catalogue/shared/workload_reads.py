@@ -40,7 +40,7 @@ class DeploymentStrategy(Wire, frozen=True):
 
 
 class Affinity(Wire, frozen=True):
-    """`affinity` of a pod, of which only that for nodes is read."""
+    """`affinity` of a pod, with node affinity only."""
 
     node_affinity: NodeAffinity = NodeAffinity()
 
@@ -145,7 +145,7 @@ STATEFUL_SETS = Slim("apps", "v1", "StatefulSet", "statefulsets", namespaced=Tru
 
 
 def with_pods_that_move(snapshot: Snapshot, kind: Slim) -> Iterator[tuple[Workload, list[PlacedPod]]]:
-    """Yields the workloads of a kind of which a drain evicts pods, with these, in order. Raises Unreadable."""
+    """Yields (workload, its pods that a drain evicts) for the workloads of a kind, in order. Raises Unreadable."""
     moving = _evicted_pods_by_owner(by_namespace(snapshot.listed(PODS)))
     for workload in sorted(snapshot.listed(kind), key=namespaced_name):
         pods = moving.get(workload.metadata.namespace, {}).get((kind.kind, workload.metadata.name))

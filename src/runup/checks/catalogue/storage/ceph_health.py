@@ -60,7 +60,7 @@ def _run(snapshot: Snapshot, _context: Context) -> Iterator[Finding]:
 
 
 def _warns_of_past_crashes(ceph: CephHealth) -> bool:
-    """Returns whether Ceph warns of nothing but past crashes, which nobody has archived yet."""
+    """Returns whether Ceph's only warnings are of past crashes that are not archived yet."""
     return ceph.health == "HEALTH_WARN" and bool(ceph.details) and ceph.details.keys() <= _PAST
 
 

@@ -118,7 +118,7 @@ def _scaled_value(value: int | str, total: int) -> int:
 
 
 def _unknown_reason(pdb: PodDisruptionBudget) -> str:
-    """Returns why it cannot be told what the budget allows, or an empty string."""
+    """Returns why it is not known what the budget allows, or an empty string."""
     for name, value in (("maxUnavailable", pdb.spec.max_unavailable), ("minAvailable", pdb.spec.min_available)):
         if isinstance(value, str) and not SHARE.fullmatch(value):
             return f"{name} {value!r} is neither a number nor a share"

@@ -79,7 +79,7 @@ def _version(client: SyncClient, component: Component, namespace: str) -> tuple[
 
 
 def _lacking(client: SyncClient, component: Component, deployment: Deployment) -> tuple[tuple[str, ...], str]:
-    """Returns the rights that the component's account lacks, and why that could not be told."""
+    """Returns the rights that the component's account lacks, and why that could not be determined, if so."""
     account = deployment.spec.template.spec.service_account_name or "default"
     user = f"system:serviceaccount:{deployment.metadata.namespace}:{account}"
     lacking = []

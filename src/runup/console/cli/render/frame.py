@@ -57,7 +57,7 @@ CSS = f"{STYLE}\n{_OWN_STYLE}"
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What is on every page: whether somebody can be logged in, and whether clusters can be changed from here."""
+    """Settings of every page: whether there are sessions to log out of, and whether clusters can be changed."""
 
     has_sessions: bool = False
     acts: bool = False

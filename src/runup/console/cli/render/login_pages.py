@@ -1,4 +1,4 @@
-"""Renders the page of the login, and the page of a request that has no other answer. Pure."""
+"""Renders the pages of login and logout, and the page of an error. Pure."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def login_page(problem: str, next_page: str, site: Site) -> str:
 
 
 def logout_page(user: str, form_key: str, site: Site) -> str:
-    """Returns the page with the form that ends a session; `user` is empty for whoever started the console."""
+    """Returns the page with the form that ends a session; `user` is empty for a session of the printed address."""
     who = f"You are logged in as {user}." if user else "You came by the address that the console printed."
     after = "Whoever has your cookie can do nothing with it afterwards."
     button = el("button", "Log out", type="submit")

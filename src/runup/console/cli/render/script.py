@@ -1,4 +1,4 @@
-"""The console's one script: it renews the part of a page that tells how an update goes, and copies commands.
+"""The console's one script: it updates the part of a page with an update's progress, and copies commands.
 
 Without it, pages are whole.
 """

@@ -16,7 +16,7 @@ from runup.updatestatus.decide.decode import decode, with_unknown
 
 
 def page(board: Board, name: str, live: Markup | None, now: datetime, site: Site = ONLY_SHOWS) -> str:
-    """Returns the page; `live` is the part that is renewed, None if nothing was read yet."""
+    """Returns the page; `live` is its live part, None if nothing was read yet."""
     member = board.entries[name].member
     if board.kept:
         store_note = "The console reads kept reports, which do not say how an update goes."
@@ -51,7 +51,7 @@ def _renewed(live: Markup | None, name: str) -> Markup:
 
 
 def status_part(reading: StatusReading) -> Markup:
-    """Returns the part that is renewed: of which moment the report is, doubts about it, and the report."""
+    """Returns the live part of the page: the time of the report, warnings about it, and the report."""
     try:
         status, unknown = decode(reading.obj)
     except codec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Determines what a dump must have for the checks: each kind once, of which namespaces, by which selector. Pure."""
+"""Determines the kinds that the checks need in a dump, each once, with namespaces and selector. Pure."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ NEVER = frozenset({"secrets"})
 class WantedKind:
     """A kind as it is to be listed.
 
-    `versions`: its resource in the versions that checks read, of which the first that is served is listed.
-    `namespaces`: the only ones that are read; none means all. `lookup`: only the objects that others refer to are read,
-    by name.
+    `versions`: its resource in the versions that checks read; the first one that is served is listed. `namespaces`: the
+    only ones that are read; none means all. `lookup`: only the objects that others refer to are read, by name.
     """
 
     versions: tuple[Resource, ...]

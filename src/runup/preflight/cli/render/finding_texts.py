@@ -255,7 +255,7 @@ def _guarded_verdict(findings: Findings) -> tuple[str, ...]:
 
 
 def _refusals(findings: Findings, report: cause_texts.CauseReport, named_risks: Sequence[Risk]) -> str:
-    """Returns sentences on what acceptance does not lift, on what nobody supports, and on when `--to` refuses."""
+    """Returns sentences on what acceptance does not lift, on what is not supported, and on when `--to` refuses."""
     refused = _causes_not_acceptable(report)
     text = f"{counted_risks(findings.risks)}."
     if refused:

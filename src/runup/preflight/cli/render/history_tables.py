@@ -139,7 +139,7 @@ def comparison(
 
 
 def _updates_compared_text(compared: Comparison) -> str:
-    """Returns of which updates the reports are, as far as their names do not say it."""
+    """Returns a line that names the updates of the reports, unless the reports' names say it."""
     before, after = compared.before, compared.after
     if compared.names is None:
         return f", as checked on {after.source_version}"

@@ -75,13 +75,13 @@ def page_body(findings: Findings, find_page: Callable[[str], str] = risk_pages.f
 
 
 def _unknown_section(report: CauseReport, explain: Callable[[str], str], *, of_dump: bool) -> Markup | None:
-    """Returns what could not be told: what is missing once for all risks, then the risks that lacked no objects."""
+    """Returns the section on what is unknown: the missing kinds once for all risks, then the risks that lacked none."""
     cards = [_missing_card(report, of_dump=of_dump)] if report.missing.risks else []
     return _titled_section("What could not be told", [*cards, *(_cause(cause, explain) for cause in report.unknown)])
 
 
 def _missing_card(report: CauseReport, *, of_dump: bool) -> Markup:
-    """Returns the card about risks that could not be told for lack of objects."""
+    """Returns the card about risks that are unknown for lack of objects."""
     absent = report.missing
     lines = (
         el("tr", el("th", risk.name, scope="row"), el("td", ", ".join(short_kinds(risk.lacking)), class_="wide"))

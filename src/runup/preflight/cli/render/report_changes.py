@@ -50,7 +50,7 @@ def _missing(cluster_result: ClusterResult, baseline: Baseline, *, alone: bool) 
 
 
 def _by_risk(pairs: Iterator[tuple[str, Risk]]) -> list[list[tuple[str, Risk]]]:
-    """Returns the clusters of each risk: what applies before what could not be told, the gravest first."""
+    """Returns the clusters of each risk: risks that apply before unknown ones, the gravest first."""
     pairs_by_risk: dict[tuple[str, str], list[tuple[str, Risk]]] = defaultdict(list)
     for cluster_name, risk in pairs:
         pairs_by_risk[risk.name, risk.applies].append((cluster_name, risk))

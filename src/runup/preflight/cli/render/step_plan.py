@@ -61,7 +61,7 @@ def _items(step: ReportedStep, still_open: dict[str, Risk], repeat_note: str, *,
 
 
 def _remedies(risks: Sequence[Risk]) -> Iterator[str]:
-    """Yields the remedy of each risk; what could not be told for lack of objects has one, which is to read them."""
+    """Yields the remedy of each risk; all that is unknown for lack of objects has one remedy, to read them."""
     yield from (_remedy(risk) for risk in risks if not risk.lacking)
     if names := [risk.name.removesuffix("Unknown") for risk in risks if risk.lacking]:
         yield f"Find out what could not be told, as not all objects could be read: {', '.join(names)}"

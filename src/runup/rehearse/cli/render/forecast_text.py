@@ -67,7 +67,7 @@ def _wrapped_lines(text: str) -> Sequence[str]:
 def forecast_data(
     result: Forecast, fit: WindowFit | None = None, control_plane: WindowFit | None = None, code: int = 0
 ) -> dict[str, Any]:
-    """Returns the forecast for programs; times are seconds, null where nobody knows."""
+    """Returns the forecast as JSON data; times are in seconds, null where they are not known."""
     return {
         "total": _range_data(result.total),
         "parts": [

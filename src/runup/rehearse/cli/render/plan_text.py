@@ -92,7 +92,7 @@ def _object_lines(change: ObjectChange, rights: RightsChange | None, *, whole: b
 
 
 def field_text(field: FieldChange) -> str:
-    """Returns a changed field; a schema is not shown, since what it means is told of the stored objects."""
+    """Returns a changed field; a schema is not shown, since its effect on stored objects is reported instead."""
     return f"{field.path}: another schema" if field.path.endswith("openAPIV3Schema") else value_change(field)
 
 

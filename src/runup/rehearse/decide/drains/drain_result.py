@@ -105,7 +105,7 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """What became of a simulated drain of all pools; `unknown` names what could not be told."""
+    """The result of a simulated drain of all pools; `unknown` names what is not known."""
 
     started: datetime
     duration_s: int

@@ -27,7 +27,7 @@ _MOST_NAMED = 3
 
 
 def unknown_reasons(cluster: DrainedCluster) -> tuple[str, ...]:
-    """Returns what could not be told, each with its reason."""
+    """Returns what the simulation does not know, each with its reason."""
     reasons = [
         f"{_FOLLOWS.get(kind, 'what depends on it')}: {kind}: {problem}"
         for kind, problem in sorted(cluster.missing.items())

@@ -274,7 +274,7 @@ class _Simulation:
         self._node_drained(drain)
 
     def _delete_remaining(self, drain: _Drain) -> None:
-        """Deletes what was never evicted, as somebody would have to."""
+        """Deletes the pods that were never evicted, as an administrator would have to."""
         for pod in tuple(drain.remaining.values()):
             if pod.phase in (RUNNING, STARTING):
                 for budget in pod.shape.budgets:

@@ -39,7 +39,7 @@ def removed_in(count: APIRequestCount) -> int | None:
 
 
 def users_of(snapshot: Snapshot, counts: Iterable[APIRequestCount]) -> list[tuple[APIRequestCount, Counter[str]]]:
-    """Returns the counts that somebody caused whom the removal concerns, with their requests. Raises Unreadable."""
+    """Returns the counts with requests of clients that the removal affects, and these requests. Raises Unreadable."""
     requested_counts = [(count, requests) for count in counts if (requests := clients(count)[0])]
     # Whose namespaces the platform's are is asked only where an account of one like them would be named.
     if not any(is_system(_account_namespace(client)) for _, requests in requested_counts for client in requests):

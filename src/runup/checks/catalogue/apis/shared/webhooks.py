@@ -138,10 +138,10 @@ _NEW_POD: _Written = ("", ("pods",), frozenset({"CREATE"}))
 
 
 def with_served_rules(webhook: Webhook, minor: int) -> Webhook:
-    """Returns the webhook without the rules whose versions Kubernetes of that minor version does not serve any more.
+    """Returns the webhook without the rules whose versions Kubernetes of that minor version no longer serves.
 
-    The API server asks nobody by such a rule, of matchPolicy Equivalent either (the Kubernetes documentation of dynamic
-    admission control).
+    The API server calls no webhook by such a rule, not even with matchPolicy Equivalent (the Kubernetes documentation
+    of dynamic admission control).
     """
     rules = tuple(rule for rule in webhook.rules if (last := last_served_before(rule)) is None or last > minor)
     return webhook if len(rules) == len(webhook.rules) else replace(webhook, rules=rules)
@@ -153,7 +153,7 @@ def names_removed(rules: Iterable[RuleWithOperations]) -> bool:
 
 
 def versions_not_covered(rules: Sequence[RuleWithOperations], source: int, target: int) -> list[str]:
-    """Returns the versions (`group/version`) that rules match at the minor version `source`, and nobody at `target`.
+    """Returns the versions (`group/version`) that rules match at minor version `source` and none match at `target`.
 
     A rule that matches nothing then does not count where others match the same resources and operations.
     """

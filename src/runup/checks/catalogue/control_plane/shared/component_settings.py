@@ -40,7 +40,7 @@ class Setting:
 
 
 def gates(snapshot: Snapshot) -> Iterator[Setting]:
-    """Yields every feature gate that somebody set. Raises Unreadable."""
+    """Yields every feature gate that is set explicitly. Raises Unreadable."""
     for config in all_or_none(snapshot, KubeletConfig):
         set_here = config.spec.kubelet_config.get("featureGates")
         for name in set_here if isinstance(set_here, dict) else ():
@@ -57,12 +57,12 @@ def gates(snapshot: Snapshot) -> Iterator[Setting]:
 
 
 def flags(snapshot: Snapshot) -> Iterator[Setting]:
-    """Yields every flag of a control plane component that somebody set. Raises Unreadable."""
+    """Yields every flag of a control plane component that is set explicitly. Raises Unreadable."""
     yield from (flag for flag, _ in _flags_with_values(snapshot))
 
 
 def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
-    """Yields every admission plug-in that somebody turned on or off. Raises Unreadable."""
+    """Yields every admission plug-in that is explicitly enabled or disabled. Raises Unreadable."""
     for flag, values in _flags_with_values(snapshot):
         # `admission-control` is the flag from before the other two, which replaced it.
         if flag.name in ("enable-admission-plugins", "disable-admission-plugins", "admission-control"):
@@ -72,7 +72,7 @@ def admission_plugins(snapshot: Snapshot) -> Iterator[Setting]:
 
 
 def _flags_with_values(snapshot: Snapshot) -> Iterator[tuple[Setting, tuple[str, ...]]]:
-    """Yields every flag of a control plane component that somebody set, with its values. Raises Unreadable."""
+    """Yields every flag of a control plane component that is set explicitly, with its values. Raises Unreadable."""
     for kind, component in OPERATORS:
         for operator in all_or_none(snapshot, kind):
             overrides = operator.spec.unsupported_config_overrides

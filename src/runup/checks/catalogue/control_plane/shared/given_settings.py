@@ -119,7 +119,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """An object that tells settings and cannot be understood; `why` says which part and why, `fix` where to look."""
+    """An object with settings that cannot be parsed; `why` says which part and why, `fix` where to look."""
 
     holder: Object
     why: str
