@@ -25,6 +25,7 @@ from runup.applying.control.notice_events import Notices
 from runup.applying.control.object_applier import Memory, ObjectApplier, digests_of
 from runup.applying.control.object_watches import ObjectWatches
 from runup.applying.control.release_run import Run
+from runup.applying.decide.problems import Effect, Problem
 from runup.applying.decide.progress import ApplyReason
 from runup.applying.decide.rendering import LABEL, ClusterValues
 from runup.applying.decide.task import Task, tasks_of
@@ -129,6 +130,32 @@ async def test_what_was_written_is_not_written_again_while_its_watch_is_late(tmp
     assert stored["data"] == {"of": "2"}
     assert old is not None and stored["metadata"]["labels"][LABEL] != old.metadata.labels[LABEL]
     assert after.writes == 3  # the one that was made is looked for on the watch alone
+
+
+async def test_what_needs_something_later_is_applied_after_it(tmp_path: Path) -> None:
+    """In its own place it would wait for ever; meanwhile it says what for, and that is no failure."""
+    told: list[Problem] = []
+    async with cluster(tmp_path) as (world, _):
+        tracking = ObjectWatches(world.client, ManualClock(NOON), lambda _: None)
+        early, later = found = tasks(config_map("a", {"of": "1"}), namespace())
+        run = Run(
+            found,
+            ApplyReason.UPDATING,
+            applier=applier(world.client, tracking, found, Memory()),
+            clock=ManualClock(NOON),
+            since={},
+            on_result=lambda _: told.extend(run.problems),
+            served=lambda *_: None,
+        )
+        going = asyncio.create_task(run.go())
+        try:
+            await eventually(lambda: _completed(run), "all is applied")
+            assert await exists(world, CONFIG_MAPS, "a", NAMESPACE)
+        finally:
+            await cancel([going])
+            await tracking.close()
+    assert set(told) == {Problem("WaitingForObject", f"waiting on {later}, which comes after {early}", Effect.NONE)}
+    assert run.problems == ()
 
 
 ONCE = {"release.openshift.io/create-only": "true"}

@@ -43,6 +43,7 @@ from runup.clusterversion.control.clusterversion import (
 )
 from runup.clusterversion.control.metrics import Metrics
 from runup.clusterversion.decide.reconcile import reconcile
+from runup.clusterversion.decide.sync_failure import REPORT_AFTER_FAILURES
 from runup.clusterversion.decide.work import ApplyRelease
 from runup.preflight.control.report_reader import ReportReader
 from runup.preflight.decide import container_check_pods, preflight_deployment
@@ -227,6 +228,21 @@ async def test_a_record_that_is_not_taken(scene: Scene, refusal: Refusal, told_a
     assert set(failed) == {("True", "FailedCreate")}
     assert not any("Failing" in each and each["Failing"][0] == "True" for each in scene.patches())
     assert not any("deployments" in target for target in scene.api.targets)
+
+
+async def test_a_record_that_is_not_taken_while_nobody_asks_for_a_preflight(scene: Scene) -> None:
+    """No condition of a preflight can say so: it is a failure of the passes, tried again later, and told as one."""
+    scene.world.ask_preflight().settle()
+    assert scene.world.observed.history is not None
+    scene.world.ask(None)
+    controller = scene.controller(applies=True)
+    scene.caches.config_maps.put(scene.world.observed.history)
+    scene.refusals = {RECORD: FORBIDDEN}
+    for number in range(1, REPORT_AFTER_FAILURES + 1):
+        assert await passes(controller, 1) == ["an object is not taken"]
+        assert scene.queue.failures(KEY) == number
+        assert bool(_failing(scene)) is (number == REPORT_AFTER_FAILURES), number
+    assert {each["Failing"] for each in _failing(scene)} == {("True", "Forbidden")}
 
 
 @pytest.mark.parametrize("applies", [True, False], ids=["who applies", "who only records"])

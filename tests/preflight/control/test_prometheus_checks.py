@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.kubekit.kube.apiscript import reply, scripted_api, silence
 from tests.preflight.control.test_target import NAMESPACE, Log, Reports, Running
 from tests.prometheus import needed, prometheus
 from tests.servers import eventually
+from yarl import URL
 
 from kubekit.kube.clock import SystemClock
 from kubekit.kube.config import ClusterConfig, load
@@ -32,6 +35,8 @@ CHECK = declared_check(
     },
     file="slow.yaml",
 )
+# The task that sends what is due.
+QUERIES = "prometheus"
 
 
 @pytest.fixture
@@ -94,3 +99,29 @@ async def test_nobody_answers(config: ClusterConfig, tmp_path: Path) -> None:
     assert result == "Unknown"
     assert "http://127.0.0.1:9" in said
     assert reports.statuses == ["completed"]
+
+
+async def test_only_what_checks_ask_is_asked(config: ClusterConfig, tmp_path: Path) -> None:
+    """Alerts are none of a target's business: each of its queries is one of a check, and is sent once."""
+    async with scripted_api() as served:
+        served.answers(reply({"status": "success", "data": {"resultType": "vector", "result": []}}))
+        async with ReadOnlyClient(config, namespace=NAMESPACE) as client:
+            reports = Reports(tmp_path / "report.json")
+            target = PreflightTarget(
+                client, request(served.url), TargetRelease(), reports, SystemClock(), Log(), builtin=[CHECK]
+            )
+            await target.run(once=True)
+        asked = [URL(each.partition(" ")[2]) for each in served.targets]
+    assert [(each.path, each.query["query"]) for each in asked] == [("/api/v1/query", "max(disk_seconds) > bool 1")]
+
+
+async def test_what_is_asked_ends_with_the_process(config: ClusterConfig, tmp_path: Path) -> None:
+    """A query that nobody answers is not waited for by anybody who has ended."""
+    async with scripted_api() as served:
+        served.answers(silence)
+        before = {task.get_name() for task in asyncio.all_tasks()}
+        assert QUERIES not in before
+        async with Running(config, Reports(tmp_path / "report.json"), checks=[CHECK], request=request(served.url)):
+            await served.until_requests(1)
+            assert QUERIES in {task.get_name() for task in asyncio.all_tasks()}
+        assert QUERIES not in {task.get_name() for task in asyncio.all_tasks()}
