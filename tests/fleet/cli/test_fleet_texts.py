@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from msgspec.structs import replace
 from runup.cli.connection import Connection
 from runup.cli.errors import CommandError
 from runup.cli.render.screen import Drawn, Screen
-from runup.fleet.cli import fleet_members, recommend_command, status_command
+from runup.fleet.cli import fleet_members, preflight_command, recommend_command, status_command
 from runup.fleet.cli.fleet_members import NamedMembers
 from runup.fleet.cli.recommend_command import AdviceRow
 from runup.fleet.cli.render import fleet_text
@@ -19,6 +21,7 @@ from runup.fleet.cli.status_command import StatusRow
 from runup.fleet.decide.matrix import Group, Matrix, RiskRow
 from runup.fleet.decide.members import Member
 from runup.preflight.decide.findings import APPLY, COULD_NOT_RUN, EXIT_CLEAR, UNKNOWN
+from runup.rehearse.cli import fleet_command as rehearse_command
 
 
 def lines(drawn: Iterable[Drawn]) -> list[str]:
@@ -26,6 +29,7 @@ def lines(drawn: Iterable[Drawn]) -> list[str]:
     return [line.rstrip() for line in "".join(drawn).splitlines()]
 
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ROWS = (
     StatusRow("a", "False"),
     StatusRow("lost", problem="no route to host"),
@@ -302,6 +306,30 @@ def test_a_live_cluster_is_asked_as_the_command_was_told() -> None:
 def test_why_a_cluster_could_not_be_read(error: Exception, says: str | None) -> None:
     """In the words of a command about it alone; a bug is not passed off as its trouble."""
     assert fleet_members.problem_of(Member("a"), error) == says
+
+
+def test_a_bug_is_not_passed_off_as_a_clusters_trouble() -> None:
+    """Neither by checks nor by a rehearsal: it is told as one by whoever runs them, and ends that cluster's work."""
+    broken: Any = None
+    with pytest.raises(AttributeError):
+        preflight_command.judge(
+            Member("a", context="c"), connection=broken, requested_update=broken, now=NOW, with_places=False
+        )
+    with pytest.raises(AttributeError):
+        rehearse_command.judge_member(
+            Member("a", context="c"), connection=broken, release=broken, now=NOW, max_objects=1
+        )
+
+
+def test_a_cluster_that_cannot_be_rehearsed_is_a_result(tmp_path: Path) -> None:
+    """Why not, in the words of a command about it alone: no copy is made, and no bug is told."""
+    unused: Any = None
+    judged = rehearse_command.judge_member(
+        Member("a", dump=str(tmp_path / "gone")), connection=unused, release=unused, now=NOW, max_objects=1
+    )
+    assert judged.problem.startswith("there is no ")
+    assert str(tmp_path / "gone") in judged.problem
+    assert (judged.findings.failed is not None and judged.findings.failed.message) == judged.problem
 
 
 def test_a_note_is_told_once() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import http.server
 import json
 import ssl
 import threading
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,10 +21,13 @@ from kubekit.kube import config
 from kubekit.kube.client_sync import SyncClient
 from kubesandbox.apiserver.access.certs import issue_server, new_ca
 from runup.advice.cli import thanos
+from runup.advice.cli.recommend import live_reads
+from runup.cli.connection import Connection
 from runup.updatestatus.decide.snapshot import Alert, Unreadable
 
 NOW = datetime.now(UTC)
 ROUTE = "/apis/route.openshift.io/v1/namespaces/openshift-monitoring/routes/thanos-querier"
+VERSION = "/apis/config.openshift.io/v1/clusterversions/version"
 ALERTS = "/api/v1/alerts"
 PREFIX = "failed to get alerts from Thanos: "
 WHERE = "the openshift-monitoring/thanos-querier Route"
@@ -154,6 +159,40 @@ def test_the_longest_answer_that_is_read(cluster: Cluster) -> None:
     cluster.has_route(f"127.0.0.1:{cluster.port}")
     cluster.answers[ALERTS] = (200, json.dumps(FIRING).encode().ljust(16 << 20))
     assert cluster.found() == (BAD,)
+
+
+def test_alerts_decide_what_is_recommended(cluster: Cluster) -> None:
+    """Each with its labels, its state and its words; one that is only pending says nothing yet."""
+    alerts = [
+        {
+            "labels": {"alertname": name, "severity": "critical"},
+            "annotations": {"summary": "It is bad", "description": "Very."},
+            "state": state,
+            "activeAt": "2026-01-01T00:00:00Z",
+        }
+        for name, state in (("Bad", "firing"), ("Soon", "pending"))
+    ]
+    version = {"metadata": {"name": "version"}}
+    cluster.has_route(f"127.0.0.1:{cluster.port}")
+    cluster.answers[VERSION] = (200, json.dumps(version).encode())
+    cluster.answers[ALERTS] = (200, json.dumps({"data": {"alerts": alerts}}).encode())
+    found = live_reads.read(Connection(str(cluster.kubeconfig)), lambda: None)
+    assert (found.cluster, found.problem, found.config_maps) == (version, "", ())
+    (bad,) = [check for check in found.checks if check.name]
+    assert (bad.name, bad.condition.status, bad.condition.reason) == ("Bad", "False", "Alert:firing")
+    assert bad.condition.message.startswith("critical alert Bad firing, ")
+    assert "It is bad. The alert description is: Very. " in bad.condition.message
+
+
+def test_an_answer_that_is_not_read_to_its_end_is_closed(cluster: Cluster) -> None:
+    """Its connection is given back at once, and not whenever memory is."""
+    cluster.has_route(f"127.0.0.1:{cluster.port}")
+    cluster.answers[ALERTS] = (200, b" " * ((16 << 20) + 2))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        assert isinstance(cluster.found(), Unreadable)
+        gc.collect()
+    assert [str(each.message) for each in told] == []
 
 
 def test_each_host_is_told_where_none_answers(cluster: Cluster) -> None:

@@ -948,6 +948,18 @@ def test_who_may_not_read_the_cluster_version_believes_the_report(server: Server
     assert not status_live.is_outdated(client, read_report(report), datetime(2026, 1, 1, tzinfo=UTC))
 
 
+def test_a_cluster_version_that_cannot_be_read_is_named(server: Server, report: JSON) -> None:
+    """Beside a report, too: whether that is about the cluster as it is would not be known."""
+
+    class Odd(Scripted):
+        def send(self, call: Any) -> Any:
+            return {"status": {"history": 7}} if "/clusterversions/" in call.request.path else super().send(call)
+
+    client: Any = Odd(server.client, {})
+    with pytest.raises(codec.DecodeError, match=r"^ClusterVersion version cannot be read: .*history"):
+        status_live.read(client, lambda: datetime(2023, 11, 3, 17, 26, 54, tzinfo=UTC))
+
+
 ALERTS_NOTE = "Unable to fetch alerts, ignoring alerts in 'Update Health':  {}\n"
 
 

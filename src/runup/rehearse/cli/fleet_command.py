@@ -149,10 +149,10 @@ def _rehearsals(
     stuck = releases.parse_stuck(limits.declared)
     release = releases.load_target(flags.release_dir, flags.to_image, flags.to, stuck, access, limit_s=limits.apply_s)
     release = replace(release, scratch=limits.scratch)
-    return partial(_judge_member, connection=connection, release=release, now=now, max_objects=limits.max_objects)
+    return partial(judge_member, connection=connection, release=release, now=now, max_objects=limits.max_objects)
 
 
-def _judge_member(
+def judge_member(
     member: Member, *, connection: Connection, release: RehearsalTarget, now: datetime, max_objects: int
 ) -> JudgedMember:
     """Returns what a rehearsal on one cluster found; why there is none is a result, too."""

@@ -204,19 +204,19 @@ def _shown_on_terminal(stream: TextIO, details: str) -> Iterator[Show]:
                 nonlocal last, report_text
                 if report is not None and look.found is not None:
                     last = rendered.render(report, look.found.now_ns, wanted_details)
-                    report_text = _fit_to_terminal(report, look.found.now_ns, wanted_details, console)
-                live.update(Text.assemble(style_text(report_text), "\n", _footer(report, look)), refresh=True)
+                    report_text = fit_to_terminal(report, look.found.now_ns, wanted_details, console)
+                live.update(Text.assemble(style_text(report_text), "\n", footer(report, look)), refresh=True)
 
             yield show_report
     finally:
         console.print(style_text(last), end="")
 
 
-# Lines reserved below the report: a blank one, and the line of `_footer`, which may wrap.
+# Lines reserved below the report: a blank one, and the line of `footer`, which may wrap.
 _FOOT = 3
 
 
-def _footer(report: Report | None, look: Poll) -> tuple[str, str]:
+def footer(report: Report | None, look: Poll) -> tuple[str, str]:
     """Returns the line below the report and its style: the current error or activity, and how to leave."""
     if report is None or look.found is None:
         return printable(look.trouble), "yellow"
@@ -228,7 +228,7 @@ def _footer(report: Report | None, look: Poll) -> tuple[str, str]:
     return f"Looked at {at}, and again every {PERIOD_S:.0f} s. Ctrl-C ends the watching; the update goes on.", "dim"
 
 
-def _fit_to_terminal(report: Report, now: int, details: rendered.Details, console: Console) -> str:
+def fit_to_terminal(report: Report, now: int, details: rendered.Details, console: Console) -> str:
     """Returns the text with as many nodes as the terminal has lines for, because the problems are at its end."""
     from rich.text import Text
 

@@ -103,6 +103,17 @@ def test_built_of_images(run: Run, data: Path) -> None:
     assert ran.err.startswith(f"error: {images[0]}: ")
 
 
+def test_built_of_an_image_with_a_manifest_that_cannot_be_read(run: Run, data: Path) -> None:
+    """No update depends on its manifests: the release is in the graph all the same."""
+    layout = data.parent / "layout"
+    built = build_release(layout, version="4.1.0", files={**FILES, "release-manifests/0000_50_b.yaml": b"- a\n"})
+    with odd_registry(Layout.open(layout)) as registry:
+        image, graph = f"{registry.host}/ocp/release@{built.digest}", data.parent / "graph.json"
+        ran = run("graph", "build", data, "--image", image, "--to", graph)
+    assert ran.code == 0, ran.err
+    assert [node["payload"] for node in json.loads(graph.read_text())["nodes"]] == [image]
+
+
 def test_shown_as_text(run: Run, data: Path) -> None:
     """Updates, what is blocked and by which file, the way, and the risks in full."""
     ran = run("graph", "show", _built(run, data), "--from=4.1.0", "--channel=stable-4.2")
