@@ -77,6 +77,13 @@ TAKEN: list[Any] = [
     pytest.param({"priorityClassName": ""}, "priority_class", "", id="no priority class"),
     pytest.param({"priorityClassName": "a" * 253}, "priority_class", "a" * 253, id="the longest priority class"),
     pytest.param({"catalogs": "skip"}, "catalogs", "skip", id="no catalogs of operators"),
+    pytest.param({"innerRegistries": ""}, "inner_registries", (), id="no registry of the cluster's own"),
+    pytest.param(
+        {"plainHttpRegistries": "mirror.lan:5000, 10.0.0.1:80,[fd00::1]:5000"},
+        "plain_http_registries",
+        ("mirror.lan:5000", "10.0.0.1:80", "[fd00::1]:5000"),
+        id="registries without TLS",
+    ),
     pytest.param({"rehearse": "true"}, "rehearses", True, id="a rehearsal"),
     pytest.param({"rehearse": "false"}, "rehearses", False, id="no rehearsal"),
     pytest.param({"timeout": "1m1s"}, "timeout_s", 61.0, id="a minute and a second"),
@@ -212,6 +219,11 @@ UNUSABLE: list[Any] = [
     ),
     pytest.param({"rehearse": "yes"}, "is neither true nor false", id="a rehearsal in other words"),
     pytest.param({"catalogs": "some"}, "is neither read nor skip", id="some of the catalogs"),
+    pytest.param(
+        {"plainHttpRegistries": "http://mirror.lan:5000"},
+        "is not a comma-separated list of registries (for example registry.example:5000)",
+        id="an address for a registry without TLS",
+    ),
     pytest.param(
         {"affinity": needs(key="x", operator="Gt", values=["1" * 19])},
         "has operator Gt without one whole number, for x",

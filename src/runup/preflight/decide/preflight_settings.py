@@ -241,10 +241,20 @@ def _set_rehearse(settings: PodSettings, text: str) -> PodSettings:
 
 def _set_inner_registries(settings: PodSettings, text: str) -> PodSettings:
     """Returns the settings with these registries inside the cluster, in order. Raises Unusable."""
+    return replace(settings, inner_registries=_registries(text))
+
+
+def _set_plain_http_registries(settings: PodSettings, text: str) -> PodSettings:
+    """Returns the settings with these registries without TLS, in order. Raises Unusable."""
+    return replace(settings, plain_http_registries=_registries(text))
+
+
+def _registries(text: str) -> tuple[str, ...]:
+    """Returns the registries of a list with commas or spaces, in order. Raises Unusable."""
     hosts = tuple(text.replace(",", " ").split())
     if not all(_REGISTRY.fullmatch(host) for host in hosts):
         raise Unusable("is not a comma-separated list of registries (for example registry.example:5000)")
-    return replace(settings, inner_registries=hosts)
+    return hosts
 
 
 def _checked_choice(text: str, allowed: tuple[str, ...]) -> str:
@@ -277,6 +287,7 @@ KEYS: Mapping[str, Callable[[PodSettings, str], PodSettings]] = {
     "catalogs": _set_catalogs,
     "rehearse": _set_rehearse,
     "innerRegistries": _set_inner_registries,
+    "plainHttpRegistries": _set_plain_http_registries,
 }
 
 
