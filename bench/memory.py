@@ -46,7 +46,8 @@ def _followed(data: Path, seconds: float) -> dict[str, Any]:
     changes, cpu = 0, {name: usage(pid).cpu_seconds for name, pid in pids.items()}
     begun = next_look = time.monotonic()
     with SyncClient(config.load(str(data / "admin.kubeconfig"))) as client:
-        while (now := time.monotonic()) - begun <= seconds:
+        # Once at least: `--held 0` is one look.
+        while (now := time.monotonic()) - begun <= seconds or not changes:
             if now >= next_look:
                 for name, pid in pids.items():
                     looks[name].append(round(usage(pid).mib, 1))

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.documents import documents
 
 from runup.clusterversion.cli.check import probe
 from runup.clusterversion.cli.check.prerequisite_facts import Right
+from runup.kernelmodules.control import module_readiness
+from runup.preflight.decide import report
+from runup.preflight.decide.preflight_deployment import Quantities
+from runup.updatestatus.decide import limits
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "runup"
@@ -173,3 +178,46 @@ def test_every_page_with_commands_is_typed() -> None:
     assert pages == TYPED_BY.keys() | NOT_TYPED.keys()
     for page, test in TYPED_BY.items():
         assert Path(page).name in (ROOT / test).read_text(), page
+
+
+SIZING = (ROOT / "docs" / "sizing.md").read_text()
+DEPLOYMENTS = {
+    "operator": "manifests/0000_00_cluster-version-operator_03_deployment.yaml",
+    "update status controller": "update-status/0000_00_update-status-controller_04_deployment.yaml",
+    "kernel module preflight": "kernel-module-preflight/04_deployment.yaml",
+}
+
+
+def _sizes(process: str) -> list[str]:
+    """Requests and limits of a process as the page has them: cpu, memory, of the limits again."""
+    table = SIZING.partition("\nOver time")[0].splitlines()
+    (row,) = (line for line in table if re.match(rf"\| {process}\b", line))
+    requests, limited = row.split("|")[2:4]
+    return [*requests.split(",")[:2], *limited.split(",")]
+
+
+@pytest.mark.parametrize("process", DEPLOYMENTS)
+def test_the_sizes_on_the_page_are_those_of_the_manifests(process: str) -> None:
+    """And so are the numbers of pods, of which the kernel module preflight alone has two."""
+    (found,) = (each for each in documents(ROOT / "deploy" / DEPLOYMENTS[process]) if each["kind"] == "Deployment")
+    (container,) = found["spec"]["template"]["spec"]["containers"]
+    asked = [container["resources"][kind][of] for kind in ("requests", "limits") for of in ("cpu", "memory")]
+    assert [each.strip() for each in _sizes(process)] == asked
+    two = "two pods" in SIZING.partition(f"| {process}")[2].splitlines()[0]
+    assert found["spec"]["replicas"] == (2 if two else 1)
+    assert two == (process == "kernel module preflight")
+
+
+def test_the_sizes_of_a_preflight_are_the_defaults_of_its_settings() -> None:
+    """The operator makes its Deployment; no manifest has it."""
+    own = Quantities()
+    asked = [own.cpu_request, own.memory_request, own.cpu_limit, own.memory_limit]
+    assert [each.strip() for each in _sizes("target of a preflight")] == asked
+
+
+def test_the_limits_on_the_page_of_sizes_are_those_of_the_code() -> None:
+    """Of what is stored, and of what is read at a time."""
+    assert f"| UpdateStatus | {limits.MAX_BYTES // 1024} KiB at most;" in SIZING
+    assert f"| a report of a preflight | {report.MAX_BYTES >> 20} MiB at most |" in SIZING
+    eight = "of Modules that are read at a time, of which there are eight |"
+    assert (eight in SIZING, module_readiness.MAX_CONCURRENT_IMAGES) == (True, 8)

@@ -37,6 +37,18 @@ def commands(text: str) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
+def told(page: str) -> set[str]:
+    """Every command that a page tells, in its blocks or in a sentence; flags and names of programs are none."""
+    text = (DOCS / page).read_text()
+    fences = re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    inline = re.findall(r"`([^`]+)`", prose)
+    programs = ("runup ", "kubectl ", "oc ", "make ", "pip ", "python -m ")
+    return {line for fence in fences for line in commands(fence)} | {
+        " ".join(span.split()) for span in inline if span.startswith(programs)
+    }
+
+
 def program_folder(folder: Path) -> Path:
     """`folder`, with `runup` as it is here."""
     (folder / "runup").write_text(f'#!/bin/sh\nexec {sys.executable} -m runup "$@"\n')
@@ -50,6 +62,8 @@ class Shell:
     def __init__(self, kubeconfig: Path, programs: Path, folder: Path, other: Mapping[str, str] | None = None) -> None:
         """`other` is what this reader has in place of what the page has: his registry, his port."""
         self.folder = folder
+        self.typed: set[str] = set()
+        """The commands, as the page has them."""
         self._variables = ""
         self._other = dict(other or {})
         self._environ = {
@@ -62,6 +76,7 @@ class Shell:
 
     def type(self, command: str) -> tuple[int, str]:
         """The exit code of a command, and what it printed."""
+        self.typed.add(command)
         for theirs, ours in self._other.items():
             command = command.replace(theirs, ours)
         if re.match(r"[A-Z]+=", command):
@@ -80,6 +95,9 @@ class Shell:
 
     def start(self, command: str) -> subprocess.Popen[bytes]:
         """A command that goes on until it is ended."""
+        self.typed.add(command)
+        for theirs, ours in self._other.items():
+            command = command.replace(theirs, ours)
         return subprocess.Popen(
             ["bash", "-c", f"exec {command}"],
             env=self._environ,

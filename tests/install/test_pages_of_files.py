@@ -1,4 +1,4 @@
-"""The pages about what is carried as files are typed: a mirror of one's own, and a release that is checked."""
+"""The pages about what is carried as files are typed, and the one about sizes: each command, or it is said why not."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import socket
+import sys
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.install import like_openshift
-from tests.install.pages import Shell, blocks, commands, program_folder, with_deploy
+from tests.install.pages import ROOT, Shell, blocks, commands, program_folder, told, with_deploy
 from tests.kubekit.oci.registries import docker_registry, self_signed
 from tests.servers import eventually
 from tools.release import archives, signing
@@ -35,6 +36,28 @@ VERSION = "1.2.3"
 MANIFEST = {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "namespace": "b"}}
 MIRROR = "mirror.example:5000"
 LISTEN = "0.0.0.0:8080"
+BY_DIGEST = "release@sha256:..."
+ASK = "runup upgrade --mode=preflight --to-image=mirror.example:5000/release@sha256:..."
+EXPLAIN = "runup preflight explain NAME"
+# What no test types, and why, or which test does it in other words.
+NOT_TYPED = {
+    "air-gapped.md": {
+        "kubectl krew install --manifest=runup.yaml --archive=runup-linux-amd64.tar.gz": (
+            "there is no krew here; what it does with both files is in tests/journeys/install/test_krew.py"
+        ),
+        "pip install --no-index --find-links DIR runup": "the libraries in DIR come from the package index",
+        "oc adm release mirror": "it is of OpenShift's releases, which need their registry",
+        "runup preflight run --in-cluster --image mirror.example:5000/runup:1.2.3": (
+            "its Job needs nodes that pull from the mirror: tests/realcluster/test_preflight_as_job.py"
+        ),
+        "make docs": "make check runs the same program",
+        "runup graph serve": "the page has it with its arguments, which are typed",
+    },
+    "sizing.md": {
+        "python -m bench": "all of them take most of an hour",
+        "python -m bench memory_in_image": "it needs what `make real` needs, and the operator's image",
+    },
+}
 
 
 @pytest.fixture
@@ -77,7 +100,21 @@ def other_places(mirror: str) -> dict[str, str]:
         MIRROR: mirror,
         "registry.example/runup": f"{mirror}/runup",
         "skopeo copy": "SSL_CERT_FILE=mirror-ca.pem skopeo copy",
+        LISTEN: free_address(),
+        EXPLAIN: EXPLAIN.replace("NAME", "ClusterVersionGiantHop"),
     }
+
+
+def free_address() -> str:
+    """An address of this machine at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def untyped(page: str, *shells: Shell) -> set[str]:
+    """The commands of a page that nobody typed."""
+    return told(page).difference(*(shell.typed for shell in shells))
 
 
 def test_a_release_is_checked(mirror: str, key: SigningKey, tmp_path: Path) -> None:
@@ -100,16 +137,35 @@ def test_a_cluster_without_a_network(
     _furnish(tmp_path, mirror, key)
     with kube_api_factory(node=True) as api, SyncClient(config.load(str(api.kubeconfig))) as client:
         like_openshift.furnish(client)
-        shell = Shell(api.kubeconfig, program_folder(tmp_path), tmp_path, other_places(mirror))
-        carried = blocks("air-gapped.md", "Carry it over")
-        # What krew does with the archive is in test_krew.py.
-        shell.type_all("\n".join(line for line in commands(carried) if not line.startswith("kubectl krew ")))
+        places = other_places(mirror)
+        shell = Shell(api.kubeconfig, program_folder(tmp_path), tmp_path, places)
+        carried = commands(blocks("air-gapped.md", "Carry it over"))
+        shell.type_all("\n".join(line for line in carried if line not in NOT_TYPED["air-gapped.md"]))
         shell.type_all(blocks("air-gapped.md", "On the cluster"))
         shell.type_all(blocks("air-gapped.md", "Releases and their signatures"))
         digest = (tmp_path / "pushed").read_text().splitlines()[-1].partition("@")[2]
         assert asyncio.run(_verified(api.kubeconfig, digest, key))
+        later = Shell(api.kubeconfig, tmp_path, tmp_path, {BY_DIGEST: f"release@{digest}", **places})
+        assert later.type(ASK)[0] == 0
+        asked = client.send(calls.get_raw(like_openshift.CLUSTER_VERSION, "version"))["spec"]["desiredUpdate"]
+        assert (asked["image"], asked["mode"]) == (f"{mirror}/release@{digest}", "Preflight")
 
-    _update_service(shell)
+    code, said = shell.type(EXPLAIN)
+    assert (code, "ClusterVersionGiantHop" in said) == (0, True), said
+    _update_service(shell, places[LISTEN])
+    assert untyped("air-gapped.md", shell, later) == NOT_TYPED["air-gapped.md"].keys()
+
+
+def test_the_memory_of_processes_is_measured(tmp_path: Path) -> None:
+    """At one moment instead of an hour's: both processes have what they need at least, and less than their limits."""
+    places = {"python ": f"cd {ROOT} && {sys.executable} ", "--held 60": "--held 0"}
+    shell = Shell(tmp_path / "none", program_folder(tmp_path), tmp_path, places)
+    code, said = shell.type("python -m bench memory --held 60")
+    assert code == 0, said
+    measured = json.JSONDecoder().raw_decode(said)[0]["memory"]
+    most = {name: measured[name]["resident_mib"]["most"] for name in ("operator", "update_status_controller")}
+    assert {name: 20 < mib < 512 for name, mib in most.items()} == dict.fromkeys(most, True), most
+    assert untyped("sizing.md", shell) == NOT_TYPED["sizing.md"].keys()
 
 
 def test_the_dashboard(kube_api_factory: KubeApiFactory, tmp_path: Path) -> None:
@@ -153,15 +209,12 @@ async def _verified(kubeconfig: Path, digest: str, key: SigningKey) -> bool:
     return verification.done
 
 
-def _update_service(shell: Shell) -> None:
+def _update_service(shell: Shell, address: str) -> None:
     """The graph is made, and served until it was asked for."""
     build, serve = commands(blocks("air-gapped.md", "Which updates there are"))
     assert shell.type(build)[0] == 0
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
     assert LISTEN in serve
-    process = shell.start(serve.replace(LISTEN, address))
+    process = shell.start(serve)
     try:
         asked = f"http://{address}/api/upgrades_info/v1/graph?channel=stable-5.2&arch=amd64"
         nodes = eventually(lambda: _nodes(asked), "the update service answers")
