@@ -10,6 +10,7 @@ import pytest
 from tests.rehearse.drained import HOST, NOW, ZONE, budget, cluster, node, owner, pod
 
 from kubekit.api import codec
+from kubekit.api.core_v1 import Node
 from kubekit.scheduling.volume_spec import ResourceQuota
 from runup.rehearse.decide.drains.drain_result import DrainResult
 from runup.rehearse.decide.drains.drained_cluster import DrainedCluster, DrainSettings, Pool, Window
@@ -139,6 +140,31 @@ def test_budgets_of_a_pool_together() -> None:
     # The pod that makes up for web-1 is ready 20 s after the eviction.
     assert held["b"] == [("shop/web-2", 0, 20)]
     assert result.stuck == ()
+
+
+READY, DOWN = node("a"), node("a", ready="False")
+NEVER_READY = {
+    "a policy that always lets them go": (READY, {"minAvailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}, []),
+    "a budget that waits for one": (READY, {"minAvailable": 1}, [("shop/web-1", None), ("shop/web-2", None)]),
+    # They were not ready because of their node, and are 30 s after they came to the other one.
+    "a node that was down": (
+        DOWN,
+        {"minAvailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"},
+        [("shop/web-2", 640)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "demand", "expected"), NEVER_READY.values(), ids=NEVER_READY)
+def test_pods_that_are_never_ready_are_not_ready_elsewhere(first: Node, demand: Any, expected: Any) -> None:
+    """So the next node's drain finds them as the first one's did: real kubelets made nothing ready by moving it."""
+    pods = tuple(pod(f"web-{number}", "a", ready="False") for number in (1, 2))
+    pools = (Pool("first", ("a",)), Pool("second", ("b",), after=("first",)))
+    result = drained(cluster(first, B, pods=pods, pools=pools, budgets=(budget(**demand),)), drain_timeout_s=60)
+    on_b = next(each for each in result.nodes if each.node == "b")
+    assert [(each.pod, each.to_s) for each in on_b.blocked] == expected
+    said = "1 workload without a ready pod will have none elsewhere either" in result.assumed
+    assert said == (first is READY)
 
 
 def test_a_pod_without_a_place_holds_up_the_next_node() -> None:

@@ -20,9 +20,9 @@ class Workload:
 
     `named` is its kind and name for texts. One with `one_by_one` creates the next pod when the last is gone, as a
     StatefulSet does; one with `on_node` creates it on the same node, when that is back. `least` is the lowest number of
-    ready pods so far, `start_s` the seconds that a pod takes to become ready, and `started_s` those of its pods that it
-    was learned from. `down_since` is the time and cause of an outage (no pod ready) that has not ended, `outages` are
-    begin, end and cause of all others.
+    ready pods so far, `start_s` the seconds that a pod takes to become ready (None: it never is), and `started_s` those
+    of its pods that it was learned from. `down_since` is the time and cause of an outage (no pod ready) that has not
+    ended, `outages` are begin, end and cause of all others.
     """
 
     __slots__ = (
@@ -43,7 +43,7 @@ class Workload:
         self.pods = 0
         self.ready = 0
         self.least = 0
-        self.start_s = 0
+        self.start_s: int | None = 0
         self.started_s: list[int] = []
         self.down_since: tuple[int, str] | None = None
         self.outages: list[tuple[int, int | None, str]] = []

@@ -68,7 +68,9 @@ def _changes_result(kind: str, cluster: DrainedCluster) -> bool:
     return True
 
 
-def assumptions(cluster: DrainedCluster, settings: DrainSettings, without_history: int) -> tuple[str, ...]:
+def assumptions(
+    cluster: DrainedCluster, settings: DrainSettings, without_history: int, never_ready: int
+) -> tuple[str, ...]:
     """Returns what the simulation takes for granted."""
     assumed = [
         f"each node takes {settings.node_update_s} s from drained to ready",
@@ -86,6 +88,9 @@ def assumptions(cluster: DrainedCluster, settings: DrainSettings, without_histor
         assumed.append(
             f"{without_history} workloads whose pods' conditions do not tell start in {settings.default_start_s} s"
         )
+    if never_ready:
+        workloads = "1 workload" if never_ready == 1 else f"{never_ready} workloads"
+        assumed.append(f"{workloads} without a ready pod will have none elsewhere either")
     return tuple(assumed)
 
 

@@ -208,7 +208,8 @@ class PodMoves:
         self._filters.add(pod, node)
         self._moved = True
         start = pod.workload.start_s if pod.workload is not None else 0
-        self._agenda.at(self._agenda.now + start, lambda: self._pod_started(pod))
+        if start is not None:
+            self._agenda.at(self._agenda.now + start, lambda: self._pod_started(pod))
 
     def _find_node(self, pod: PodState, nodes: list[NodeRoom]) -> NodeRoom | None:
         """Returns the emptiest of some nodes that take the pod; where to begin to look goes round."""

@@ -116,7 +116,9 @@ class _Simulation:
             preempted=preempted,
             path=critical_path.critical_path(nodes),
             unknown=limits_of_knowledge.unknown_reasons(self._cluster),
-            assumed=limits_of_knowledge.assumptions(self._cluster, self._settings, self._state.without_history),
+            assumed=limits_of_knowledge.assumptions(
+                self._cluster, self._settings, self._state.without_history, self._state.never_ready
+            ),
             evicted=self._moves.evicted,
         )
 

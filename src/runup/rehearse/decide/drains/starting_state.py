@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kubekit.api.conditions import find
+from kubekit.api.conditions import find, status_of
 from kubekit.api.meta_v1 import OwnerReference
 from kubekit.api.workloads_v1 import PodDisruptionBudget
 from kubekit.scheduling.eviction_rules import ENDED, MIRROR
@@ -32,7 +32,7 @@ class StartingState:
     """The state of a simulated cluster. `staying` are the ids of pods that a drain leaves on their node.
 
     `workloads` are by namespace, kind and name; `without_history` is the number of those whose pods do not show how
-    long they take to become ready.
+    long they take to become ready, `never_ready` that of those none of whose pods is.
     """
 
     nodes: dict[str, NodeRoom]
@@ -43,6 +43,7 @@ class StartingState:
     budgets: tuple[BudgetState, ...]
     quotas: Quotas
     without_history: int
+    never_ready: int
 
 
 def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> StartingState:
@@ -69,10 +70,9 @@ def starting_state(cluster: DrainedCluster, settings: DrainSettings) -> Starting
     for pod, source in zip(pods, sources, strict=True):
         _add_pod(pod, source, nodes, filters)
     _set_desired_healthy(budgets, pods, workloads)
-    without_history = workloads.learn_starts(pods, sources, settings.default_start_s)
-    return StartingState(
-        nodes, filters, pods, staying, workloads.by_key, budgets, Quotas(cluster.quotas, pods), without_history
-    )
+    without_history, never_ready = workloads.learn_starts(pods, sources, settings.default_start_s)
+    quotas = Quotas(cluster.quotas, pods)
+    return StartingState(nodes, filters, pods, staying, workloads.by_key, budgets, quotas, without_history, never_ready)
 
 
 def stays_on_node(pod: SchedulingPod, owner: OwnerReference | None) -> bool:
@@ -137,6 +137,11 @@ class _Workloads:
     def __init__(self, cluster: DrainedCluster) -> None:
         self.by_key: dict[tuple[str, str, str], Workload] = {}
         self._owners = {(owner.metadata.namespace, owner.kind, owner.metadata.name): owner for owner in cluster.owners}
+        self._nodes_down = {
+            node.metadata.name
+            for node in cluster.nodes
+            if status_of(node.status.conditions, "Ready") not in ("True", None)
+        }
         # By workload, the replicas of each owner of its pods (-1: not known), from which budgets are computed.
         self.scales: dict[int, dict[tuple[str, str, str], int]] = defaultdict(dict)
 
@@ -171,20 +176,34 @@ class _Workloads:
         scales = self.scales[id(workload)].values()
         return sum(scales) if all(scale >= 0 for scale in scales) else workload.pods
 
-    def learn_starts(self, pods: Iterable[PodState], sources: Iterable[SchedulingPod], default_s: int) -> int:
+    def learn_starts(
+        self, pods: Iterable[PodState], sources: Iterable[SchedulingPod], default_s: int
+    ) -> tuple[int, int]:
         """Sets how many seconds the pods of each workload take to be ready; `default_s` where no pod shows it.
 
-        Returns the number of workloads of the latter kind.
+        Where pods run and none is ready, the next ones will not be either, unless their nodes are to blame. Returns how
+        many workloads do not show it, and how many there are of the last kind.
         """
+        running: set[Workload] = set()
         for pod, source in zip(pods, sources, strict=True):
-            if pod.workload is not None and (seconds := _observed_start_s(source)) is not None:
+            if pod.workload is None:
+                continue
+            if pod.phase == RUNNING and source.spec.node_name not in self._nodes_down:
+                running.add(pod.workload)
+            if (seconds := _observed_start_s(source)) is not None:
                 pod.workload.started_s.append(seconds)
-        silent = 0
+        silent = failing = 0
         for workload in self.by_key.values():
-            silent += not workload.started_s
-            workload.start_s = int(statistics.median(workload.started_s)) if workload.started_s else default_s
             workload.least = workload.ready
-        return silent
+            if workload.started_s:
+                workload.start_s = int(statistics.median(workload.started_s))
+            elif workload in running and not workload.ready:
+                workload.start_s = None
+                failing += 1
+            else:
+                workload.start_s = default_s
+                silent += 1
+        return silent, failing
 
 
 def _observed_start_s(pod: SchedulingPod) -> int | None:
