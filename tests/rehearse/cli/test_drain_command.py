@@ -101,6 +101,32 @@ def test_the_data() -> None:
     ]
 
 
+RIVALS = {
+    "a race of two": (
+        2,
+        "unschedulable. Or StatefulSet shop/app0 waits instead: their pods are made at about the same time.",
+    ),
+    "a race of five": (
+        5,
+        "Or StatefulSet shop/app0 or StatefulSet shop/app1 or StatefulSet shop/app2 or 1 more waits instead: their",
+    ),
+}
+
+
+@pytest.mark.parametrize(("racing", "expected"), RIVALS.values(), ids=RIVALS)
+def test_a_race_is_told_as_one(racing: int, expected: str) -> None:
+    """Who waits for a place is told with those that may wait in its stead."""
+    cpus = [f"{3600 // (racing - 1)}m"] * (racing - 1) + ["2"]
+    pods = tuple(
+        pod(f"app{number}-0", "a", owner=f"StatefulSet/app{number}", cpu=cpu) for number, cpu in enumerate(cpus)
+    )
+    state = cluster(node("a"), node("b"), pods=pods, pools=(Pool("worker", ("a",)),))
+    result = simulate(state, DrainSettings(), NOW)
+    assert expected in re.sub(r"\s+", " ", drain_text(result))
+    data = drain_data(result)["unplaced"]
+    assert [len(each["rivals"]) for each in data] == [racing - 1]
+
+
 SPANS = {0: "0 s", 59: "59 s", 90: "1 min 30 s", 660: "11 min", 3600: "1 h", 8400: "2 h 20 min", 180000: "2 d 2 h"}
 
 

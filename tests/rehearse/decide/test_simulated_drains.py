@@ -207,6 +207,63 @@ def test_a_deployment_is_named() -> None:
     assert {each.workload for each in drained(state).outages} == {"Deployment shop/shopfront"}
 
 
+def _next(name: str, on: str, cpu: str, **spec: Any) -> Any:
+    maker = name.rpartition("-")[0]
+    return pod(name, on, owner=f"StatefulSet/{maker}", labels={"app": maker}, cpu=cpu, **spec)
+
+
+# `b` has 4 cores; `a` is drained, and a StatefulSet's next pod is made when its last one has ended, after 10 s or 12 s.
+RACES = {
+    "one of two that end at once": ((_next("a-0", "a", "3"), _next("b-0", "a", "2")), {"b": ("a",)}),
+    "one that ends a little later": (
+        (_next("b-0", "a", "3", terminationGracePeriodSeconds=12), _next("c-0", "a", "2")),
+        {"b": ("c",)},
+    ),
+    "one that ends much later": (
+        (_next("b-0", "a", "3", terminationGracePeriodSeconds=13), _next("c-0", "a", "2")),
+        {"b": ()},
+    ),
+    "one that fits beside neither of two": (
+        (_next("a-0", "a", "2"), _next("b-0", "a", "2"), _next("c-0", "a", "2")),
+        {"c": ("a", "b")},
+    ),
+    "two of one workload": ((_next("a-0", "a", "3"), _next("a-1", "a", "3")), {"a": ()}),
+    "one that fits nowhere at all": ((_next("a-0", "a", "3"), _next("b-0", "a", "5")), {"b": ()}),
+    "one that waits for room of before": ((_next("a-0", "b", "3"), _next("b-0", "a", "2")), {"b": ()}),
+    "one that others may go beside": (
+        (_next("a-0", "a", "1"), _next("b-0", "a", "2"), _next("c-0", "a", "2")),
+        {"c": ("a", "b")},
+    ),
+    "one that several have taken the room of": (
+        (_next("a-0", "a", "1900m"), _next("b-0", "a", "1900m"), _next("c-0", "a", "3")),
+        {"c": ("a", "b")},
+    ),
+    "one that has to go to the other node": (
+        (_next("a-0", "a", "3"), _next("b-0", "a", "2", nodeSelector={HOST: "a"})),
+        {"b": ()},
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "expected"), RACES.values(), ids=RACES)
+def test_who_waits_may_be_a_race(pods: Any, expected: Any) -> None:
+    """Real nodes end pods of two workloads within a second, in either order: whose next pod comes second waits.
+
+    What got its room long before, or has no room anyway, is no rival.
+    """
+    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    rivals = {each.workload: each.rivals for each in drained(state).unplaced}
+    named = {name: tuple(f"StatefulSet shop/{each}" for each in others) for name, others in expected.items()}
+    assert rivals == {f"StatefulSet shop/{name}": others for name, others in named.items()}
+
+
+def test_the_more_important_wins_every_race() -> None:
+    """It gets the room if it comes second, too: by preemption."""
+    pods = (_next("a-0", "a", "3", priority=5), _next("b-0", "a", "2"))
+    state = replace(cluster(A, B, pods=pods), pools=(Pool("worker", ("a",)),))
+    assert [(each.workload, each.rivals) for each in drained(state).unplaced] == [("StatefulSet shop/b", ())]
+
+
 def test_preemption() -> None:
     """A pod of higher priority makes lesser ones end where there is no other room."""
     pods = (pod("lesser", "b", cpu="3", owner="ReplicaSet/batch"), pod("web-1", "a", cpu="3", priority=1000))

@@ -24,6 +24,8 @@ WIDTH = 80
 # Rows of each part that are shown without --verbose.
 MOST = 10
 _BAR = 24
+# Workloads that are named of those that compete with another one.
+_RIVALS = 3
 
 
 def drain_text(result: DrainResult, *, whole: bool = False) -> str:
@@ -199,14 +201,22 @@ def _pod_count(number: int) -> str:
 
 def _unplaced_before_text(unplaced: Unplaced) -> str:
     source = f" from {', '.join(unplaced.moved_from[:3])}" if unplaced.moved_from else ""
-    return f"{_pod_count(unplaced.pods)} of {unplaced.workload}{source}: {unplaced.why}"
+    return f"{_pod_count(unplaced.pods)} of {unplaced.workload}{source}: {unplaced.why}{_rivals_text(unplaced)}"
 
 
 def _late_placement_text(unplaced: Unplaced) -> str:
     assert unplaced.to_s is not None
     waited = duration_text(unplaced.to_s - unplaced.from_s)
     pods = f"{_pod_count(unplaced.pods)} of {unplaced.workload}"
-    return f"{pods} for {waited}, {_moment_text(unplaced.from_s)}: {unplaced.why}"
+    return f"{pods} for {waited}, {_moment_text(unplaced.from_s)}: {unplaced.why}{_rivals_text(unplaced)}"
+
+
+def _rivals_text(unplaced: Unplaced) -> str:
+    if not unplaced.rivals:
+        return ""
+    shown, more = unplaced.rivals[:_RIVALS], len(unplaced.rivals) - _RIVALS
+    named = " or ".join(shown) + (f" or {more} more" if more > 0 else "")
+    return f" Or {named} waits instead: their pods are made at about the same time."
 
 
 def _outage_text(outage: Outage) -> str:

@@ -52,7 +52,8 @@ class Workload:
 class PodState:
     """A pod. `since` is when its phase began, in seconds from the beginning; `why` the scheduler's reason if it waits.
 
-    `moved_from` is the node on which its predecessor ran ("": none), `is_new` whether the simulation created it.
+    `moved_from` is the node on which its predecessor ran ("": none), `is_new` whether the simulation created it,
+    `rivals` are the workloads that got the room which it might have got.
     """
 
     __slots__ = (
@@ -65,6 +66,7 @@ class PodState:
         "phase",
         "ready",
         "reported",
+        "rivals",
         "shape",
         "since",
         "why",
@@ -83,6 +85,7 @@ class PodState:
         self.moved_from = ""
         self.is_new = False
         self.reported = False
+        self.rivals: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

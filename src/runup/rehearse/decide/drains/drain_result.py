@@ -57,7 +57,11 @@ class PoolTimeline:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """Pods of one workload for which there was no place for a time, with the scheduler's words."""
+    """Pods of one workload for which there was no place for a time, with the scheduler's words.
+
+    `rivals` are workloads whose next pods were made at about the same time and got the room: which of them is first is
+    a race, and each of them may be the one that waits.
+    """
 
     workload: str
     pods: int
@@ -66,6 +70,7 @@ class Unplaced:
     why: str
     moved_from: tuple[str, ...] = ()
     before: bool = False
+    rivals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,16 @@ from runup.rehearse.decide.drains.cluster_state import (
     Workload,
 )
 from runup.rehearse.decide.drains.drain_result import Outage, Preempted, Unplaced
+from runup.rehearse.decide.drains.pod_shapes import Shape
 from runup.rehearse.decide.drains.starting_state import StartingState
 
 # Nodes that are compared for one pod once they are found to fit; the scheduler samples, too.
 _COMPARED = 16
+# Pods end, and the next ones are made, so many seconds earlier or later than the grace periods say: on real nodes 0.6
+# to 1.7 s later (docs/drains.md, How far it can be trusted).
+_RACE_S = 2
+# Pods that are looked at as rivals of one: more would only take time.
+_MOST_RIVALS = 200
 
 
 class EventQueue:
@@ -71,6 +77,8 @@ class PodMoves:
         self._turn: dict[bytes, int] = {}
         self._nominated: dict[int, NodeRoom] = {}
         self._hopeless: tuple[int, set[int]] = (-1, set())
+        # What was made and placed lately, the last first.
+        self._placed: deque[PodState] = deque(maxlen=_MOST_RIVALS)
         self._lowest = min((pod.shape.spec.priority for pod in state.pods), default=0)
         self._unplaced: list[Unplaced] = []
         self._preempted: list[Preempted] = []
@@ -185,7 +193,43 @@ class PodMoves:
         waiting = self._waiting.get(pod.shape.id)
         if waiting is None:
             waiting = self._waiting[pod.shape.id] = _Waiting(why=self._filters.explanation(pod.shape))
+        alike = waiting.pods[-1] if waiting.pods else None
+        if alike is not None and alike.workload is pod.workload and alike.since == pod.since:
+            pod.rivals = alike.rivals
+        elif pod.is_new:
+            pod.rivals = self._rivals_of(pod)
         waiting.pods.append(pod)
+
+    def _rivals_of(self, pod: PodState) -> tuple[str, ...]:
+        """Returns the workloads whose pods, made at about the same time, have the room that the pod would have got."""
+        shape, filters = pod.shape, self._filters
+        if filters.why_nowhere(shape):
+            return ()
+        by_node: dict[NodeRoom, list[PodState]] = defaultdict(list)
+        for other in self._placed:
+            if other.since < pod.since - _RACE_S:
+                break
+            # The more important one gets the room in either order.
+            same = other.workload is pod.workload or other.shape.spec.priority != shape.spec.priority
+            if other.node is not None and not same and filters.admits(shape, other.node):
+                by_node[other.node].append(other)
+        rivals = {
+            _owner_name(other)
+            for node, others in by_node.items()
+            # Where none alone has taken the room, all together may have.
+            for other in ([one for one in others if self._takes_without(shape, node, [one])] or others)
+            if self._takes_without(shape, node, others)
+        }
+        return tuple(sorted(rivals))
+
+    def _takes_without(self, shape: Shape, node: NodeRoom, others: list[PodState]) -> bool:
+        """Returns whether the node would take a pod of the shape if some of its pods were not there."""
+        for other in others:
+            self._filters.remove(other, node)
+        taken = self._filters.takes(shape, node)
+        for other in others:
+            self._filters.add(other, node)
+        return taken
 
     def _note_placed(self, pod: PodState, reason: str) -> None:
         self._nominated.pop(pod.id, None)
@@ -206,6 +250,10 @@ class PodMoves:
         """Puts a pod on its node, where it starts."""
         pod.phase, pod.node = STARTING, node
         self._filters.add(pod, node)
+        if pod.since == self._agenda.now:
+            self._placed.appendleft(pod)
+            while self._placed[-1].since < pod.since - _RACE_S:
+                self._placed.pop()
         self._moved = True
         start = pod.workload.start_s if pod.workload is not None else 0
         if start is not None:
@@ -308,7 +356,7 @@ def _open_outage(workload: Workload) -> Iterable[tuple[int, int | None, str]]:
 
 def _unplaced_entry(pod: PodState, to_s: int | None, reason: str) -> Unplaced:
     moved_from = (pod.moved_from,) if pod.moved_from else ()
-    return Unplaced(_owner_name(pod), 1, pod.since, to_s, reason, moved_from, before=not pod.is_new)
+    return Unplaced(_owner_name(pod), 1, pod.since, to_s, reason, moved_from, not pod.is_new, pod.rivals)
 
 
 def merge_same_waits(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
@@ -325,6 +373,7 @@ def merge_same_waits(unplaced: Iterable[Unplaced]) -> list[Unplaced]:
             entries[0].why,
             tuple(sorted({node for each in entries for node in each.moved_from})),
             before,
+            tuple(sorted({rival for each in entries for rival in each.rivals})),
         )
         for (workload, from_s, to_s, before), entries in groups.items()
     ]
