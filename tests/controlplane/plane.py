@@ -52,15 +52,18 @@ class ControlPlane:
         address: str = "127.0.0.1",
         flags: Sequence[str] = (),
         before_start: Callable[[ControlPlane], None] = lambda plane: None,
+        audit_rules: Sequence[dict[str, Any]] = (),
     ) -> None:
         """Keeps what `start` needs: `address` is where nodes and pods reach the server, `flags` come after ours.
 
-        `before_start` is called once there is a certificate authority.
+        `before_start` is called once there is a certificate authority. Of what `audit_rules` do not name the audit log
+        has who asked for what, without contents.
         """
         self.data = data
         self._address = address
         self._flags = flags
         self._before_start = before_start
+        self._audit = {**_AUDIT, "rules": [*audit_rules, *_AUDIT["rules"]]}
         self._programs = programs or build.find()
         self._disabled = disabled_admission
         self._kubelet = kubelet
@@ -157,7 +160,7 @@ class ControlPlane:
     def _server_flags(self, etcd_port: int, port: int) -> list[str]:
         pki = self.data / "pki"
         policy = self.data / "audit-policy.json"
-        policy.write_text(json.dumps(_AUDIT))
+        policy.write_text(json.dumps(self._audit))
         return [
             f"--etcd-servers=http://127.0.0.1:{etcd_port}",
             f"--bind-address={self._address}",

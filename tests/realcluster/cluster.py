@@ -49,9 +49,11 @@ _KEYS = ("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes")
 class RealCluster:
     """`with RealCluster() as cluster`: both nodes are Ready at the beginning; nothing is left at the end."""
 
-    def __init__(self, names: Sequence[str] = ("node-1", "node-2")) -> None:
+    def __init__(self, names: Sequence[str] = ("node-1", "node-2"), *, audit_rules: Sequence[JSON] = ()) -> None:
+        """`audit_rules` say of what the API server's audit log has the contents, too."""
         self.folder = Path()
         self.names = names
+        self._audit_rules = audit_rules
         self.nodes: dict[str, Node] = {}
         self.took: dict[str, float] = {}
         self._stack = ExitStack()
@@ -194,6 +196,7 @@ class RealCluster:
             address=HERE,
             flags=flags,
             before_start=self._client_of_kubelets,
+            audit_rules=self._audit_rules,
         )
         self._stack.enter_context(self.plane)
         pki = data / "pki"

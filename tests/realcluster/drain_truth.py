@@ -17,8 +17,10 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tests.realcluster import drain_record
 from tests.realcluster.cluster import RealCluster
 from tests.realcluster.kube import PODS, Kube, metadata, pod_ready
 from tests.realcluster.seeded_drain import DISK, DISKS, HIGH, SeededDrain
@@ -48,24 +50,30 @@ _DRAIN_MINUTES = 1
 class Agreement:
     """How often both said the same, by what was compared; `seconds` are pairs of rehearsed and real drains.
 
-    `happened` counts the answers that were about something: pods that were refused, or had no place.
+    `happened` counts the answers that were about something: pods that were refused, or had no place; `races` those that
+    differ and are about a workload that competes for room, as the rehearsal said. `as_it_was` has of each seed with a
+    difference what the API server did, line by line.
     """
 
     asked: Counter[str] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
     same: Counter[str] = field(default_factory=Counter)
+    races: Counter[str] = field(default_factory=Counter)
     different: list[str] = field(default_factory=list)
     seconds: list[tuple[float, float]] = field(default_factory=list)
     pods: int = 0
+    as_it_was: dict[str, list[str]] = field(default_factory=dict)
 
-    def compare(self, what: str, where: str, rehearsed: object, real: object) -> None:
+    def compare(self, what: str, where: str, rehearsed: object, real: object, *, competes: bool) -> None:
         """Counts one answer."""
         self.asked[what] += 1
         self.happened[what] += bool(rehearsed or real)
         if rehearsed == real:
             self.same[what] += 1
         else:
-            self.different.append(f"{where}: {what}: rehearsed {rehearsed}, real {real}")
+            self.races[what] += competes
+            said = ", and named as a race" if competes else ""
+            self.different.append(f"{where}: {what}: rehearsed {rehearsed}, real {real}{said}")
 
 
 @dataclass
@@ -87,10 +95,11 @@ class DrainTruth:
 
     def compare(self, agreement: Agreement) -> None:
         """Rehearses, drains, and compares; nothing of the seed is left."""
+        log, different = self._cluster.plane.audit_log, len(agreement.different)
         with self._installed():
             self._settled()
             agreement.pods += len(self._pods())
-            rehearsed = self.rehearsed()
+            rehearsed, drained_from = self.rehearsed(), log.stat().st_size
             (pool,) = (pool for pool in rehearsed["pools"] if pool["nodes"])
             for node in pool["nodes"]:
                 real = self._drain_node(node["node"])
@@ -98,7 +107,10 @@ class DrainTruth:
             self._settled()
             where = f"{self._drain.namespace}, in the end"
             homeless = _counted(each for each in rehearsed["unplaced"] if each["toSeconds"] is None)
-            agreement.compare(ANSWERS[4], where, self._ours(homeless), self._lacking())
+            competing = bool(self._competing(rehearsed))
+            agreement.compare(ANSWERS[4], where, self._ours(homeless), self._lacking(), competes=competing)
+            if len(agreement.different) > different:
+                agreement.as_it_was[self._drain.namespace] = _recorded(log, drained_from, self._drain.namespace)
 
     def rehearsed(self) -> JSON:
         """What `runup rehearse drain` says of the cluster as it is, as data."""
@@ -177,16 +189,24 @@ class DrainTruth:
             and (each["toSeconds"] is None or each["toSeconds"] >= node["backSeconds"])
         ]
         lacking = self._ours(_counted(away))
+        competing = self._competing(rehearsed)
         for app in self._drain.apps:
-            at = f"{where}, {app}"
-            agreement.compare(ANSWERS[0], at, refused.get(app, Counter()), real.refused.get(app, Counter()))
-            agreement.compare(ANSWERS[1], at, by_hand[app], real.by_hand[app])
-            agreement.compare(ANSWERS[2], at, lacking[app], real.lacking[app])
+            at, competes = f"{where}, {app}", app in competing
+            refusals = refused.get(app, Counter()), real.refused.get(app, Counter())
+            agreement.compare(ANSWERS[0], at, *refusals, competes=competes)
+            agreement.compare(ANSWERS[1], at, by_hand[app], real.by_hand[app], competes=competes)
+            agreement.compare(ANSWERS[2], at, lacking[app], real.lacking[app], competes=competes)
             words = {_app_in(each["workload"]): _first_sentence(each["why"]) for each in away}
             if app in real.why and app in words:
-                agreement.compare(ANSWERS[3], at, words[app], real.why[app])
+                agreement.compare(ANSWERS[3], at, words[app], real.why[app], competes=competes)
         if not by_hand and not real.by_hand:
             agreement.seconds.append((node["drainedSeconds"] - node["fromSeconds"], round(real.seconds, 1)))
+
+    def _competing(self, rehearsed: JSON) -> set[str]:
+        """The seed's workloads of which the rehearsal says that it is a race which of them gets the room."""
+        racing = [each for each in rehearsed["unplaced"] if each["rivals"]]
+        named = {name for each in racing for name in (each["workload"], *each["rivals"])}
+        return {_app_in(name) for name in named} & self._drain.apps.keys()
 
     def _evict(self, pod: JSON) -> str:
         """Asks for a pod's eviction; returns the budget that refuses it, or ""."""
@@ -263,6 +283,16 @@ class DrainTruth:
         """Of counted workloads (KIND NAMESPACE/NAME) those of the seed, by name."""
         mine = f" {self._drain.namespace}/"
         return Counter({_app_in(named): pods for named, pods in counted.items() if mine in named})
+
+
+def _recorded(log: Path, since: int, namespace: str) -> list[str]:
+    """What an audit log has of a namespace's pods from there on, line by line."""
+    with log.open("rb") as file:
+        file.seek(since)
+        # The last line may be half written.
+        whole = file.read().decode().rpartition("\n")[0]
+    found = list(drain_record.steps(whole.splitlines(), namespace))
+    return [step.after(found[0].at) for step in found]
 
 
 class _Quiet:
