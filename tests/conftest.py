@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# Servers and the command in this process, for the tests of every feature's commands; `--rerun-alone`; for its tests.
-pytest_plugins = ("tests.cli.commands", "tests.unstable", "pytester")
+# Servers and the command in this process, for the tests of every feature's commands; `--rerun-alone`; who runs what;
+# for tests of these.
+pytest_plugins = ("tests.cli.commands", "tests.unstable", "tests.spread", "pytester")
 
 # Tests that run in a shell's background would hand down that Ctrl-C is to be ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
