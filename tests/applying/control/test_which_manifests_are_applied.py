@@ -63,30 +63,52 @@ async def names(world: Cluster) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("annotations", "feature_set", "enabled", "there_"),
+    ("feature_set", "enabled", "manifests", "applied"),
     [
-        pytest.param({SET: "TechPreviewNoUpgrade"}, "", (), False, id="tech preview on a default cluster"),
-        pytest.param({SET: "TechPreviewNoUpgrade"}, "TechPreviewNoUpgrade", (), True, id="tech preview on its own"),
-        pytest.param({SET: "Default"}, "", (), True, id="default set, which the API writes as nothing"),
-        pytest.param({SET: "Default"}, "TechPreviewNoUpgrade", (), False, id="default set on tech preview"),
-        pytest.param({SET: "Default,LatencySensitive"}, "", (), False, id="a set of the list was given up"),
-        pytest.param({SET: "Default,OKD"}, "", (), True, id="one of two sets"),
-        pytest.param({GATE: "New"}, "", (), False, id="a gate that is closed"),
-        pytest.param({GATE: "New"}, "", ("New",), True, id="a gate that is open"),
-        pytest.param({GATE: "-New"}, "", ("New",), False, id="not while a gate is open"),
-        pytest.param({GATE: "-New"}, "", (), True, id="while a gate is closed"),
+        pytest.param(
+            "",
+            (),
+            {
+                "tech-preview": {SET: "TechPreviewNoUpgrade"},
+                "default-which-the-api-writes-as-nothing": {SET: "Default"},
+                "a-set-of-the-list-was-given-up": {SET: "Default,LatencySensitive"},
+                "one-of-two-sets": {SET: "Default,OKD"},
+                "a-gate-that-is-closed": {GATE: "New"},
+                "while-a-gate-is-closed": {GATE: "-New"},
+            },
+            {"default-which-the-api-writes-as-nothing", "one-of-two-sets", "while-a-gate-is-closed"},
+            id="a default cluster",
+        ),
+        pytest.param(
+            "TechPreviewNoUpgrade",
+            (),
+            {"tech-preview": {SET: "TechPreviewNoUpgrade"}, "default": {SET: "Default"}},
+            {"tech-preview"},
+            id="tech preview",
+        ),
+        pytest.param(
+            "",
+            ("New",),
+            {"a-gate-that-is-open": {GATE: "New"}, "not-while-a-gate-is-open": {GATE: "-New"}},
+            {"a-gate-that-is-open"},
+            id="an open gate",
+        ),
     ],
 )
 async def test_a_manifest_is_applied_where_it_belongs(
-    tmp_path: Path, annotations: dict[str, str], feature_set: str, enabled: tuple[str, ...], there_: bool
+    tmp_path: Path,
+    feature_set: str,
+    enabled: tuple[str, ...],
+    manifests: dict[str, dict[str, str]],
+    applied: set[str],
 ) -> None:
     """On a cluster that says so from the start."""
-    folder = release(tmp_path, special=annotations)
+    folder = release(tmp_path, **manifests)
     async with cluster(tmp_path / "world", times=5) as (world, make):
         await gates(world, *enabled, feature_set=feature_set)
         async with running(make(applies=True, payload=folder)):
             await world.until(completed("5.0.0"))
-            assert await names(world) == ({"everybody", "special"} if there_ else {"everybody"})
+            assert await names(world) == {"everybody", *applied}
 
 
 async def test_a_release_may_hold_nothing_for_this_cluster(tmp_path: Path) -> None:
@@ -182,26 +204,30 @@ async def test_what_is_overridden_is_left_alone(tmp_path: Path) -> None:
         await eventually(lambda: _holds(world, "everybody", "b"), "it is the release's again")
 
 
-@pytest.mark.parametrize(
-    ("major", "there_"),
-    [
-        pytest.param("5", True, id="this one"),
-        pytest.param("4,5", True, id="this one among others"),
-        pytest.param("4", False, id="another one"),
-        pytest.param("-5", False, id="any but this one"),
-        pytest.param("-4", True, id="any but another one"),
-        pytest.param("5,-5", False, id="this one, and not this one"),
-        pytest.param("five", False, id="nobody can tell which"),
-    ],
-)
-async def test_a_definition_is_applied_for_its_major_versions(tmp_path: Path, major: str, there_: bool) -> None:
-    """By the release's own version, which is 5.0.0; a ConfigMap that names one is never applied."""
+# Of a release's own version 5.0.0: whether a definition with this annotation is applied.
+MAJORS = {
+    "5": True,
+    "4,5": True,
+    "4": False,
+    "-5": False,
+    "-4": True,
+    "5,-5": False,
+    "five": False,  # nobody can tell which
+}
+
+
+async def test_a_definition_is_applied_for_its_major_versions(tmp_path: Path) -> None:
+    """By the release's own version; a ConfigMap that names one is never applied."""
+    plurals = {major: f"widget{number}s" for number, major in enumerate(MAJORS)}
     files = {
         "manifests/0000_00_cvo_00_namespace.yaml": [namespace()],
         "release-manifests/0000_20_a_01_maps.yaml": [
-            config_map("special", {}, annotations={MAJOR: major}),
+            *(config_map(plural, {}, annotations={MAJOR: major}) for major, plural in plurals.items()),
             config_map("everybody", {}),
-            definition("Widget", "widgets") | {"metadata": _named("widgets.example.org", major)},
+            *(
+                definition(plural[:-1].title(), plural) | {"metadata": _named(f"{plural}.example.org", major)}
+                for major, plural in plurals.items()
+            ),
         ],
     }
     folder = write_release(tmp_path / "release", "5.0.0", files)
@@ -211,7 +237,10 @@ async def test_a_definition_is_applied_for_its_major_versions(tmp_path: Path, ma
     ):
         await world.until(completed("5.0.0"))
         assert await names(world) == {"everybody"}
-        assert (await there(world, CRDS, "widgets.example.org") is not None) is there_
+        found = {
+            major: await there(world, CRDS, f"{plural}.example.org") is not None for major, plural in plurals.items()
+        }
+        assert found == MAJORS
 
 
 async def test_an_update_to_another_major_version(tmp_path: Path) -> None:
