@@ -11,6 +11,7 @@ import pexpect
 import pytest
 from rich.cells import cell_len
 from tests.cli.commands import Server
+from tests.few_or_many import first_and_rest
 
 RUNUP = (sys.executable, "-m", "runup")
 STATUS = {
@@ -73,7 +74,7 @@ def typed(kubeconfig: Path, *words: str, size: tuple[int, int] = (24, 80), **mor
     return said.replace("\r\n", "\n"), child.exitstatus
 
 
-@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("width", first_and_rest([80, 60, 120, 200]))
 def test_a_terminal_is_asked_how_wide_it_is(width: int, kubeconfig: Path) -> None:
     """The table fits it, and the exit code is that of the result."""
     said, code = typed(kubeconfig, "preflight", "show", size=(24, width), NO_COLOR="1")
@@ -89,8 +90,8 @@ def test_a_terminal_is_asked_how_wide_it_is(width: int, kubeconfig: Path) -> Non
     [
         pytest.param({}, True, id="a usual terminal"),
         pytest.param({"NO_COLOR": "1"}, False, id="NO_COLOR"),
-        pytest.param({"NO_COLOR": ""}, True, id="NO_COLOR that is empty says nothing"),
-        pytest.param({"TERM": "dumb"}, False, id="a dumb terminal"),
+        pytest.param({"NO_COLOR": ""}, True, marks=pytest.mark.slow, id="NO_COLOR that is empty says nothing"),
+        pytest.param({"TERM": "dumb"}, False, marks=pytest.mark.slow, id="a dumb terminal"),
     ],
 )
 def test_who_gets_colours(more: dict[str, str], colours: bool, kubeconfig: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_terminal_that_does_not_know_its_size_is_a_usual_one(kubeconfig: Path)
     assert 60 < max(cell_len(line) for line in said.splitlines()) <= 80
 
 
-@pytest.mark.parametrize("more", [{}, {"COLUMNS": "60"}, {"TERM": "xterm"}], ids=str)
+@pytest.mark.parametrize("more", first_and_rest([{}, {"COLUMNS": "60"}, {"TERM": "xterm"}]), ids=str)
 def test_a_pipe_is_plain(more: dict[str, str], kubeconfig: Path) -> None:
     """One line a risk however wide anything is, without an escape; rich is not even loaded."""
     code = (

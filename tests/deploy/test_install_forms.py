@@ -30,6 +30,19 @@ FORMS = [(component, variant) for component in COMPONENTS.values() for variant i
 FORM = pytest.mark.parametrize(
     ("component", "variant"), FORMS, ids=[f"{component.name}-{variant.name}" for component, variant in FORMS]
 )
+# With a program that takes its time: all of them in `make slow`.
+OF_EACH_COMPONENT = pytest.mark.parametrize(
+    ("component", "variant"),
+    [
+        pytest.param(
+            component,
+            variant,
+            id=f"{component.name}-{variant.name}",
+            marks=() if variant is generate_install.variants(component)[0] else pytest.mark.slow,
+        )
+        for component, variant in FORMS
+    ],
+)
 
 
 def program(name: str) -> str:
@@ -69,7 +82,7 @@ def test_the_files_are_as_they_are_made() -> None:
     assert (wrong, generate_install.stale(made)) == ([], [])
 
 
-@FORM
+@OF_EACH_COMPONENT
 def test_kustomize_builds_the_same(component: Component, variant: Variant, tmp_path: Path) -> None:
     """With the image that was set, also where the operator is told its own release."""
     shutil.copytree(DEPLOY / "kustomize", tmp_path / "kustomize")

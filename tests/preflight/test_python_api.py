@@ -78,6 +78,7 @@ def test_a_gate(examples: Path, dump: Path) -> None:
     assert wrong.stderr == "4.14.9 is older than 4.15.3, and no downgrade is supported; choose a newer target\n"
 
 
+@pytest.mark.slow
 def test_clusters_are_counted(examples: Path, server: Server) -> None:
     """A line for each."""
     server.set_cluster_version(status={"desired": {"version": "5.0.0", "image": "quay.io/x@sha256:1"}})

@@ -15,9 +15,18 @@ EAT = "import sys; print('eating', flush=True); held = [bytearray(1 << 20) for _
     ("script", "policy", "told", "phase"),
     [
         pytest.param("exit 0", "Never", (0, "Completed"), "Succeeded", id="success"),
-        pytest.param("exit 0", "OnFailure", (0, "Completed"), "Succeeded", id="success that is not tried again"),
+        pytest.param(
+            "exit 0",
+            "OnFailure",
+            (0, "Completed"),
+            "Succeeded",
+            marks=pytest.mark.slow,
+            id="success that is not tried again",
+        ),
         pytest.param("exit 7", "Never", (7, "Error"), "Failed", id="failure"),
-        pytest.param("kill -9 $$$$", "Never", (137, "Error"), "Failed", id="a process that kills itself"),
+        pytest.param(
+            "kill -9 $$$$", "Never", (137, "Error"), "Failed", marks=pytest.mark.slow, id="a process that kills itself"
+        ),
         pytest.param("kill -TERM $$$$", "Never", (143, "Error"), "Failed", id="a signal that it does not handle"),
     ],
 )
@@ -104,8 +113,11 @@ async def test_sigkill_when_the_grace_is_over(world: World) -> None:
     ("script", "settings", "message"),
     [
         pytest.param("echo words > /dev/termination-log", {}, "words", id="the file that it wrote"),
-        pytest.param("echo words > /tmp/last", {"terminationMessagePath": "/tmp/last"}, "words", id="another path"),
-        pytest.param("echo in the log; exit 1", {}, "", id="its log is not asked by default"),
+        pytest.param(
+            "echo words > /tmp/last", {"terminationMessagePath": "/tmp/last"}, "words",
+            marks=pytest.mark.slow, id="another path",
+        ),
+        pytest.param("echo in the log; exit 1", {}, "", marks=pytest.mark.slow, id="its log is not asked by default"),
         pytest.param(
             "echo in the log; exit 1", {"terminationMessagePolicy": "FallbackToLogsOnError"}, "in the log",
             id="the log of a failure",

@@ -158,6 +158,7 @@ def test_targets_that_are_none(plain: Path, run: Run, words: tuple[str, ...], to
     assert told in ran.err
 
 
+@pytest.mark.slow
 def test_every_form(plain: Path, run: Run) -> None:
     """For people, for CI, and for a code host, with the words of Kubernetes alone."""
     for form in ("yaml", "junit", "sarif", "markdown", "html"):
@@ -305,6 +306,7 @@ def test_the_api_servers_own_count(plain: Path, run: Run) -> None:
     assert check["result"] == ("Clear" if served else "Unknown")
 
 
+@pytest.mark.slow
 def test_the_process_of_a_job(plain: Path, run: Run, tmp_path: Path) -> None:
     """What `--in-cluster` starts: the same report, which then is kept and told by every command."""
     reports = []
