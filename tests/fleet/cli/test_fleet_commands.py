@@ -26,7 +26,6 @@ CODES = (
     ("runup fleet status", 1),
     ("runup fleet recommend", 0),
     ("runup fleet history", 0),
-    ("runup preflight compare yesterday", 1),
     ("runup preflight compare", 0),
 )
 
