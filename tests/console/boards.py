@@ -16,7 +16,7 @@ from kubekit.lang.gotext import nanoseconds
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import Site
 from runup.console.control.statuses import ClusterStatus
-from runup.console.decide.asked_actions import ACCEPT, START, Asked, Looked, Truth, asked_of
+from runup.console.decide.asked_actions import ACCEPT, START, ActionResult, ClusterState, RequestedAction, asked_of
 from runup.console.decide.judgement import (
     Board,
     Evidence,
@@ -115,7 +115,7 @@ PAGES = ConsolePages(max_age=timedelta(hours=24), loaded_graph=TWO, stored=True)
 
 SITE = Site(has_sessions=True, acts=True)
 ACTING = ConsolePages(max_age=timedelta(hours=24), site=SITE)
-TRUTH = Truth(
+TRUTH = ClusterState(
     "prod-x7k2p",
     "api.prod.example:6443",
     "ann",
@@ -125,11 +125,11 @@ TRUTH = Truth(
     offered=("5.1.0", "5.2.0"),
     risks=("DualStackIncompatible", "NodeCordoned"),
 )
-DONE = Looked(replace(TRUTH, requested="5.2.0"), ("Requested update to 5.2.0",), done=True)
-REFUSED = Looked(TRUTH, refused="clusterversions is forbidden", status=403)
+DONE = ActionResult(replace(TRUTH, requested="5.2.0"), ("Requested update to 5.2.0",), done=True)
+REFUSED = ActionResult(TRUTH, refused="clusterversions is forbidden", status=403)
 
 
-def _asked(action: str, target: str = "", **more: str) -> Asked:
+def _asked(action: str, target: str = "", **more: str) -> RequestedAction:
     return asked_of(action, MEMBERS[0], {"risk": target, "to": target, **more}, "")
 
 
@@ -182,17 +182,19 @@ def pages() -> dict[str, str]:
         "a cluster that can be changed": ACTING.cluster(whole, "harbour", NOW),
         "a dump where clusters can be changed": ACTING.cluster(whole, "lighthouse", NOW),
         "a kept report where clusters can be changed": ACTING.cluster(kept, "harbour", NOW),
-        "risks to accept": ACTING.action(_asked(ACCEPT), Looked(TRUTH), "key", NOW),
-        "updates to start": ACTING.action(_asked(START), Looked(TRUTH), "key", NOW),
-        "no update to start": ACTING.action(_asked(START), Looked(replace(TRUTH, offered=())), "key", NOW),
-        "a risk to be confirmed": ACTING.action(_asked(ACCEPT, "NodeCordoned"), Looked(TRUTH, ("so",)), "key", NOW),
-        "an update to be confirmed": ACTING.action(_asked(START, "5.2.0"), Looked(TRUTH), "key", NOW),
+        "risks to accept": ACTING.action(_asked(ACCEPT), ActionResult(TRUTH), "key", NOW),
+        "updates to start": ACTING.action(_asked(START), ActionResult(TRUTH), "key", NOW),
+        "no update to start": ACTING.action(_asked(START), ActionResult(replace(TRUTH, offered=())), "key", NOW),
+        "a risk to be confirmed": ACTING.action(
+            _asked(ACCEPT, "NodeCordoned"), ActionResult(TRUTH, ("so",)), "key", NOW
+        ),
+        "an update to be confirmed": ACTING.action(_asked(START, "5.2.0"), ActionResult(TRUTH), "key", NOW),
         "an update that was started": ACTING.action(_asked(START, "5.2.0"), DONE, "key", NOW),
         "an update that was refused": ACTING.action(_asked(START, "5.2.0"), REFUSED, "key", NOW),
         "an update of which nothing is known": ACTING.action(
             _asked(START, "5.2.0"), replace(DONE, truth=None, unread="no route"), "key", NOW
         ),
-        "a cluster that does not say": ACTING.action(_asked(START, "5.2.0"), Looked(), "key", NOW),
+        "a cluster that does not say": ACTING.action(_asked(START, "5.2.0"), ActionResult(), "key", NOW),
         "a login where clusters can be changed": ACTING.login("", "/"),
         "an error": PAGES.problem(404, "there is no such page or cluster"),
     }

@@ -14,7 +14,7 @@ from kubekit.kube import config
 from runup.cli.connection import Connection
 from runup.console.cli.actions import ClusterActions
 from runup.console.cli.render.action_pages import command_of
-from runup.console.decide.asked_actions import ACCEPT, START, Asked, Looked, seal
+from runup.console.decide.asked_actions import ACCEPT, START, ActionResult, RequestedAction, seal
 from runup.fleet.decide.members import Member
 
 A, B, HERE = (f"quay.io/ocp/release@sha256:{letter * 64}" for letter in "ab0")
@@ -45,12 +45,12 @@ def _member(server: Server) -> Member:
     return Member("harbour", kubeconfig=str(server.kubeconfig))
 
 
-def _asked(server: Server, action: str, target: str, **more: str) -> Asked:
+def _asked(server: Server, action: str, target: str, **more: str) -> RequestedAction:
     field = "risk" if action == ACCEPT else "version"
-    return Asked(action=action, member=_member(server), **{field: target, **more})
+    return RequestedAction(action=action, member=_member(server), **{field: target, **more})
 
 
-def _acted(actions: ClusterActions, asked: Asked) -> Looked:
+def _acted(actions: ClusterActions, asked: RequestedAction) -> ActionResult:
     """What comes of an action that is confirmed as it is shown."""
     looked = actions.look(asked)
     assert looked.truth is not None
@@ -249,4 +249,4 @@ def test_no_token_is_printed(server: Server) -> None:
 )
 def test_the_command_beside_it(asked: dict[str, str], command: str) -> None:
     """What does the same when it is typed, quoted as a shell needs it."""
-    assert command_of(Asked(member=Member("a", context="a b"), **asked)) == command
+    assert command_of(RequestedAction(member=Member("a", context="a b"), **asked)) == command

@@ -19,7 +19,7 @@ from kubekit.lang.printable import is_hazardous
 from runup.console.cli.pages import ConsolePages
 from runup.console.cli.render.frame import path_of
 from runup.console.control.statuses import ClusterStatus
-from runup.console.decide.asked_actions import ACCEPT, Asked, Looked, Truth
+from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction
 from runup.console.decide.judgement import Board, Judgement
 from runup.preflight.cli.suppressions import Suppression
 
@@ -155,11 +155,11 @@ def test_what_is_said(name: str, says: str) -> None:
     assert says in read(ALL[name]).text
 
 
-EVIL_TRUTH = Truth(EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL,), EVIL, (EVIL,), ("another",))
+EVIL_TRUTH = ClusterState(EVIL, EVIL, EVIL, EVIL, EVIL, (EVIL,), EVIL, (EVIL,), ("another",))
 
 
-def _action(board: Board, name: str, target: str, looked: Looked) -> str:
-    asked = Asked(action=ACCEPT, member=board.entries[name].member, risk=target, reason=target, until=target)
+def _action(board: Board, name: str, target: str, looked: ActionResult) -> str:
+    asked = RequestedAction(action=ACCEPT, member=board.entries[name].member, risk=target, reason=target, until=target)
     return boards.ACTING.action(asked, looked, EVIL, NOW)
 
 
@@ -177,10 +177,12 @@ def _hostile_pages() -> dict[str, Callable[[Board, str], str]]:
         "history of a cluster": lambda board, name: PAGES.history(board, name, NOW, weeks=False),
         "logout": lambda _, __: boards.ACTING.logout(EVIL, EVIL),
         "a cluster that can be changed": lambda board, name: boards.ACTING.cluster(board, name, NOW),
-        "a choice": lambda board, name: _action(board, name, "", Looked(EVIL_TRUTH)),
-        "a confirmation": lambda board, name: _action(board, name, EVIL, Looked(EVIL_TRUTH, (EVIL,))),
-        "an action": lambda board, name: _action(board, name, EVIL, Looked(EVIL_TRUTH, (EVIL,), done=True)),
-        "a refusal": lambda board, name: _action(board, name, EVIL, Looked(None, (EVIL,), EVIL, 403, unread=EVIL)),
+        "a choice": lambda board, name: _action(board, name, "", ActionResult(EVIL_TRUTH)),
+        "a confirmation": lambda board, name: _action(board, name, EVIL, ActionResult(EVIL_TRUTH, (EVIL,))),
+        "an action": lambda board, name: _action(board, name, EVIL, ActionResult(EVIL_TRUTH, (EVIL,), done=True)),
+        "a refusal": lambda board, name: _action(
+            board, name, EVIL, ActionResult(None, (EVIL,), EVIL, 403, unread=EVIL)
+        ),
         "login": lambda _, __: PAGES.login(EVIL, EVIL),
         "error": lambda _, __: PAGES.problem(404, EVIL),
     }

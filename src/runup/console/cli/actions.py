@@ -25,7 +25,7 @@ from runup.cli.result_output import ResultTexts
 from runup.clusterversion.cli import actions as upgrade_actions
 from runup.clusterversion.cli import target_choice
 from runup.clusterversion.cli.target_choice import Flags
-from runup.console.decide.asked_actions import ACCEPT, Asked, Looked, Truth, seal
+from runup.console.decide.asked_actions import ACCEPT, ActionResult, ClusterState, RequestedAction, seal
 from runup.fleet.cli.fleet_members import connection_to
 from runup.preflight.decide.findings import accepted_names, known_risk_names
 
@@ -40,23 +40,23 @@ class ClusterActions:
     connection: Connection
     login: ClusterConfig | None = None
 
-    def look(self, asked: Asked) -> Looked:
+    def look(self, asked: RequestedAction) -> ActionResult:
         """Returns the cluster's state, and what the command would print or refuse; changes nothing."""
-        return self._with_client(asked, lambda client: self._look(asked, client))
+        return self._with_client(asked, lambda client: self._preview(asked, client))
 
-    def act(self, asked: Asked, confirmed: str) -> Looked:
+    def act(self, asked: RequestedAction, confirmed: str) -> ActionResult:
         """Carries out the action if the state is still the `confirmed` one; returns the state afterwards."""
-        return self._with_client(asked, lambda client: self._act(asked, confirmed, client))
+        return self._with_client(asked, lambda client: self._carry_out(asked, confirmed, client))
 
-    def _with_client(self, asked: Asked, work: Callable[[SyncClient], Looked]) -> Looked:
+    def _with_client(self, asked: RequestedAction, work: Callable[[SyncClient], ActionResult]) -> ActionResult:
         """Returns what `work` returns for a client of the asked cluster, or why the cluster could not be asked."""
         try:
             with SyncClient(self._config(asked), user_agent=_AGENT) as client:
                 return work(client)
         except (CommandError, KubeError, codec.DecodeError) as error:
-            return _refusal(error)
+            return _refused_result(error)
 
-    def _config(self, asked: Asked) -> ClusterConfig:
+    def _config(self, asked: RequestedAction) -> ClusterConfig:
         """Returns where to ask, and as whom. Raises CommandError for a cluster to which a user's token may not go."""
         own = connection_to(asked.member, self.connection).config()
         if self.login is None:
@@ -78,68 +78,68 @@ class ClusterActions:
             auth=Static(bearer_credential(asked.token)),
         )
 
-    def _look(self, asked: Asked, client: SyncClient) -> Looked:
+    def _preview(self, asked: RequestedAction, client: SyncClient) -> ActionResult:
         """Returns the cluster's state and what the command would print; changes nothing."""
-        truth = _truth(client)
+        truth = _read_state(client)
         if not asked.target:
-            return Looked(truth)
-        teller = ResultTexts(asked.action)
+            return ActionResult(truth)
+        printer = ResultTexts(asked.action)
         try:
             if asked.action == ACCEPT:
-                teller.extend(accept.checked(_change(asked), clusters.read(client, no="no", server="")))
+                printer.extend(accept.checked(_acceptance_of(asked), clusters.read(client, no="no", server="")))
             else:
-                flags = _flags(asked)
-                teller.extend(target_choice.check_flags(flags))
-                if upgrade_actions.planned_update(flags, client, teller) is None:
-                    return Looked(truth, refused="\n".join(teller.said), status=409)
+                flags = _flags_of(asked)
+                printer.extend(target_choice.check_flags(flags))
+                if upgrade_actions.planned_update(flags, client, printer) is None:
+                    return ActionResult(truth, refused="\n".join(printer.said), status=409)
         except (CommandError, KubeError) as error:
-            return _refusal(error, truth, teller)
-        return Looked(truth, tuple(teller.said))
+            return _refused_result(error, truth, printer)
+        return ActionResult(truth, tuple(printer.said))
 
-    def _act(self, asked: Asked, confirmed: str, client: SyncClient) -> Looked:
+    def _carry_out(self, asked: RequestedAction, confirmed: str, client: SyncClient) -> ActionResult:
         """Carries out the action if the state is still the `confirmed` one; returns the state afterwards."""
-        truth = _truth(client)
+        truth = _read_state(client)
         if not asked.target or seal(asked, truth) != confirmed:
-            return Looked(truth, refused=_CHANGED, status=409)
-        teller = ResultTexts(asked.action)
+            return ActionResult(truth, refused=_CHANGED, status=409)
+        printer = ResultTexts(asked.action)
         try:
             if asked.action == ACCEPT:
                 reason = accept.AcceptanceReason(asked.reason, asked.until)
-                accept.carry_out(_change(asked), client, reason, teller)
+                accept.carry_out(_acceptance_of(asked), client, reason, printer)
             else:
-                flags = _flags(asked)
-                teller.extend(target_choice.check_flags(flags))
-                upgrade_actions.start_update(flags, client, teller)
+                flags = _flags_of(asked)
+                printer.extend(target_choice.check_flags(flags))
+                upgrade_actions.start_update(flags, client, printer)
         except (CommandError, KubeError) as error:
             # Some of it may have been done before it failed: that is read, too.
-            return _refusal(error, None, teller, client)
-        return _done(teller, client)
+            return _refused_result(error, None, printer, client)
+        return _finished_result(printer, client)
 
 
-def _done(teller: ResultTexts, client: SyncClient) -> Looked:
-    truth, unread = _truth_or_why(client)
-    return Looked(truth, tuple(teller.said), done=True, unread=unread)
+def _finished_result(printer: ResultTexts, client: SyncClient) -> ActionResult:
+    truth, unread = _state_or_reason(client)
+    return ActionResult(truth, tuple(printer.said), done=True, unread=unread)
 
 
-def _truth_or_why(client: SyncClient) -> tuple[Truth | None, str]:
+def _state_or_reason(client: SyncClient) -> tuple[ClusterState | None, str]:
     try:
-        return _truth(client), ""
+        return _read_state(client), ""
     except (CommandError, KubeError, codec.DecodeError) as error:
-        return None, _text_of(error)
+        return None, _error_text(error)
 
 
-def _change(asked: Asked) -> accept.Change:
+def _acceptance_of(asked: RequestedAction) -> accept.Change:
     """Returns the acceptance of one risk. Raises CommandError for what would be several, or a removal."""
     if "," in asked.risk or asked.risk.startswith("-") or asked.risk.endswith("-"):
         raise CommandError(f'"{asked.risk}" is not the name of one risk; give one name')
     return accept.Change(add=(asked.risk,))
 
 
-def _flags(asked: Asked) -> Flags:
+def _flags_of(asked: RequestedAction) -> Flags:
     return Flags(to=asked.version)
 
 
-def _truth(client: SyncClient) -> Truth:
+def _read_state(client: SyncClient) -> ClusterState:
     """Returns what the ClusterVersion says now. Raises CommandError, KubeError and DecodeError."""
     cluster = clusters.read(client)
     status = cluster.status
@@ -147,12 +147,12 @@ def _truth(client: SyncClient) -> Truth:
     offered = [release.version for release in status.available_updates or ()]
     offered += [update.release.version for update in status.conditional_updates]
     desired = cluster.spec.desired_update
-    return Truth(
+    return ClusterState(
         cluster=clusters.name_of(client, cluster),
         server=client.config.address,
         user=acceptance_records.user_name(client),
         release=status.desired.version or status.desired.image,
-        requested=_requested(desired),
+        requested=_requested_text(desired),
         accepted=tuple(sorted(accepted_names(cluster))),
         progress=progress.message if progress else "",
         offered=tuple(dict.fromkeys(filter(None, offered))),
@@ -160,7 +160,7 @@ def _truth(client: SyncClient) -> Truth:
     )
 
 
-def _requested(desired: Update | None) -> str:
+def _requested_text(desired: Update | None) -> str:
     """Returns the release that is asked for, in words; empty if none is."""
     if desired is None:
         return ""
@@ -171,23 +171,26 @@ def _requested(desired: Update | None) -> str:
     return " ".join(filter(None, words)) if release else ""
 
 
-def _refusal(
-    error: Exception, truth: Truth | None = None, teller: ResultTexts | None = None, client: SyncClient | None = None
-) -> Looked:
+def _refused_result(
+    error: Exception,
+    truth: ClusterState | None = None,
+    printer: ResultTexts | None = None,
+    client: SyncClient | None = None,
+) -> ActionResult:
     """Returns the answer for an action that failed with `error`; reads the state anew if `client` is given."""
     unread = ""
     if client is not None:
-        truth, unread = _truth_or_why(client)
-    said = tuple(teller.said) if teller else ()
-    return Looked(truth, said, _text_of(error), _status_of(error), unread=unread)
+        truth, unread = _state_or_reason(client)
+    said = tuple(printer.said) if printer else ()
+    return ActionResult(truth, said, _error_text(error), _http_status(error), unread=unread)
 
 
-def _text_of(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     failure = describe(error)
     return (failure.text if failure else str(error)).strip().removeprefix("error: ")
 
 
-def _status_of(error: BaseException) -> int:
+def _http_status(error: BaseException) -> int:
     """Returns the status of the answer: 403 if the cluster forbade it, 502 if it could not be asked, else 409."""
     cause: BaseException | None = error
     while cause is not None:

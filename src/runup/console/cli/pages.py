@@ -1,4 +1,4 @@
-"""Every page of the console, rendered from its board and the time. Makes no requests."""
+"""Renders the pages of the console from its board and the time. Makes no requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runup.console.cli.render import (
 )
 from runup.console.cli.render.script import SCRIPT
 from runup.console.control.statuses import ClusterStatus
-from runup.console.decide.asked_actions import Asked, Looked
+from runup.console.decide.asked_actions import ActionResult, RequestedAction
 from runup.console.decide.graph_ways import Graph, UpdateWay, find_way
 from runup.console.decide.judgement import Board, findings_now
 from runup.preflight.cli import run_command
@@ -100,7 +100,7 @@ class ConsolePages:
         """Returns the page with the form that ends a login."""
         return login_pages.logout_page(user, form_key, self._site)
 
-    def action(self, asked: Asked, looked: Looked, form_key: str, now: datetime) -> str:
+    def action(self, asked: RequestedAction, looked: ActionResult, form_key: str, now: datetime) -> str:
         """Returns the page of an action: the choices, the confirmation, or the result."""
         return action_pages.page(asked, looked, form_key, now, self._site)
 

@@ -76,7 +76,7 @@ class ServeFlags:
 
 @dataclass(frozen=True, slots=True)
 class _Endpoint:
-    """Where the console is served, and to whom."""
+    """The address at which the console is served, with its certificate and the cluster of its logins."""
 
     host: str
     port: int

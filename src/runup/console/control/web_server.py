@@ -24,7 +24,7 @@ from runup.console.control.login import MAX_TOKEN, Logins
 from runup.console.control.reports import Reports
 from runup.console.control.statuses import ClusterStatus, Statuses
 from runup.console.decide import request_rules, sessions
-from runup.console.decide.asked_actions import ACTIONS, Asked, Looked, asked_of, can_be_changed
+from runup.console.decide.asked_actions import ACTIONS, ActionResult, RequestedAction, asked_of, can_be_changed
 from runup.console.decide.judgement import Board
 from runup.console.decide.sessions import Session, Sessions
 from runup.process.metrics_authorization import Refusal
@@ -86,7 +86,7 @@ class Pages(Protocol):
     def logout(self, user: str, form_key: str) -> str:
         """Returns the page with the form that ends a login."""
 
-    def action(self, asked: Asked, looked: Looked, form_key: str, now: datetime) -> str:
+    def action(self, asked: RequestedAction, looked: ActionResult, form_key: str, now: datetime) -> str:
         """Returns the page of an action: the choices, the confirmation, or the result."""
 
     def problem(self, status: int, problem: str) -> str:
@@ -102,10 +102,10 @@ class Pages(Protocol):
 class Actions(Protocol):
     """Reads and changes clusters on behalf of users. Calls block, and are made in a thread."""
 
-    def look(self, asked: Asked) -> Looked:
+    def look(self, asked: RequestedAction) -> ActionResult:
         """Returns what is so in the cluster, and what would be said or refused; changes nothing."""
 
-    def act(self, asked: Asked, confirmed: str) -> Looked:
+    def act(self, asked: RequestedAction, confirmed: str) -> ActionResult:
         """Does what is asked for, if what was `confirmed` is still so; returns what is so afterwards."""
 
 
@@ -193,7 +193,7 @@ class ConsoleServer:
         except web.HTTPException as error:
             if error.status < 400:
                 raise
-            return await self._problem(error.status, _reason(error.status))
+            return await self._problem(error.status, _default_reason(error.status))
         finally:
             self._requests -= 1
 
@@ -309,9 +309,9 @@ class ConsoleServer:
         count = newest.count if newest and not self._statuses.is_fresh(name) else 0
         with self._statuses.looking_at(name), suppress(ConnectionError):
             await response.write(f"retry: {_RETRY_MS}\n\n".encode())
-            while self._clock.monotonic() < until_s and self._may_go_on(request) and not self._ending.is_set():
+            while self._clock.monotonic() < until_s and self._is_session_valid(request) and not self._ending.is_set():
                 cluster_status = await self._next_status(name, count)
-                if not self._may_go_on(request):
+                if not self._is_session_valid(request):
                     break
                 if cluster_status is None:
                     await response.write(b": still here\n\n")
@@ -323,7 +323,7 @@ class ConsoleServer:
                 await response.write(_event(page_part, count))
         return response
 
-    def _may_go_on(self, request: web.Request) -> bool:
+    def _is_session_valid(self, request: web.Request) -> bool:
         # A session that was there when the stream began may have ended since.
         return request.get(_SESSION) is None or self._session_of(request) is not None
 
@@ -361,16 +361,16 @@ class ConsoleServer:
         if isinstance(user, Refusal):
             return _page(self._pages.login(user.message, after).encode(), user.status)
         # Kept only where the console may do something for its user, who is asked by it.
-        return await self._begin(request, user, after, token=token if self._actions is not None else "")
+        return await self._begin_session(request, user, after, token=token if self._actions is not None else "")
 
     async def _enter(self, request: web.Request) -> web.Response:
         """Answers the address that the console printed when it was started: who has it, started it."""
         sent = request.query.get("key", "").encode()
         if self._logins is not None or not self._enter_key or not hmac.compare_digest(sent, self._enter_key.encode()):
             return await self._problem(403, _NO_SESSION)
-        return await self._begin(request, "", "/", local=True)
+        return await self._begin_session(request, "", "/", local=True)
 
-    async def _begin(
+    async def _begin_session(
         self, request: web.Request, user: str, after: str, *, token: str = "", local: bool = False
     ) -> web.Response:
         """Begins a session, and leads to the page `after`."""
@@ -408,7 +408,7 @@ class ConsoleServer:
         response.del_cookie(name, path="/", httponly=True, secure=self._logins is not None, samesite="Strict")
         return response
 
-    def _asked(self, request: web.Request, session: Session, values: Mapping[str, object]) -> Asked:
+    def _asked(self, request: web.Request, session: Session, values: Mapping[str, object]) -> RequestedAction:
         """Returns what is asked for of a cluster. Raises HTTPNotFound where nothing can be."""
         name = self._name(request)
         member = self._reports.member(name)
@@ -449,7 +449,7 @@ class ConsoleServer:
         self._reports.again(asked.member.name)
         return await self._action(asked, looked, session)
 
-    async def _action(self, asked: Asked, looked: Looked, session: Session) -> web.Response:
+    async def _action(self, asked: RequestedAction, looked: ActionResult, session: Session) -> web.Response:
         now = self._clock.now()
         async with self._rendering:
             page = await asyncio.to_thread(self._pages.action, asked, looked, session.form_key, now)
@@ -463,13 +463,13 @@ class ConsoleServer:
         if self._forms >= MOST_FORMS:
             return await self._problem(503, f"{MOST_FORMS} forms are being sent already; {_BUSY}")
         try:
-            return await self._sent(request)
+            return await self._receive_form(request)
         except TimeoutError:
             late = await self._problem(408, f"the form was not sent within {FORM_S:g} seconds")
             late.force_close()
             return late
 
-    async def _sent(self, request: web.Request) -> Mapping[str, object]:
+    async def _receive_form(self, request: web.Request) -> Mapping[str, object]:
         """Returns the form once it is received. Raises TimeoutError after `FORM_S` seconds."""
         self._forms += 1
         # What is still being sent keeps no page from being answered: it has a limit of its own.
@@ -513,7 +513,7 @@ def _event(html: str, count: int) -> bytes:
     return f"id: {count}\nevent: status\n{lines}\n".encode()
 
 
-def _reason(status: int) -> str:
+def _default_reason(status: int) -> str:
     """Returns the sentence for a status that has no text of its own."""
     if status == 404:
         return "there is no such page or cluster"

@@ -22,7 +22,7 @@ _MAX_NAME = 512
 _MAX_TEXT = 4096
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RequestedAction(msgspec.Struct, frozen=True, kw_only=True):
     """A requested action: a `risk` to accept, with reason and last day, or a `version` to update to.
 
     An empty risk or version asks for the choices. `token` is the user's; it is empty for a session without login, which
@@ -39,7 +39,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         """Returns what is asked for, without the token."""
-        return f"Asked({self.action!r}, {self.member.name!r}, {self.target!r})"
+        return f"RequestedAction({self.action!r}, {self.member.name!r}, {self.target!r})"
 
     @property
     def target(self) -> str:
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return self.risk if self.action == ACCEPT else self.version
 
 
-class Truth(msgspec.Struct, frozen=True):
+class ClusterState(msgspec.Struct, frozen=True):
     """The state of a ClusterVersion when it was read, with the server and the user.
 
     `release` is what the cluster runs or works towards, `requested` spec.desiredUpdate in words. `offered` are the
@@ -65,14 +65,14 @@ class Truth(msgspec.Struct, frozen=True):
     risks: tuple[str, ...] = ()
 
 
-class Looked(msgspec.Struct, frozen=True):
+class ActionResult(msgspec.Struct, frozen=True):
     """The result of a look, or of an action (`done`): the command's own words, and the cluster's state afterwards.
 
     `refused` says why nothing was done, `status` is the HTTP status of the answer. `unread` says why there is no
     `truth`.
     """
 
-    truth: Truth | None = None
+    truth: ClusterState | None = None
     said: tuple[str, ...] = ()
     refused: str = ""
     status: int = 200
@@ -80,9 +80,9 @@ class Looked(msgspec.Struct, frozen=True):
     unread: str = ""
 
 
-def asked_of(action: str, member: Member, values: Mapping[str, object], token: str) -> Asked:
+def asked_of(action: str, member: Member, values: Mapping[str, object], token: str) -> RequestedAction:
     """Returns the action that a link or a form asks for; `values` are its fields."""
-    return Asked(
+    return RequestedAction(
         action=action,
         member=member,
         risk=_text(values.get("risk"), _MAX_NAME) if action == ACCEPT else "",
@@ -102,7 +102,7 @@ def can_be_changed(member: Member, *, kept: bool) -> bool:
     return not (kept or member.dump or member.problem)
 
 
-def seal(asked: Asked, truth: Truth) -> str:
+def seal(asked: RequestedAction, truth: ClusterState) -> str:
     """Returns a digest of what a confirmation is about: the action, the cluster and its state."""
     state = (truth.server, truth.cluster, truth.release, truth.requested, truth.accepted)
     parts = (asked.action, asked.member.name, asked.risk, asked.version, state)
@@ -115,6 +115,6 @@ def link_to(action: str, target: str = "") -> str:
     return f"{action}?{field}={quote(target, safe='')}" if target else action
 
 
-def not_accepted(truth: Truth) -> Sequence[str]:
+def not_accepted(truth: ClusterState) -> Sequence[str]:
     """Returns the names of risks that can be accepted and are not yet."""
     return tuple(name for name in truth.risks if name not in truth.accepted)

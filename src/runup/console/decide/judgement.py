@@ -1,4 +1,4 @@
-"""What the console knows of each cluster, and how much of it is kept. Pure.
+"""The console's knowledge of each cluster, and the limits of what is kept. Pure.
 
 In: one `Judgement` after the other, with its size. Out: a `Board`, which is frozen, so that a page that is being made
 never sees half of a change.
@@ -74,7 +74,7 @@ class BoardEntry(msgspec.Struct, frozen=True):
 
 
 class Board(msgspec.Struct, frozen=True):
-    """All clusters by name. `version` counts the changes. `kept` says that clusters are read from kept reports."""
+    """The clusters by name. `version` counts the changes. `kept` says that clusters are read from kept reports."""
 
     entries: Mapping[str, BoardEntry] = {}
     version: int = 0

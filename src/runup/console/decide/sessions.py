@@ -45,7 +45,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class Sessions(msgspec.Struct, frozen=True):
-    """All sessions, by the digests of their cookies, the oldest first."""
+    """The sessions by the digests of their cookies, the oldest first."""
 
     by_digest: Mapping[str, Session] = {}
 

@@ -9,13 +9,21 @@ from datetime import datetime
 from runup.cli.render.html.markup import Markup, el, join, text
 from runup.console.cli.render.cluster_page import where_options
 from runup.console.cli.render.frame import Site, commands, form, path_of, whole_page
-from runup.console.decide.asked_actions import ACCEPT, Asked, Looked, Truth, link_to, not_accepted, seal
+from runup.console.decide.asked_actions import (
+    ACCEPT,
+    ActionResult,
+    ClusterState,
+    RequestedAction,
+    link_to,
+    not_accepted,
+    seal,
+)
 
 _TITLES = {ACCEPT: "Accept a risk"}
 _START = "Start an update"
 
 
-def page(asked: Asked, looked: Looked, form_key: str, now: datetime, site: Site) -> str:
+def page(asked: RequestedAction, looked: ActionResult, form_key: str, now: datetime, site: Site) -> str:
     """Returns the page; its form, if there is something to confirm, holds `form_key` and what is confirmed."""
     title = _TITLES.get(asked.action, _START)
     command = command_of(asked)
@@ -34,7 +42,7 @@ def page(asked: Asked, looked: Looked, form_key: str, now: datetime, site: Site)
     return whole_page(title, join(body, rows), commands(lines), now=now, cluster=asked.member.name, site=site)
 
 
-def command_of(asked: Asked) -> str:
+def command_of(asked: RequestedAction) -> str:
     """Returns the command that does the same, as it is typed."""
     where = where_options(asked.member)
     if asked.action != ACCEPT:
@@ -53,17 +61,17 @@ def _told(title: str, head: str, said: Sequence[str], class_: str = "") -> Marku
     return el("section", el("h1", title), el("p", head, role="status"), shown, class_=f"card issue {class_}".strip())
 
 
-def _now(looked: Looked) -> Markup | None:
+def _now(looked: ActionResult) -> Markup | None:
     """Returns what is so in the cluster, as it says itself."""
     if looked.truth is None:
         words = looked.unread or "It could not be read."
         return el(
             "section", el("h2", "What the cluster says now is not known"), el("p", words), class_="card issue warn"
         )
-    return el("section", el("h2", "What the cluster says now"), _rows(looked.truth), class_="card")
+    return el("section", el("h2", "What the cluster says now"), _state_list(looked.truth), class_="card")
 
 
-def _rows(truth: Truth) -> Markup:
+def _state_list(truth: ClusterState) -> Markup:
     """Returns the cluster's state as a list of terms and values."""
     rows = (
         ("Cluster", truth.cluster),
@@ -77,7 +85,7 @@ def _rows(truth: Truth) -> Markup:
     return el("dl", *(part for name, value in rows for part in (el("dt", name), el("dd", value))), class_="rows")
 
 
-def _choice(asked: Asked, truth: Truth, title: str) -> Markup:
+def _choice(asked: RequestedAction, truth: ClusterState, title: str) -> Markup:
     """Returns what can be asked for, each as a link to its confirmation."""
     names = not_accepted(truth) if asked.action == ACCEPT else truth.offered
     if not names:
@@ -88,7 +96,9 @@ def _choice(asked: Asked, truth: Truth, title: str) -> Markup:
     return el("section", el("h1", title), el("ul", *items, class_="refs"), class_="card")
 
 
-def _confirmation(asked: Asked, looked: Looked, truth: Truth, form_key: str, title: str) -> Markup:
+def _confirmation(
+    asked: RequestedAction, looked: ActionResult, truth: ClusterState, form_key: str, title: str
+) -> Markup:
     """Returns what would be done, what is so now, and the form that has it done."""
     if asked.action == ACCEPT:
         words = f"Accept {asked.risk} in {truth.cluster}: it no longer stands in the way of its updates."
@@ -111,7 +121,7 @@ def _confirmation(asked: Asked, looked: Looked, truth: Truth, form_key: str, tit
         "section",
         el("h1", title),
         el("p", el("strong", words)),
-        _rows(truth),
+        _state_list(truth),
         el("div", warned, class_="card issue warn") if looked.said else None,
         form(path_of(asked.member.name, asked.action), hidden, *fields, el("button", button, type="submit")),
         el("p", el("a", "Back, without doing anything", href=path_of(asked.member.name))),

@@ -30,7 +30,7 @@ def page(
     table = matrix([(result.name, result.findings) for result in results])
     body = join(
         fleet_page.summary_card(table),
-        _progress(board),
+        _unjudged_note(board),
         _clusters(board, results, now, max_age),
         fleet_page.sections(table, cluster_link),
         commands([("The same, as one page", "runup fleet preflight --contexts A,B -o html=fleet.html")]),
@@ -38,7 +38,7 @@ def page(
     return whole_page("Fleet", body, now=now, current_path="fleet", notes=(*board.notes, *notes), site=site)
 
 
-def _progress(board: Board) -> Markup | None:
+def _unjudged_note(board: Board) -> Markup | None:
     """Returns a note about clusters that were not judged yet, None if all were."""
     if not board.version:
         return el(
@@ -54,19 +54,19 @@ def _progress(board: Board) -> Markup | None:
 
 
 def _clusters(board: Board, results: Sequence[ClusterResult], now: datetime, max_age: timedelta) -> Markup:
-    lines = (_line(board.entries[result.name], result.findings, now, max_age) for result in results)
+    lines = (_cluster_row(board.entries[result.name], result.findings, now, max_age) for result in results)
     table = grid("Every cluster, what it comes to, and how old that is", _HEADS, lines)
     return el("section", el("h2", f"Clusters ({len(results)})"), el("div", table, class_="card long"))
 
 
-def _line(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
+def _cluster_row(entry: BoardEntry, findings: Findings, now: datetime, max_age: timedelta) -> Markup:
     """Returns the table row of one cluster: its result, releases, numbers of risks and age."""
     code = findings.exit_code
     numbers = tuple(map(str, count_risks(findings.risks))) if code != COULD_NOT_RUN else ("", "", "")
     return el(
         "tr",
         el("th", cluster_link(entry.member.name), scope="row"),
-        el("td", _result(entry, findings, code, now)),
+        el("td", _result_badge(entry, findings, code, now)),
         el("td", findings.source),
         el("td", findings.target),
         *(el("td", number) for number in numbers),
@@ -78,7 +78,7 @@ def _is_to_come(findings: Findings, now: datetime) -> bool:
     return findings.observed is not None and is_to_come(findings.observed, now)
 
 
-def _result(entry: BoardEntry, findings: Findings, code: int, now: datetime) -> Markup:
+def _result_badge(entry: BoardEntry, findings: Findings, code: int, now: datetime) -> Markup:
     """Returns the cluster's result as a badge: not judged yet, too old to count, or what its preflight came to."""
     if entry.judged is None:
         return badge("not judged yet", BUSY)

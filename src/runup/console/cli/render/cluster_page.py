@@ -39,13 +39,15 @@ def page(
             _age_line(findings, now, max_age),
             page_body(findings),
             _lacking_section(judged.collect),
-            _evidence(judged.evidence, from_store=board.kept),
+            _objects_section(judged.evidence, from_store=board.kept),
         )
     return whole_page(
         "Preflight",
         body,
-        _actions(entry.member, findings) if site.acts and can_be_changed(entry.member, kept=board.kept) else None,
-        commands(_lines(entry.member, findings)),
+        _actions_section(entry.member, findings)
+        if site.acts and can_be_changed(entry.member, kept=board.kept)
+        else None,
+        commands(_command_lines(entry.member, findings)),
         now=now,
         current_path="cluster",
         cluster=name,
@@ -55,7 +57,7 @@ def page(
 
 
 def _not_judged_section(entry: BoardEntry, findings: Findings, now: datetime) -> Markup:
-    """Returns why there is no result, and what was found when there last was one."""
+    """Returns why there is no result, and the findings of the last preflight that had one."""
     problem = findings.failed.message if findings.failed else "it has no result yet"
     last_good = entry.last_good
     known_text = "Nothing is known of it now." if last_good else "Nothing is known of it."
@@ -88,8 +90,8 @@ def _lacking_section(collect: str) -> Markup | None:
     return el("section", el("h2", "What the dump lacks"), el("pre", el("code", collect), class_="card"))
 
 
-def _evidence(evidence: Sequence[Evidence], *, from_store: bool) -> Markup | None:
-    """Returns the objects that the risks are about, folded."""
+def _objects_section(evidence: Sequence[Evidence], *, from_store: bool) -> Markup | None:
+    """Returns the section with the objects of the risks, each folded; None if there are none."""
     if from_store:
         store_note = "A kept report names objects and does not hold them."
         return el("section", el("h2", "Objects"), el("p", store_note, class_="faint"))
@@ -115,7 +117,7 @@ def where_options(member: Member) -> str:
     return "".join(f" {flag} {shlex.quote(value)}" for flag, value in words if value)
 
 
-def _actions(member: Member, findings: Findings) -> Markup | None:
+def _actions_section(member: Member, findings: Findings) -> Markup | None:
     """Returns links to what can be done with this cluster; each leads to a page that asks for confirmation."""
     if findings.kind == "Kubernetes":
         return None
@@ -130,7 +132,7 @@ def _actions(member: Member, findings: Findings) -> Markup | None:
     return el("section", el("h2", "To do from here"), el("p", words), el("ul", *items, class_="refs"), class_="card")
 
 
-def _lines(member: Member, findings: Findings) -> Iterator[tuple[str, str]]:
+def _command_lines(member: Member, findings: Findings) -> Iterator[tuple[str, str]]:
     """Yields what can be done about this cluster, each with its command."""
     flags = where_options(member)
     if not flags:

@@ -1,4 +1,4 @@
-"""The frame of every page of the console: landmarks, the way around, style and script."""
+"""The frame of every page of the console: landmarks, navigation, style and script."""
 
 from __future__ import annotations
 

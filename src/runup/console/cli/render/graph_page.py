@@ -23,7 +23,7 @@ def page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOW
         body = message("The way is not known", update_way.why)
     else:
         body = join(
-            _head(update_way, update_way.paths),
+            _summary_section(update_way, update_way.paths),
             _draw_graph(update_way.paths),
             _way_table(update_way.paths),
             _updates_table(update_way, update_way.paths),
@@ -31,7 +31,7 @@ def page(name: str, update_way: UpdateWay, now: datetime, site: Site = ONLY_SHOW
     return whole_page("Way", body, now=now, current_path="graph", cluster=name, site=site)
 
 
-def _head(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
+def _summary_section(update_way: UpdateWay, paths: UpdatePaths) -> Markup:
     """Returns the section with the start, the goal, the number of updates between them, and the source."""
     source_text = f"As told by {update_way.source}."
     if paths.origin == paths.goal:
@@ -105,8 +105,8 @@ def _draw_node(version: str, position: tuple[int, int], paths: UpdatePaths) -> M
 def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Returns the (x, y) of each version in the drawing: one column a minor version, the newest on top."""
     by_minor: dict[tuple[int, ...], list[str]] = {}
-    for version in sorted(versions, key=_numbers, reverse=True):
-        by_minor.setdefault(_numbers(version)[0][:2], []).append(version)
+    for version in sorted(versions, key=_version_key, reverse=True):
+        by_minor.setdefault(_version_key(version)[0][:2], []).append(version)
     return {
         version: (_LEFT + column * _WIDE, _TOP + row * _HIGH)
         for column, minor in enumerate(sorted(by_minor))
@@ -114,7 +114,7 @@ def _node_positions(versions: Iterable[str]) -> dict[str, tuple[int, int]]:
     }
 
 
-def _numbers(version: str) -> tuple[tuple[int, ...], str]:
+def _version_key(version: str) -> tuple[tuple[int, ...], str]:
     """Returns a sort key of a version; those of Kubernetes may lack the patch."""
     match = re.match(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", version)
     return tuple(int(number or 0) for number in match.groups()) if match else (), version

@@ -26,7 +26,7 @@ def page(board: Board, name: str, live: Markup | None, now: datetime, site: Site
     if member.problem:
         body = problem_part(member.problem)
         return whole_page("Update", body, now=now, current_path="update", cluster=name, site=site)
-    body = _dump_page(live) if member.dump else _renewed(live, name)
+    body = _dump_page(live) if member.dump else _live_section(live, name)
     flags = where_options(member)
     lines = [
         ("The same in a terminal", f"runup upgrade status{flags}"),
@@ -41,7 +41,7 @@ def _dump_page(status_markup: Markup | None) -> Markup:
     return join(el("p", dump_note, class_="faint"), el("div", status_markup if status_markup is not None else waiting))
 
 
-def _renewed(live: Markup | None, name: str) -> Markup:
+def _live_section(live: Markup | None, name: str) -> Markup:
     """Returns the part of the page that the script replaces with each event of the stream."""
     waiting = message("Not read yet", "The cluster is being read; this page renews itself.")
     return join(
